@@ -1,0 +1,3 @@
+"""tessella: statistical disclosure control of microdata."""
+
+__version__ = "0.1.0"

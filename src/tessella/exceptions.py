@@ -1,0 +1,145 @@
+"""What can go wrong, in words a data holder can act on.
+
+An error says what was given, what was expected and what to do. The class writes the sentence, so
+that the place that raises it only hands over the facts, and a test may look at the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+__all__ = [
+    "BadTableError",
+    "BrokenPromiseError",
+    "DataNotFoundError",
+    "GroupSizeError",
+    "MissingPackageError",
+    "MissingValuesError",
+    "SmallJointGroupsWarning",
+    "TessellaError",
+    "TessellaWarning",
+    "UnfinishedWarning",
+    "UnknownColumnError",
+    "UnknownOptionError",
+]
+
+
+class TessellaError(Exception):
+    """Every error that tessella raises on purpose."""
+
+
+class TessellaWarning(UserWarning):
+    """Every warning that tessella gives."""
+
+
+class GroupSizeError(TessellaError, ValueError):
+    """A k that no grouping of this table can honour."""
+
+    @classmethod
+    def not_an_integer(cls, k: object) -> GroupSizeError:
+        """Build the error for a k such as 2.5, "3" or True."""
+        return cls(
+            f"k must be a whole number of records, and is {k!r} ({type(k).__name__}). "
+            "Give an integer of at least 2, for example k=3."
+        )
+
+    @classmethod
+    def too_small(cls, k: int) -> GroupSizeError:
+        """Build the error for k below 2."""
+        return cls(
+            f"k={k} protects nobody: a group of one is the record itself. "
+            "Give k of at least 2; offices commonly use 3, 5 or 10."
+        )
+
+    @classmethod
+    def more_than_records(cls, k: int, n: int) -> GroupSizeError:
+        """Build the error for k above the number of records."""
+        records = "1 sample" if n == 1 else f"{n} records"
+        return cls(
+            f"k={k} needs at least {k} records, and the table has {records}. "
+            "Give a smaller k or a larger table."
+        )
+
+    @classmethod
+    def small_strata(cls, k: int, small: dict[str, int]) -> GroupSizeError:
+        """Build the error for strata with fewer than k records."""
+        named = ", ".join(f"{name} ({size})" for name, size in list(small.items())[:5])
+        more = f" and {len(small) - 5} more" if len(small) > 5 else ""
+        return cls(
+            f"k={k} cannot be kept in {len(small)} of the strata, which have fewer records: "
+            f"{named}{more}. Merge these strata with others, or give a smaller k."
+        )
+
+
+class UnknownOptionError(TessellaError, ValueError):
+    """An option that is not one of those offered."""
+
+    def __init__(self, name: str, given: object, offered: Iterable[object]) -> None:
+        choices = ", ".join(repr(choice) for choice in offered)
+        super().__init__(f"{name}={given!r} is not known. Give one of: {choices}.")
+
+
+class UnknownColumnError(TessellaError, KeyError):
+    """A column that the table does not have."""
+
+    def __init__(self, given: str, columns: Sequence[str], *, who: str = "The call") -> None:
+        near = get_close_matches(str(given), [str(column) for column in columns], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(columns[:12])}."
+        self.message = f"{who} names a column {given!r} that the table does not have.{hint}"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class BadTableError(TessellaError, ValueError):
+    """A table that cannot be read as records and columns."""
+
+
+class MissingValuesError(BadTableError):
+    """Missing values where none are allowed."""
+
+    def __init__(self, counts: dict[str, int], n: int) -> None:
+        self.counts = counts
+        named = ", ".join(f"{name} ({count} of {n})" for name, count in list(counts.items())[:8])
+        more = f" and {len(counts) - 8} more columns" if len(counts) > 8 else ""
+        super().__init__(
+            f"The table has missing values (NaN or null) in: {named}{more}. "
+            'Give missing="pattern" to group records that lack the same values, or fill or drop '
+            "them before."
+        )
+
+
+class MissingPackageError(TessellaError, ImportError):
+    """An optional package that is not installed."""
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'tessella[{extra}]'"
+        )
+
+
+class DataNotFoundError(TessellaError, FileNotFoundError):
+    """A benchmark table that is not on this machine."""
+
+
+class BrokenPromiseError(TessellaError, AssertionError):
+    """tessella found its own result wrong and refuses to hand it out."""
+
+    @classmethod
+    def group_too_small(cls, k: int, smallest: int, method: str) -> BrokenPromiseError:
+        """Build the error for a result with a group below k."""
+        return cls(
+            f"{method} made a group of {smallest} records although k={k}; the result is withheld. "
+            "This is a bug in tessella: please report it with the table's shape and k."
+        )
+
+
+class UnfinishedWarning(TessellaWarning):
+    """A search stopped early and gives the best that it had."""
+
+
+class SmallJointGroupsWarning(TessellaWarning):
+    """Blocks masked apart: the joint release has records that stand for fewer than k."""

@@ -1,0 +1,1 @@
+"""Groups of at least k records with little spread."""

@@ -1,0 +1,193 @@
+"""What every grouping shares: checks, strata, weights, and the promise of k.
+
+A *grouping* partitions records into groups of at least k. A method only answers one question:
+given the records of one stratum, which goes with which (`_group`). Everything else is here, once.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from ..exceptions import BadTableError, BrokenPromiseError, GroupSizeError
+from ..kernels.groups import renumber, squared_error, weighted_centres
+
+__all__ = ["Grouping", "check_k"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def check_k(k: object, n: int) -> int:
+    """Return k as an int that n records can honour, or say why not."""
+    if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
+        raise GroupSizeError.not_an_integer(k)
+    if k < 2:
+        raise GroupSizeError.too_small(int(k))
+    if k > n:
+        raise GroupSizeError.more_than_records(int(k), n)
+    return int(k)
+
+
+def check_weights(sample_weight: ArrayLike | None, X: Floats) -> Floats:
+    """Return one positive weight for each record."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if not (weights > 0).all():
+        raise BadTableError(
+            f"Sample weights must be positive; {int((weights <= 0).sum())} are zero or negative. "
+            "A record without weight still counts towards k: give it a small weight or leave it "
+            "out of the table."
+        )
+    return np.ascontiguousarray(weights)
+
+
+def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
+    """Return the row numbers of each stratum, in the order of the strata's sorted names."""
+    if strata is None:
+        return [np.arange(n)]
+    names = column_or_1d(np.asarray(strata))
+    check_consistent_length(names, np.empty(n))
+    if names.dtype.kind == "f" and np.isnan(names).any():
+        raise BadTableError(
+            f"The strata have {int(np.isnan(names).sum())} missing values. "
+            "Give every record a stratum; a name such as 'unknown' will do."
+        )
+    found, place = np.unique(names, return_inverse=True)
+    sizes = np.bincount(place, minlength=len(found))
+    if (sizes < k).any():
+        small = {str(found[s]): int(sizes[s]) for s in np.flatnonzero(sizes < k)}
+        raise GroupSizeError.small_strata(k, small)
+    order = np.argsort(place, kind="stable")
+    return np.split(order, np.cumsum(sizes)[:-1])
+
+
+class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all groupings; a method implements `_group`.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        The group of each record; groups are numbered in the order of first appearance.
+    cluster_centers_ : ndarray of shape (n_groups_, d)
+        The (weighted) mean of each group.
+    inertia_ : float
+        SSE: the (weighted) sum of squared distances from records to their centres.
+    n_groups_ : int
+        The number of groups.
+    gap_ : float
+        Share of `inertia_` that is not yet proved unavoidable, computed on demand.
+    """
+
+    def __init__(self, k: int = 3) -> None:
+        self.k = k
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,  # noqa: ARG002
+        *,
+        sample_weight: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+    ) -> Self:
+        """Partition the records.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The records, already on the scale on which distances are meant.
+        y : ignored
+            Present for scikit-learn.
+        sample_weight : array-like of shape (n,), optional
+            Positive weights of the records in centres and SSE. k counts records, never weights: a
+            record of weight 100 is still one respondent.
+        strata : array-like of shape (n,), optional
+            Records of different strata never share a group.
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, dtype=np.float64, order="C")
+        k = check_k(self.k, len(X))
+        weights = check_weights(sample_weight, X)
+        parts = split_strata(strata, len(X), k)
+        seeds = self._seeds(len(parts))
+        self.labels_, self.n_groups_ = np.empty(len(X), dtype=np.int64), 0
+        for rows, seed in zip(parts, seeds):
+            whole = len(rows) == len(X)
+            found = self._group_part(
+                X if whole else X[rows], weights if whole else weights[rows], k, seed
+            )
+            self.labels_[rows] = found + self.n_groups_
+            self.n_groups_ += int(found.max()) + 1
+        self._finish(X, weights, parts, k)
+        return self
+
+    def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
+        """Return the group number of each record; n >= 2k. Overridden by each method."""
+        raise NotImplementedError
+
+    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
+        if len(X) < 2 * k:  # two groups of k do not fit
+            return np.zeros(len(X), dtype=np.int64)
+        labels = self._group(X, weights, k, np.random.default_rng(seed))
+        smallest = int(np.bincount(labels).min())
+        if smallest < k:
+            raise BrokenPromiseError.group_too_small(k, smallest, type(self).__name__)
+        return labels
+
+    def _seeds(self, count: int) -> Integers:
+        """One seed for each stratum, drawn from random_state where the method has one."""
+        if "random_state" not in self.get_params():
+            return np.zeros(count, dtype=np.int64)
+        random = check_random_state(self.random_state)
+        seeds: Integers = random.randint(2**31 - 1, size=count)
+        return seeds
+
+    def _finish(self, X: Floats, weights: Floats, parts: list[Integers], k: int) -> None:
+        self.labels_ = renumber(self.labels_, self.n_groups_)
+        smallest = int(np.bincount(self.labels_, minlength=self.n_groups_).min())
+        if smallest < k:
+            raise BrokenPromiseError.group_too_small(k, smallest, type(self).__name__)
+        self.cluster_centers_ = weighted_centres(X, weights, self.labels_, self.n_groups_)
+        self.inertia_ = float(squared_error(X, weights, self.labels_, self.cluster_centers_))
+        self._fitted_on = (X, weights, parts)
+
+    @property
+    def gap_(self) -> float:
+        """Share of the SSE not proved unavoidable: (SSE - lower bound) / SSE.
+
+        Computed when asked for, with the quick bound; `lower_bound(X, k, effort=...)` gives
+        tighter ones.
+        """
+        from .bound import bound_of_parts
+
+        check_is_fitted(self, "labels_")
+        if not hasattr(self, "_fitted_on"):
+            raise AttributeError(
+                "gap_ needs the records, which a saved grouping does not keep. "
+                "Ask for gap_ before saving, or call lower_bound(X, k)."
+            )
+        if self.inertia_ == 0:
+            return 0.0
+        X, weights, parts = self._fitted_on
+        bound = bound_of_parts(X, weights, parts, int(self.k))
+        return float(max(0.0, (self.inertia_ - bound) / self.inertia_))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the original rows behind when saved or copied."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_fitted_on", None)
+        return state

@@ -1,0 +1,28 @@
+"""How kernels are compiled: one decorator, one set of flags.
+
+Kernels release the interpreter's lock, so threads run them side by side; they never start threads
+of their own, so an answer cannot depend on the number of cores. No fastmath: sums keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from numba import njit
+
+__all__ = ["inlined", "kernel"]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function on first call and keep the machine code on disk."""
+    compiled: Function = njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def inlined(function: Function) -> Function:
+    """Compile a small function that other kernels of the same file call in their inner loops."""
+    compiled: Function = njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)
+    return compiled

@@ -1,0 +1,62 @@
+"""What a labelling says of its records: sizes, centres, spread."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@kernel
+def renumber(labels: Integers, n_labels: int) -> Integers:
+    """Number groups 0, 1, ... in the order in which the records first meet them."""
+    new = np.full(n_labels, -1, dtype=np.int64)
+    out = np.empty(labels.shape[0], dtype=np.int64)
+    count = 0
+    for i in range(labels.shape[0]):
+        if new[labels[i]] < 0:
+            new[labels[i]] = count
+            count += 1
+        out[i] = new[labels[i]]
+    return out
+
+
+@kernel
+def weighted_centres(X: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:
+    """Weighted mean of each group, shape (n_groups, d).
+
+    The sum runs over differences from the group's first record: a group of equal records has
+    exactly that record as its centre, and a large offset costs no digits.
+    """
+    n, d = X.shape
+    first = np.full(n_groups, -1, dtype=np.int64)
+    total = np.zeros(n_groups)
+    centres = np.zeros((n_groups, d))
+    for i in range(n):
+        g = labels[i]
+        if first[g] < 0:
+            first[g] = i
+        total[g] += weights[i]
+        for j in range(d):
+            centres[g, j] += weights[i] * (X[i, j] - X[first[g], j])
+    for g in range(n_groups):
+        for j in range(d):
+            centres[g, j] = X[first[g], j] + centres[g, j] / total[g]
+    return centres
+
+
+@kernel
+def squared_error(X: Floats, weights: Floats, labels: Integers, centres: Floats) -> float:
+    """Sum over records of weight times squared distance to the record's centre."""
+    total = 0.0
+    for i in range(X.shape[0]):
+        own = 0.0
+        for j in range(X.shape[1]):
+            difference = X[i, j] - centres[labels[i], j]
+            own += difference * difference
+        total += weights[i] * own
+    return total
