@@ -1,3 +1,33 @@
-"""tessella: statistical disclosure control of microdata."""
+"""tessella: statistical disclosure control of microdata.
+
+The small tile of a mosaic: the picture stays, the single record is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from . import datasets as datasets
+    from . import exceptions as exceptions
+    from . import grouping as grouping
+    from . import masking as masking
+    from .masking.microaggregation import Microaggregation as Microaggregation
+    from .schema import Schema as Schema
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Microaggregation": ".masking.microaggregation",
+    "Schema": ".schema",
+    "datasets": ".datasets",
+    "exceptions": ".exceptions",
+    "grouping": ".grouping",
+    "masking": ".masking",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

@@ -1,1 +1,44 @@
-"""Groups of at least k records with little spread."""
+"""Groups of at least k records with little spread.
+
+Each grouping is a scikit-learn clusterer: `k` first, then `fit`, `labels_`, `cluster_centers_`,
+`inertia_`. `Search` is the one to take; `lower_bound` says how much better any could be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .base import Grouping as Grouping
+    from .bound import LowerBound as LowerBound
+    from .bound import lower_bound as lower_bound
+    from .decomposition import IGD as IGD
+    from .mdav import CBFS as CBFS
+    from .mdav import MDAV as MDAV
+    from .mdav import VMDAV as VMDAV
+    from .ordering import OrderedGrouping as OrderedGrouping
+    from .reordering import IMHM as IMHM
+    from .reordering import RepOrdMic as RepOrdMic
+    from .search import Search as Search
+    from .univariate import UnivariateOptimal as UnivariateOptimal
+
+_HOMES = {
+    "CBFS": ".mdav",
+    "Grouping": ".base",
+    "IGD": ".decomposition",
+    "IMHM": ".reordering",
+    "LowerBound": ".bound",
+    "MDAV": ".mdav",
+    "OrderedGrouping": ".ordering",
+    "RepOrdMic": ".reordering",
+    "Search": ".search",
+    "UnivariateOptimal": ".univariate",
+    "VMDAV": ".mdav",
+    "lower_bound": ".bound",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

@@ -1,0 +1,52 @@
+"""Names and packages that are loaded when they are first used, not before.
+
+A *door* is the `__init__.py` of a folder: it says where each public name lives, and loads it when
+somebody asks. So `import tessella` and `tessella --help` stay quick, whatever stands behind them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
+
+from .exceptions import MissingPackageError
+
+__all__ = ["on_first_use", "optional"]
+
+
+def on_first_use(
+    door: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Build the `__getattr__` and `__dir__` of a door.
+
+    Parameters
+    ----------
+    door : str
+        The `__name__` of the package whose door it is.
+    homes : mapping of str to str
+        For each public name, the module that defines it, relative to the door: ".mdav". Where the
+        module has the name itself, as in {"datasets": ".datasets"}, the module is what is meant.
+    """
+
+    def load(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {door!r} has no attribute {name!r}")
+        home = import_module(homes[name], door)
+        value = home if homes[name] == f".{name}" else getattr(home, name)
+        setattr(sys.modules[door], name, value)  # the next use does not come here
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[door]), *homes})
+
+    return load, names
+
+
+def optional(package: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import a package that not every installation has, or name the extra that brings it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingPackageError(package, extra=extra, purpose=purpose) from error
