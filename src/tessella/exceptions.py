@@ -16,6 +16,7 @@ __all__ = [
     "GroupSizeError",
     "MissingPackageError",
     "MissingValuesError",
+    "OutOfRangeError",
     "SmallJointGroupsWarning",
     "TessellaError",
     "TessellaWarning",
@@ -71,6 +72,25 @@ class GroupSizeError(TessellaError, ValueError):
             f"{named}{more}. Merge these strata with others, or give a smaller k."
         )
 
+    @classmethod
+    def small_patterns(cls, k: int, small: dict[str, int]) -> GroupSizeError:
+        """Build the error for missing patterns that fewer than k records share."""
+        named = "; ".join(f"{name}: {size}" for name, size in list(small.items())[:5])
+        more = f"; and {len(small) - 5} more" if len(small) > 5 else ""
+        return cls(
+            f"k={k} cannot be kept for {len(small)} of the missing patterns, which fewer records "
+            f"share ({named}{more}). What a record lacks would single it out: fill these cells, "
+            "drop these records or columns, or give a smaller k."
+        )
+
+    @classmethod
+    def given_twice(cls, masker: object, method: object) -> GroupSizeError:
+        """Build the error for a masker and its method with different k."""
+        return cls(
+            f"The masker has k={masker!r} and its method has k={method!r}. "
+            "Give k once, to the masker."
+        )
+
 
 class UnknownOptionError(TessellaError, ValueError):
     """An option that is not one of those offered."""
@@ -80,12 +100,25 @@ class UnknownOptionError(TessellaError, ValueError):
         super().__init__(f"{name}={given!r} is not known. Give one of: {choices}.")
 
 
+class OutOfRangeError(TessellaError, ValueError):
+    """An argument outside the values that make sense."""
+
+    def __init__(self, name: str, given: object, expected: str) -> None:
+        super().__init__(f"{name}={given!r} cannot be used. Give {expected}.")
+
+
 class UnknownColumnError(TessellaError, KeyError):
     """A column that the table does not have."""
 
-    def __init__(self, given: str, columns: Sequence[str], *, who: str = "The call") -> None:
-        near = get_close_matches(str(given), [str(column) for column in columns], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(columns[:12])}."
+    def __init__(self, given: object, columns: Sequence[object], *, who: str = "The call") -> None:
+        names = {str(column): column for column in columns}
+        near = get_close_matches(str(given), list(names), n=1)
+        more = ", ..." if len(names) > 12 else ""
+        hint = (
+            f" Did you mean {names[near[0]]!r}?"
+            if near
+            else f" It has: {', '.join(list(names)[:12])}{more}."
+        )
         self.message = f"{who} names a column {given!r} that the table does not have.{hint}"
         super().__init__(self.message)
 
@@ -136,6 +169,14 @@ class BrokenPromiseError(TessellaError, AssertionError):
             "This is a bug in tessella: please report it with the table's shape and k."
         )
 
+    @classmethod
+    def group_not_alike(cls, count: int, method: str) -> BrokenPromiseError:
+        """Build the error for a release in which records of one group differ."""
+        return cls(
+            f"{count} released records differ from the others of their group ({method}); the "
+            "result is withheld. This is a bug in tessella: please report it with the dtypes."
+        )
+
 
 class UnfinishedWarning(TessellaWarning):
     """A search stopped early and gives the best that it had."""
@@ -143,3 +184,12 @@ class UnfinishedWarning(TessellaWarning):
 
 class SmallJointGroupsWarning(TessellaWarning):
     """Blocks masked apart: the joint release has records that stand for fewer than k."""
+
+    @classmethod
+    def of(cls, k: int, smallest: int, below: int, n: int) -> SmallJointGroupsWarning:
+        """Build the warning from the number of records below k and the smallest joint group."""
+        return cls(
+            f"k={k} holds within each block, not for whole records: {below} of {n} records share "
+            f"all their released values with fewer than {k} records (the fewest: {smallest}). "
+            "Give blocks=None for k over all columns, or judge the risk of the joint release."
+        )

@@ -1,0 +1,42 @@
+"""Tables to try things on: made ones with known truth, printed ones, public ones.
+
+`make_...` makes a table from a seed; `load_...` gives one that exists. All take `frame=`: "pandas"
+(default), "polars", "arrow" or "numpy".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .business import make_business_survey as make_business_survey
+    from .households import make_households as make_households
+    from .numeric import ClusterTruth as ClusterTruth
+    from .numeric import TailTruth as TailTruth
+    from .numeric import make_clusters as make_clusters
+    from .numeric import make_heavy_tailed as make_heavy_tailed
+    from .papers import load_expenditure as load_expenditure
+    from .public import data_folders as data_folders
+    from .public import load_census as load_census
+    from .public import load_eia as load_eia
+    from .public import load_tarragona as load_tarragona
+
+_HOMES = {
+    "ClusterTruth": ".numeric",
+    "TailTruth": ".numeric",
+    "data_folders": ".public",
+    "load_census": ".public",
+    "load_eia": ".public",
+    "load_expenditure": ".papers",
+    "load_tarragona": ".public",
+    "make_business_survey": ".business",
+    "make_clusters": ".numeric",
+    "make_heavy_tailed": ".numeric",
+    "make_households": ".households",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
