@@ -1,0 +1,1 @@
+"""Slow, obviously right versions, to compare with: `from tests.reference.mdav import ...`."""
