@@ -24,7 +24,7 @@ EXACT = """
 48 230 301.78
 32  50  90.62
 90 200 318.40
-13 100 125.56
+16 100 125.56
 """
 
 NOISY = """
@@ -44,7 +44,11 @@ NOISY = """
 
 
 def load_expenditure(
-    *, noisy: bool = False, frame: str = "pandas", return_rules: bool = False
+    *,
+    noisy: bool = False,
+    as_printed: bool = False,
+    frame: str = "pandas",
+    return_rules: bool = False,
 ) -> Any:
     """Load twelve records of expenditure that obey one linear rule, or almost obey it.
 
@@ -53,6 +57,8 @@ def load_expenditure(
     noisy : bool
         Load the second table: the first with noise of standard deviation 1.5 on every value, so
         that no record obeys the rule any more.
+    as_printed : bool
+        Leave the last record of the first table as it is printed; see Notes.
     frame : {"pandas", "polars", "arrow", "numpy"}
         The kind of table.
     return_rules : bool
@@ -65,6 +71,12 @@ def load_expenditure(
         total = 1.16 at_16 + 1.07 at_7.
     rules : list of str
         Only with `return_rules`.
+
+    Notes
+    -----
+    The first table is printed with (13, 100, 125.56) as its last record, which breaks the rule by
+    3.48, while the paper says that the table obeys it and its centres of that table do, to five
+    decimals. 1.16 * 16 + 1.07 * 100 is 125.56: the record is taken to be (16, 100, 125.56).
 
     References
     ----------
@@ -80,6 +92,8 @@ def load_expenditure(
     True
     """
     values = np.array((NOISY if noisy else EXACT).split(), dtype=np.float64).reshape(12, 3)
+    if as_printed and not noisy:
+        values[-1, 0] = 13.0
     columns: dict[str, Column] = dict(zip(("at_16", "at_7", "total"), values.T.copy()))
     table = to_frame(columns, frame)
     return (table, [RULE]) if return_rules else table

@@ -65,8 +65,8 @@ def _to_polars(columns: Mapping[str, Column]) -> Any:
 
     def convert(column: Column) -> Any:
         if isinstance(column, Categories):
-            names = pl.Series(column.names, dtype=pl.Enum(column.names))
-            return names.gather(column.codes)
+            # Categorical, not Enum: polars' Enum has an order, and these names have none.
+            return pl.Series(column.names, dtype=pl.Categorical).gather(column.codes)
         if isinstance(column, np.ma.MaskedArray):
             missing = pl.Series(np.ma.getmaskarray(column))
             return pl.Series(column.data).set(missing, None)
