@@ -22,8 +22,9 @@ Floats = NDArray[np.float64]
 def array_or_skip(load: Callable[..., Any]) -> Floats:
     try:
         table: Floats = load(frame="numpy")
-    except DataNotFoundError as error:
-        pytest.skip(f"TESSELLA_DATA has no such table: {error}")
+    except DataNotFoundError:
+        name = load.__name__.removeprefix("load_")
+        pytest.skip(f"needs the public table {name}.csv in the folder that TESSELLA_DATA names")
     table.flags.writeable = False  # shared by all tests of a session
     return table
 
