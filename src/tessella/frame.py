@@ -1,0 +1,532 @@
+"""Tables in, the same kind of table out; no other file touches frames.
+
+A *table* is a pandas or polars data frame, a pyarrow table or a two-dimensional NumPy array. It is
+read by column, as float64 with a *state* for each cell (a number, or which kind of missing), and
+written back by column: the library, index, column order, dtypes, categories and attributes stay.
+NumPy columns are named 0, 1, ...; pandas names need not be strings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from narwhals import dependencies as libraries
+from numpy.typing import NDArray
+
+from .exceptions import BadTableError, UnknownColumnError
+
+__all__ = ["Facts", "Numbers", "Table", "number_labels"]
+
+Name = Hashable
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]
+
+NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3
+EXACT = 2**53  # every whole number up to here is a float64
+HUGE = 1e150  # the square of anything larger is infinite
+
+# What to do with the things that are often given instead of a table, by class name or by method.
+_INSTEAD = {
+    "LazyFrame": "Call .collect() on it first",
+    "RecordBatch": "Wrap it: pyarrow.Table.from_batches([batch])",
+    "Series": "It is one column: call .to_frame() on it first",
+    "DuckDBPyRelation": "Call .df(), .pl() or .arrow() on it first",
+    "str": "Read the file first, for example with pandas.read_csv",
+    "PosixPath": "Read the file first, for example with pandas.read_csv",
+    "WindowsPath": "Read the file first, for example with pandas.read_csv",
+    "dict": "Wrap it: pandas.DataFrame(...)",
+    "list": "Wrap it: pandas.DataFrame(...) or numpy.array(...)",
+    "tuple": "Wrap it: pandas.DataFrame(...) or numpy.array(...)",
+}
+_WAYS_OUT = ("toPandas", "to_native", "compute", "to_pandas", "toarray")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a column's dtype says of it.
+
+    `decimals` is the number of decimals that the dtype can hold: 0 for integers and booleans, the
+    scale of a decimal, None for floats and for columns that are not numbers.
+    """
+
+    name: Name
+    family: Family
+    dtype: str
+    decimals: int | None = None
+    ordered: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column holds numbers; booleans and dates do not."""
+        return self.family in ("float", "integer", "decimal")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Columns read as numbers.
+
+    `values` has shape (n, d) and NaN where a number is missing. `state`, of the same shape, is 0
+    for a number, 1 for a null, 2 for a NaN beside nulls (polars and Arrow tell them apart), and
+    3, 4, ... for the column's first, second, ... missing code.
+    """
+
+    columns: tuple[Name, ...]
+    values: Floats
+    state: NDArray[np.int16]
+
+    @property
+    def missing(self) -> Truths:
+        """Whether each cell lacks a number, shape (n, d)."""
+        lacking: Truths = self.state != NUMBER
+        return lacking
+
+    def count_missing(self) -> dict[Name, int]:
+        """Count the missing cells of each column that has any."""
+        counts = self.missing.sum(axis=0)
+        return {name: int(count) for name, count in zip(self.columns, counts) if count}
+
+
+class Table:
+    """A table of any accepted kind; `Table.read` is the way in, `replace` the way out.
+
+    Attributes
+    ----------
+    columns : tuple
+        The names of the columns, in order, as the table's library has them.
+    n_rows : int
+        The number of records.
+    kind : {"pandas", "polars", "pyarrow", "numpy"}
+        The library of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.frame import Table
+    >>> table = Table.read(pd.DataFrame({"age": [31, 48], "town": ["Reus", "Valls"]}))
+    >>> table.columns, table.n_rows, table.kind
+    (('age', 'town'), 2, 'pandas')
+    >>> table.facts("age").family, table.facts("town").family
+    ('integer', 'text')
+    >>> table.replace({"age": [40, 40]})
+       age   town
+    0   40   Reus
+    1   40  Valls
+    """
+
+    def __init__(self, frame: Any, *, kind: str, columns: Sequence[Name], like: Any = None) -> None:
+        self._frame = frame  # a NumPy array is held as a pandas frame over the same memory
+        self._like = like
+        self.kind = kind
+        self.columns = tuple(columns)
+        self.n_rows = int(frame.shape[0])
+        self._places = {name: place for place, name in enumerate(self.columns)}
+
+    @classmethod
+    def read(cls, native: Any) -> Table:
+        """Recognise a table, or say what is accepted.
+
+        Parameters
+        ----------
+        native : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The table; it is never changed. A `Table` is handed back as it is.
+        """
+        if isinstance(native, Table):
+            return native
+        if libraries.is_numpy_array(native):
+            table = cls._read_array(native)
+        elif libraries.is_pandas_dataframe(native):
+            if native.columns.nlevels > 1:
+                raise BadTableError(
+                    f"The table's columns have {native.columns.nlevels} levels (a MultiIndex); "
+                    "one name for each column is needed. Flatten them: table.columns = "
+                    "['_'.join(map(str, c)) for c in table.columns]."
+                )
+            table = cls(native, kind="pandas", columns=list(native.columns))
+        elif libraries.is_polars_dataframe(native):
+            table = cls(native, kind="polars", columns=native.columns)
+        elif libraries.is_pyarrow_table(native):
+            table = cls(native, kind="pyarrow", columns=native.column_names)
+        else:
+            raise _not_a_table(native)
+        _refuse_duplicates(table.columns)
+        if not table.columns or not table.n_rows:
+            raise BadTableError(
+                f"The table is empty: it has {table.n_rows} records and {len(table.columns)} "
+                "columns. Give a table with at least one of each."
+            )
+        return table
+
+    @classmethod
+    def _read_array(cls, array: NDArray[Any]) -> Table:
+        import pandas as pd
+
+        if array.dtype.names is not None:
+            raise BadTableError(
+                "The NumPy array is structured (its dtype has named fields). "
+                "Give a frame instead: pandas.DataFrame(array)."
+            )
+        if isinstance(array, np.ma.MaskedArray):
+            raise BadTableError(
+                "The NumPy array is a masked array. "
+                "Give array.filled(numpy.nan), so that missing values are seen as missing."
+            )
+        if array.ndim != 2:
+            raise BadTableError(
+                f"The NumPy array has {array.ndim} dimension(s); a table has two, records and "
+                "columns. Give array.reshape(-1, 1) for one column."
+            )
+        if array.dtype.kind not in "fiub":
+            raise BadTableError(
+                f"The NumPy array has dtype {array.dtype}, which is not numbers. Give an array of "
+                "floats or integers, or a pandas or polars frame if columns differ in type."
+            )
+        plain = np.asarray(array)
+        names = range(plain.shape[1])
+        return cls(pd.DataFrame(plain, copy=False), kind="numpy", columns=names, like=plain)
+
+    def place(self, column: Name, *, who: str = "The call") -> int:
+        """Return the position of a column, or say that there is none."""
+        try:
+            return self._places[column]
+        except (KeyError, TypeError):
+            raise UnknownColumnError(column, self.columns, who=who) from None
+
+    def has(self, column: object) -> bool:
+        """Say whether the table has a column of this name."""
+        try:
+            return column in self._places
+        except TypeError:
+            return False
+
+    def facts(self, column: Name) -> Facts:
+        """Say what the dtype of a column tells."""
+        series = self._series(column)
+        native = _dtype(series.to_native())
+        family = _family(series.dtype, native)
+        decimals = {"integer": 0, "boolean": 0}.get(family)
+        if family == "decimal":
+            decimals = int(getattr(native, "pyarrow_dtype", native).scale)
+        return Facts(
+            name=column,
+            family=family,
+            dtype=str(native),
+            decimals=decimals,
+            ordered=isinstance(series.dtype, nw.Enum) or bool(getattr(native, "ordered", False)),
+        )
+
+    def numeric(
+        self,
+        columns: Iterable[Name],
+        *,
+        codes: Mapping[Name, Sequence[float]] | None = None,
+        who: str = "The call",
+    ) -> Numbers:
+        """Read columns as float64; nothing is coerced, rounded or invented.
+
+        Parameters
+        ----------
+        columns : iterable of names
+            Columns of numbers or booleans.
+        codes : mapping of name to numbers, optional
+            Numbers that stand for "missing" in a column, such as -9.
+        who : str
+            Who asks, for the error messages.
+        """
+        columns = tuple(columns)
+        self._refuse_text(columns, who)
+        values = np.empty((self.n_rows, len(columns)))
+        state = np.zeros((self.n_rows, len(columns)), dtype=np.int16)
+        infinite: dict[str, int] = {}
+        for j, name in enumerate(columns):
+            number, null = self._raw(name)
+            state[null, j] = NULL
+            state[np.isnan(number) & ~null, j] = NAN
+            for place, code in enumerate((codes or {}).get(name, ())):
+                state[number == code, j] = FIRST_CODE + place
+            values[:, j] = np.where(state[:, j] == NUMBER, number, np.nan)
+            if beyond := int((np.abs(values[:, j]) > HUGE).sum()):
+                infinite[repr(name)] = beyond
+        if infinite:
+            named = ", ".join(f"{name} ({count})" for name, count in infinite.items())
+            raise BadTableError(
+                f"{who} meets values that are infinity or larger than {HUGE:g} in: {named}. No "
+                "mean or distance is defined there: correct these cells or mark them as missing."
+            )
+        return Numbers(columns=columns, values=values, state=state)
+
+    def labels(self, column: Name) -> tuple[Integers, list[str]]:
+        """Number the values of any column 0, 1, ... as they first appear; -1 where missing."""
+        series = self._series(column)
+        if self.kind in ("pandas", "numpy"):
+            return number_labels(series.to_native())
+        return number_labels(np.array([*series.to_list(), None], dtype=object)[:-1])
+
+    def per_record(self, values: Any, *, who: str) -> NDArray[Any]:
+        """Return a caller's array as one value for each record, in the table's order."""
+        if self.kind == "pandas" and libraries.is_pandas_series(values):
+            if not values.index.equals(self._frame.index):
+                raise BadTableError(
+                    f"{who} is a pandas Series whose index is not the table's. Reindex it to the "
+                    "table's index, or give .to_numpy() if it is already in the table's order."
+                )
+            values = values.to_numpy()
+        array = np.asarray(values)
+        if array.shape != (self.n_rows,):
+            raise BadTableError(
+                f"{who} has shape {array.shape}; one value for each of the {self.n_rows} records "
+                "is needed, or the name of a column."
+            )
+        return array
+
+    def replace(
+        self,
+        values: Mapping[Name, Any],
+        *,
+        keep: Mapping[Name, Truths] | None = None,
+        as_float: Collection[Name] = (),
+    ) -> Any:
+        """Return a new table of the same kind with other numbers in some columns.
+
+        Parameters
+        ----------
+        values : mapping of name to array-like of shape (n,)
+            The new numbers, finite except in the cells of `keep`. A column of integers takes
+            whole numbers within its dtype only: rounding is the caller's decision.
+        keep : mapping of name to boolean array of shape (n,), optional
+            Cells that stay as they are, missing cells for example.
+        as_float : collection of names
+            Columns of integers, decimals or booleans that become float64 (in the column's own
+            family of dtypes).
+        """
+        written = {}
+        for name, given in values.items():
+            self.place(name, who="replace")
+            number, null = self._raw(name)
+            stays = (keep or {}).get(name, np.zeros(self.n_rows, dtype=bool))
+            new = np.where(stays, number, np.asarray(given, dtype=np.float64))
+            null = null & stays
+            if not np.isfinite(new[~stays]).all():
+                raise BadTableError(f"Column {name!r} would receive values that are not finite.")
+            floating = name in as_float or self.facts(name).family == "float"
+            if not floating:
+                self._refuse_misfit(name, new[~null])
+                new = np.where(null, 0.0, new)
+            written[name] = (new, null, floating and self.facts(name).family != "float")
+        return _WRITERS[self.kind](self, written)
+
+    def _series(self, column: Name) -> nw.Series[Any]:
+        place = self.place(column)
+        if self.kind == "polars":
+            native = self._frame.to_series(place)
+        elif self.kind == "pyarrow":
+            native = self._frame.column(place)
+        else:
+            native = self._frame.iloc[:, place]
+        return nw.from_native(native, series_only=True)
+
+    def _raw(self, column: Name) -> tuple[Floats, Truths]:
+        """Read one column as float64, NaN where null, and where it is null."""
+        series, facts = self._series(column), self.facts(column)
+        null = series.is_null().to_numpy().astype(bool)
+        if facts.family in ("integer", "decimal") and not null.all():
+            largest = max(abs(series.min()), abs(series.max()))
+            if largest * 10 ** (facts.decimals or 0) > EXACT:
+                raise BadTableError(
+                    f"Column {column!r} ({facts.dtype}) holds numbers of more digits than a "
+                    "float64 keeps (beyond 2**53, about 9e15). They are rarely measurements: drop "
+                    "the column if it is an identifier, or divide it by a power of ten."
+                )
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64), null
+
+    def _refuse_text(self, columns: Sequence[Name], who: str) -> None:
+        named = []
+        for name in columns:
+            self.place(name, who=who)
+            facts = self.facts(name)
+            if not (facts.numeric or facts.family == "boolean"):
+                named.append(f"{name!r} ({facts.dtype}: {self._holds(name, facts)})")
+        if named:
+            raise BadTableError(
+                f"{who} needs numbers, and these columns hold something else: {', '.join(named)}. "
+                "Convert them to numbers first, or leave them out."
+            )
+
+    def _holds(self, column: Name, facts: Facts) -> str:
+        """Describe what a column of something else than numbers holds."""
+        if facts.family in ("category", "date"):
+            return {"category": "categories", "date": "dates or times"}[facts.family]
+        values = [value for value in self._series(column).head(10_000).to_list() if value == value]
+        values = [value for value in values if value is not None]
+        texts = [value for value in values if isinstance(value, str)]
+        if values and len(texts) == len(values):
+            as_numbers = sum(_reads_as_number(text) for text in texts)
+            if as_numbers == len(texts):
+                return "numbers written as text; convert with pandas.to_numeric or a cast"
+            return "text, some of it numbers" if as_numbers else "text"
+        return "text among other values" if texts else "objects that are not numbers of a dtype"
+
+    def _refuse_misfit(self, name: Name, new: Floats) -> None:
+        facts = self.facts(name)
+        if facts.family == "decimal":
+            return  # the cast rounds to the dtype's scale
+        if (new != np.rint(new)).any():
+            raise BadTableError(
+                f"Column {name!r} ({facts.dtype}) holds whole numbers and would receive others. "
+                "Round them, or let the column become floats."
+            )
+        width = str(self._series(name).dtype).lower()
+        low, high = (0, 1) if facts.family == "boolean" else (-EXACT, EXACT)
+        if facts.family == "integer" and "128" not in width:
+            low, high = int(np.iinfo(width).min), int(np.iinfo(width).max)
+        if ((new < low) | (new > high)).any():
+            raise BadTableError(
+                f"Column {name!r} ({facts.dtype}) would receive numbers outside of its dtype."
+            )
+
+
+def number_labels(values: Any) -> tuple[Integers, list[str]]:
+    """Number the distinct values of an array 0, 1, ... as they first appear; -1 where missing.
+
+    Examples
+    --------
+    >>> from tessella.frame import number_labels
+    >>> import numpy as np
+    >>> number_labels(np.array(["north", "south", "north"]))
+    (array([0, 1, 0]), ['north', 'south'])
+    """
+    import pandas as pd
+
+    try:
+        place, distinct = pd.factorize(values)
+    except TypeError:
+        raise BadTableError(
+            "The values cannot be told apart (lists or objects). Give numbers, text or categories."
+        ) from None
+    return np.asarray(place, dtype=np.int64), [str(value) for value in distinct]
+
+
+def _refuse_duplicates(columns: Iterable[Name]) -> None:
+    twice = [repr(name) for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise BadTableError(
+            f"The table has more than one column named {', '.join(twice[:8])}. "
+            "Rename or drop them, so that each name means one column."
+        )
+
+
+def _not_a_table(given: Any) -> BadTableError:
+    kind = type(given)
+    ways = [f"Call .{way}() on it first" for way in _WAYS_OUT if hasattr(given, way)]
+    hint = _INSTEAD.get(kind.__name__) or next(iter(ways), "Convert it to one of these first")
+    return BadTableError(
+        "tessella reads a pandas or polars DataFrame, a pyarrow Table or a 2-d NumPy array, and "
+        f"was given {kind.__module__}.{kind.__qualname__}. {hint}."
+    )
+
+
+def _dtype(native: Any) -> Any:
+    return native.type if libraries.is_pyarrow_chunked_array(native) else native.dtype
+
+
+def _family(dtype: Any, native: Any) -> Family:
+    if str(getattr(native, "pyarrow_dtype", native)).startswith("decimal"):
+        return "decimal"  # Arrow's 256-bit decimals are unknown to narwhals
+    families: list[tuple[bool, Family]] = [
+        (isinstance(dtype, nw.Boolean), "boolean"),
+        (isinstance(dtype, nw.Decimal), "decimal"),
+        (dtype.is_integer(), "integer"),
+        (dtype.is_float(), "float"),
+        (dtype.is_temporal(), "date"),
+        (isinstance(dtype, nw.Categorical | nw.Enum), "category"),
+        (isinstance(dtype, nw.String), "text"),
+    ]
+    return next((family for holds, family in families if holds), "other")
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _arrow_array(values: Floats, null: Truths, dtype: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, mask=null, from_pandas=False).cast(dtype)
+
+
+def _pandas_array(values: Floats, null: Truths, dtype: Any, as_float: bool) -> Any:
+    import pandas as pd
+
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        arrow = _arrow_array(values, null, pa.float64() if as_float else dtype.pyarrow_dtype)
+        return pd.array(arrow, dtype=pd.ArrowDtype(arrow.type))
+    if isinstance(dtype, np.dtype):
+        return values.astype(np.float64 if as_float else dtype)
+    target: Any = pd.Float64Dtype() if as_float else dtype
+    array = pd.array(values.astype(target.numpy_dtype), dtype=target)
+    array[null] = pd.NA
+    return array
+
+
+def _write_pandas(table: Table, written: Mapping[Name, Any]) -> Any:
+    frame = table._frame.copy()
+    for name, (values, null, as_float) in written.items():
+        place = table.place(name)
+        frame.isetitem(place, _pandas_array(values, null, frame.dtypes.iloc[place], as_float))
+    return frame
+
+
+def _write_numpy(table: Table, written: Mapping[Name, Any]) -> NDArray[Any]:
+    frame = _write_pandas(table, written)
+    out = np.empty_like(table._like, dtype=np.result_type(*frame.dtypes))
+    for place, name in enumerate(table.columns):
+        column = frame.iloc[:, place].to_numpy()
+        if column.dtype.kind != out.dtype.kind == "f":
+            table._raw(name)  # refuses integers that a float cannot hold
+        out[:, place] = column
+    return out
+
+
+def _write_polars(table: Table, written: Mapping[Name, Any]) -> Any:
+    import polars as pl
+
+    columns = []
+    for name, (values, null, as_float) in written.items():
+        dtype = table._frame.schema[name]
+        if dtype.is_integer() and not as_float:
+            values = values.astype(np.int64)
+        column = pl.Series(str(name), values).cast(pl.Float64 if as_float else dtype)
+        columns.append(column.set(pl.Series(null), None) if null.any() else column)
+    return table._frame.with_columns(columns)
+
+
+def _write_arrow(table: Table, written: Mapping[Name, Any]) -> Any:
+    import pyarrow as pa
+
+    frame = table._frame
+    for name, (values, null, as_float) in written.items():
+        place = table.place(name)
+        field = frame.schema.field(place)
+        field = field.with_type(pa.float64()) if as_float else field
+        frame = frame.set_column(place, field, _arrow_array(values, null, field.type))
+    return frame
+
+
+_WRITERS = {
+    "numpy": _write_numpy,
+    "pandas": _write_pandas,
+    "polars": _write_polars,
+    "pyarrow": _write_arrow,
+}

@@ -1,0 +1,364 @@
+"""What each column is: its kind, its role, its missing codes and its labels.
+
+The *kind* says which operations make sense (a mean of town codes does not); the *role* says what a
+column can do to a respondent. Both can be guessed from names and values, and a guess says why. A
+guess is careful: it never calls a column confidential or untouched, and a masker does not release
+a column unmasked because of a guess alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from .exceptions import BadTableError, UnknownColumnError, UnknownOptionError
+from .frame import Facts, Table
+
+__all__ = ["Column", "Kind", "Role", "Schema"]
+
+Name = Hashable
+Kind = Literal["continuous", "integer", "ordinal", "nominal"]
+Role = Literal["identifier", "quasi-identifier", "confidential", "weight", "household", "untouched"]
+
+# fmt: off
+_IDENTIFIER = {
+    "id", "ids", "identifier", "uuid", "guid", "ssn", "nin", "passport", "iban", "login",
+    "email", "phone", "telephone", "mobile", "address", "street",
+    "name", "surname", "firstname", "lastname", "fullname", "username",
+}
+# fmt: on
+_SOMEONES_ID = re.compile(
+    r"(p|u|h|user|person|personal|patient|respondent|member|employee|student|customer|client"
+    r"|account|case|record|firm|company|enterprise|utility)id"
+)
+_HOUSEHOLD = {"hh", "hid", "hhid", "hhno", "hhnr", "household", "householdid"}
+_NUMBER_OF = {"id", "ids", "identifier", "no", "nr", "num", "number", "key"}
+_WEIGHT = {"weight", "weights", "wgt", "wgts", "wt", "wts", "pweight", "fweight"}
+_BODY = {"body", "birth", "kg", "lb", "lbs", "net", "gross"}
+_LOOKS_LIKE_A_CODE = (-7, -77, -777, -8, -88, -888, -9, -99, -999, -9999)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What is known of one column.
+
+    Parameters
+    ----------
+    name : hashable
+        The column's name in the table.
+    kind : {"continuous", "integer", "ordinal", "nominal"}
+        Numbers, whole numbers, ordered categories, categories.
+    role : {"quasi-identifier", "identifier", "confidential", "weight", "household", "untouched"}
+        A quasi-identifier may be known to an intruder and is masked; an identifier or a household
+        number must not be released; a confidential or untouched column is released as it is; a
+        weight weighs the records and is released as it is.
+    missing : tuple
+        Values that stand for "missing", such as -9.
+    labels : mapping
+        The meaning of values, such as {1: "employed"}.
+    guessed : bool
+        Whether the role is a guess that nobody has confirmed.
+    why : str
+        The reason for kind and role.
+    """
+
+    name: Name
+    kind: Kind
+    role: Role = "quasi-identifier"
+    missing: tuple[Any, ...] = ()
+    labels: Mapping[Any, str] = field(default_factory=dict, hash=False)
+    guessed: bool = False
+    why: str = "given"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise UnknownOptionError(f"kind of column {self.name!r}", self.kind, get_args(Kind))
+        if self.role not in get_args(Role):
+            raise UnknownOptionError(f"role of column {self.name!r}", self.role, get_args(Role))
+        missing = [self.missing] if np.ndim(self.missing) == 0 else self.missing
+        object.__setattr__(self, "missing", tuple(missing))
+        object.__setattr__(self, "labels", dict(self.labels))
+
+
+_PROPERTIES = ("kind", "role", "missing", "labels", "guessed", "why")
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Schema:
+    """What is known of every column of a table.
+
+    Parameters
+    ----------
+    columns : mapping of name to properties, or iterable of Column
+        For each column a `Column`, or a mapping with `kind` and, if wanted, `role`, `missing` and
+        `labels`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.schema import Schema
+    >>> table = pd.DataFrame({"firm_id": [1, 2, 3], "turnover": [1.5, 0.2, 9.1]})
+    >>> schema = Schema.guess(table).override(turnover={"role": "confidential"})
+    >>> print(schema)
+    column    kind        role          why
+    firm_id   integer     identifier    named like an identifier: must not be released; drop it
+    turnover  continuous  confidential  given
+    >>> schema["turnover"].kind
+    'continuous'
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
+    """
+
+    columns: tuple[Column, ...]
+
+    def __init__(self, columns: Mapping[Any, Any] | Iterable[Column]) -> None:
+        if isinstance(columns, Mapping):
+            columns = [_column(name, known) for name, known in columns.items()]
+        object.__setattr__(self, "columns", tuple(columns))
+
+    @classmethod
+    def guess(cls, table: Any) -> Schema:
+        """Guess kinds and roles from dtypes, names and values.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The table to describe.
+
+        Notes
+        -----
+        Every column that does not look like an identifier, a household number or a sampling weight
+        is a quasi-identifier, which a masker masks: the careful side. `why` tells the reason.
+        """
+        table = Table.read(table)
+        return cls([_guess(table, name) for name in table.columns])
+
+    @classmethod
+    def from_dict(cls, known: Mapping[Any, Mapping[str, Any]]) -> Schema:
+        """Build a schema from what `to_dict` gave."""
+        return cls(known)
+
+    def to_dict(self) -> dict[Any, dict[str, Any]]:
+        """Return plain dicts, lists and scalars, leaving out what is empty.
+
+        Labels become pairs of value and label, because a key of TOML or JSON is always text.
+        """
+        out: dict[Any, dict[str, Any]] = {}
+        for column in self.columns:
+            known: dict[str, Any] = {"kind": column.kind, "role": column.role}
+            if column.missing:
+                known["missing"] = list(column.missing)
+            if column.labels:
+                known["labels"] = [[value, label] for value, label in column.labels.items()]
+            if column.guessed:
+                known["guessed"] = True
+            out[column.name] = known | {"why": column.why}
+        return out
+
+    def override(
+        self,
+        changes: Mapping[Any, Mapping[str, Any]] | None = None,
+        /,
+        **named: Mapping[str, Any],
+    ) -> Schema:
+        """Return a schema with other properties for some columns.
+
+        Parameters
+        ----------
+        changes : mapping of name to mapping, optional
+            For names that are not Python words, such as {0: {"kind": "nominal"}}.
+        **named : mappings
+            The same by keyword: income={"kind": "integer", "role": "confidential"}.
+        """
+        known = dict(self._by_name)
+        for name, change in {**(changes or {}), **named}.items():
+            if name not in known:
+                raise UnknownColumnError(name, list(known), who="The schema's override")
+            change = _properties(name, change)
+            fresh: dict[str, Any] = {"why": "given"} if {"kind", "role"} & set(change) else {}
+            fresh |= {"guessed": False} if "role" in change else {}
+            known[name] = replace(known[name], **{**fresh, **change})
+        return Schema(known.values())
+
+    def check(self, table: Any) -> None:
+        """Refuse a table whose columns are not those of the schema."""
+        table = Table.read(table)
+        for column in self.columns:
+            table.place(column.name, who="The schema")
+        if unknown := [repr(name) for name in table.columns if name not in self._by_name]:
+            raise BadTableError(
+                f"The schema says nothing about these columns: {', '.join(unknown[:8])}. "
+                "Add them to the schema, or drop them from the table."
+            )
+
+    def names(self, *roles: Role) -> list[Name]:
+        """List the columns that have one of these roles."""
+        return [column.name for column in self.columns if column.role in roles]
+
+    def __getitem__(self, name: Name) -> Column:
+        if name not in self._by_name:
+            raise UnknownColumnError(name, list(self._by_name), who="The caller")
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[Name, Column]:
+        return {column.name: column for column in self.columns}
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __str__(self) -> str:
+        rows = [("column", "kind", "role", "why")]
+        rows += [(str(c.name), c.kind, c.role, c.why) for c in self.columns]
+        widths = [max(len(row[part]) for row in rows) for part in range(3)]
+        return "\n".join(
+            "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]])
+            for row in rows
+        )
+
+    __repr__ = __str__
+
+
+def _properties(name: Name, given: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise BadTableError(
+            f"Column {name!r} is described by {given!r}; give a mapping, for example "
+            "{'kind': 'integer', 'role': 'confidential'}."
+        )
+    for key in given:
+        if key not in _PROPERTIES:
+            raise UnknownOptionError(f"property of column {name!r}", key, _PROPERTIES)
+    return dict(given)
+
+
+def _column(name: Name, known: Any) -> Column:
+    if isinstance(known, Column):
+        return replace(known, name=name)
+    properties = _properties(name, known)
+    if "kind" not in properties:
+        raise BadTableError(
+            f"The schema gives column {name!r} no kind. Give one of: {', '.join(get_args(Kind))}; "
+            "or start from Schema.guess(table) and override."
+        )
+    return Column(name=name, **properties)
+
+
+@dataclass(frozen=True)
+class _Values:
+    """What a guess looks at: the numbers of a column, if it has any, and its distinct values."""
+
+    numbers: np.ndarray[Any, np.dtype[np.float64]] | None
+    n: int
+    distinct: int
+
+    @classmethod
+    def of(cls, table: Table, facts: Facts) -> _Values:
+        numbers = None
+        if facts.numeric:
+            try:
+                read = table.numeric([facts.name])
+            except BadTableError:  # too many digits, or infinity: the guess says so
+                pass
+            else:
+                numbers = read.values[~read.missing]
+        try:
+            place, _ = table.labels(facts.name)
+        except BadTableError:  # lists and other things without equality
+            return cls(numbers, table.n_rows, table.n_rows)
+        seen = place[place >= 0]
+        return cls(numbers, len(seen), len(np.unique(seen)))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all numbers are whole numbers."""
+        return self.numbers is not None and bool((self.numbers == np.rint(self.numbers)).all())
+
+
+def _guess(table: Table, name: Name) -> Column:
+    facts = table.facts(name)
+    values = _Values.of(table, facts)
+    kind, reason = _guess_kind(facts, values)
+    role, why = _guess_role(facts, values)
+    why = why or f"{reason}: a quasi-identifier, to be masked{_notes(facts, values)}"
+    return Column(name=name, kind=kind, role=role, guessed=True, why=why)
+
+
+def _guess_kind(facts: Facts, values: _Values) -> tuple[Kind, str]:
+    if facts.family == "integer" or (facts.decimals == 0 and facts.family == "decimal"):
+        return "integer", "whole numbers"
+    if facts.family == "float" and values.n and values.whole:
+        return "integer", f"whole numbers stored as {facts.dtype}"
+    if facts.numeric:
+        return "continuous", "numbers"
+    if facts.family == "date":
+        return "ordinal", "dates or times"
+    if facts.family == "category" and facts.ordered:
+        return "ordinal", "ordered categories"
+    names = {"boolean": "yes or no", "category": "categories", "text": "text"}
+    return "nominal", names.get(facts.family, f"dtype {facts.dtype}")
+
+
+def _guess_role(facts: Facts, values: _Values) -> tuple[Role, str]:
+    """Return a role and, unless it is the careful default, the reason for it."""
+    words = {word.lower() for word in _words(str(facts.name))}
+    numbers = values.numbers
+    if (
+        any(word in _WEIGHT or word.endswith("wgt") for word in words)
+        and not words & _BODY
+        and numbers is not None
+        and values.n == len(numbers) > 0
+        and bool((numbers > 0).all())
+    ):
+        return "weight", (
+            "named like a sampling weight: would weigh the records and be released as it is; "
+            "confirm the role by an override, or give role='quasi-identifier' to mask it"
+        )
+    if words & _HOUSEHOLD and words <= _HOUSEHOLD | _NUMBER_OF:
+        return "household", "named like a household number: must not be released; drop it"
+    if facts.family in ("text", "category", "integer", "float", "decimal", "other") and any(
+        word in _IDENTIFIER or _SOMEONES_ID.fullmatch(word) or _ends_in_name(word, facts)
+        for word in words
+    ):
+        return "identifier", "named like an identifier: must not be released; drop it"
+    must_not = "looks like an identifier, which must not be released; drop it or override the role"
+    if facts.numeric and facts.family != "float" and numbers is None:
+        return "identifier", f"numbers of more than 15 digits: {must_not}"
+    if facts.family in ("text", "other") and values.n > 1 and values.distinct == values.n:
+        return "identifier", f"all {values.n} values are distinct text: {must_not}"
+    if facts.family == "text" and values.distinct > 0.9 * values.n > 9:
+        return "identifier", f"{values.distinct} of {values.n} texts are distinct: {must_not}"
+    if numbers is not None and len(numbers) > 9 and bool((np.diff(numbers) == 1).all()):
+        return "identifier", f"numbered consecutively: {must_not}"
+    return "quasi-identifier", ""
+
+
+def _notes(facts: Facts, values: _Values) -> str:
+    """Add what a person should look at before trusting the guess."""
+    if values.n == 0:
+        return "; it has no value at all"
+    if values.distinct == 1:
+        return "; it has one value only"
+    if values.numbers is None:
+        return "; it holds infinity" if facts.family == "float" else ""
+    codes = [code for code in _LOOKS_LIKE_A_CODE if (values.numbers == code).any()]
+    if codes and bool((values.numbers[~np.isin(values.numbers, codes)] >= 0).all()):
+        return f"; are {codes} missing codes? then say missing={codes}"
+    if values.whole and values.distinct <= 10 < values.n:
+        return f"; {values.distinct} distinct values: if they are codes, say kind='nominal'"
+    return ""
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+
+
+def _ends_in_name(word: str, facts: Facts) -> bool:
+    return facts.family in ("text", "category") and word.endswith("name")
