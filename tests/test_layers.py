@@ -34,6 +34,7 @@ FLOORS = [
     {"reports"},
     {"app"},
     {"cli"},
+    {"__main__"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

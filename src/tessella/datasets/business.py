@@ -42,12 +42,13 @@ RULES = (
     "branch in {" + ", ".join(f'"{name}"' for name in BRANCHES) + "}",
 )
 
-LARGEST = 500_000  # employees: the tail is cut there, or one firm in a million would be the table
+TAIL, SCALE = 1.3, 3.0  # of the number of employees: see Notes
 
 
 def make_business_survey(
     n: int = 1000,
     *,
+    largest: int = 249,
     self_employed: float = 0.2,
     inconsistent: float = 0.0,
     missing: float = 0.0,
@@ -62,6 +63,9 @@ def make_business_survey(
     ----------
     n : int
         The number of firms.
+    largest : int
+        The most employees of a firm. 249 makes a survey of small and medium firms; with 100,000, a
+        few giants outweigh all others, as they do in every economy.
     self_employed : float
         Share of firms without employees: zero hours, rate and wages. Exact: round(share * n).
     inconsistent : float
@@ -103,9 +107,8 @@ def make_business_survey(
 
     Notes
     -----
-    The number of employees e of a firm that has any follows a Pareto law cut at 500,000:
-    P(e > x) = (1 + x / 3) ** -1.3, so the largest firms outweigh thousands of small ones, as they
-    do in every economy.
+    The number of employees e of a firm that has any follows a Pareto law, cut at `largest`:
+    P(e > x) = (s(x) - s(largest)) / (1 - s(largest)) with s(x) = (1 + x / 3) ** -1.3.
 
     A NumPy table is a structured array, since regions and branches are text.
 
@@ -121,12 +124,13 @@ def make_business_survey(
     'employees >= 0'
     """
     n = check_count("n", n, least=1)
+    largest = check_count("largest", largest, least=1)
     self_employed = check_real("self_employed", self_employed, least=0, most=1)
     inconsistent = check_real("inconsistent", inconsistent, least=0, most=1)
     missing = check_real("missing", missing, least=0, most=1)
     values, slips, gaps = generator(random_state).spawn(3)
 
-    columns = _firms(n, self_employed, values)
+    columns = _firms(n, largest, self_employed, values)
     figures = [name for name in columns if name not in ("firm", "region", "branch")]
     if weights:
         columns["weight"] = _survey_weights(np.asarray(columns["employees"]))
@@ -138,7 +142,9 @@ def make_business_survey(
     return (table, list(RULES)) if return_rules else table
 
 
-def _firms(n: int, self_employed: float, random: np.random.Generator) -> dict[str, Column]:
+def _firms(
+    n: int, largest: int, self_employed: float, random: np.random.Generator
+) -> dict[str, Column]:
     shares, usual_rate, material_share, export_chance = np.array(list(BRANCHES.values())).T
     firm = 100_000 + random.permutation(n)
     region = random.choice(len(REGIONS), size=n, p=list(REGIONS.values()))
@@ -146,7 +152,7 @@ def _firms(n: int, self_employed: float, random: np.random.Generator) -> dict[st
 
     alone = np.zeros(n, dtype=np.bool_)
     alone[random.permutation(n)[: round(self_employed * n)]] = True
-    employees = np.where(alone, 0, _heavy_tailed_sizes(n, random))
+    employees = np.where(alone, 0, _heavy_tailed_sizes(n, largest, random))
     hours = employees * np.clip(random.normal(1500, 180, n), 300, 2400)
     pay = usual_rate[branch] * random.lognormal(0, 0.2, n) * (1 + 0.05 * np.log1p(employees))
     rate = np.where(alone, 0, np.maximum(9, _whole(pay)))
@@ -185,10 +191,12 @@ def _firms(n: int, self_employed: float, random: np.random.Generator) -> dict[st
     }
 
 
-def _heavy_tailed_sizes(n: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """Draw sizes from 1 on with P(e > x) = (1 + x / 3) ** -1.3, cut at the largest."""
-    above = 3 * (random.random(n) ** (-1 / 1.3) - 1)
-    return 1 + _floor(np.minimum(above, LARGEST - 1))
+def _heavy_tailed_sizes(n: int, largest: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Draw sizes from 1 to the largest by turning the stated law around."""
+    beyond = (1 + largest / SCALE) ** -TAIL
+    above = random.uniform(beyond, 1, n)
+    sizes = np.ceil(SCALE * (above ** (-1 / TAIL) - 1)).astype(np.int64)
+    return np.clip(sizes, 1, largest)  # 1 and the largest at the very ends of the interval
 
 
 def _survey_weights(employees: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,0 +1,62 @@
+# Everything runs from a fresh machine with Python 3.11 or later, pip and make:
+# the first target creates .venv and installs into it; afterwards no network is needed.
+#
+#   make demo      mask a made-up business survey and read the account
+#   make test      the tests, without the slow ones
+#   make test-all  all tests
+#   make lint      ruff and mypy
+#   make bench     the figures we publish, measured here
+#   make clean     remove .venv and caches
+#
+# Another Python: make test PYTHON=python3.12
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format bench clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(VENV)/.test
+	$(BIN)/tessella demo
+
+# A file of tests stays with one worker: its kernels are compiled once, and not in both.
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -m "not slow" --numprocesses=auto --dist=loadfile $(ARGS)
+
+test-all: $(VENV)/.test
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(ARGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks $(ARGS)
+
+$(VENV)/.made:
+	@test -n "$(PYTHON)" || { echo "tessella needs Python 3.11 or later: make PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml
+	$(INSTALL) ".[test]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test pyproject.toml
+	$(INSTALL) ".[test,bench]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""`python -m tessella` is `tessella`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,95 @@
+"""Start-up: nothing heavy is loaded before it is used, and every public name is there."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import tessella
+
+HEAVY = ("numba", "sklearn", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "numpy")
+DOORS = ["tessella", "tessella.datasets", "tessella.grouping"]
+ROOT = Path(__file__).parents[1]
+
+
+def loaded_after(code: str) -> set[str]:
+    """The heavy packages that a fresh interpreter has loaded after some code."""
+    ask = f"{code}\nimport json, sys\nprint(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"
+    run = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_loads_nothing_heavy(door):
+    assert loaded_after(f"import {door}") == set()
+
+
+def test_help_loads_nothing_heavy():
+    code = """
+    import sys
+    from tessella.cli import main
+    sys.argv = ["tessella", "--help"]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 0
+    """
+    assert loaded_after("\n".join(line[4:] for line in code.splitlines())) == set()
+
+
+def test_generators_do_not_compile_anything():
+    made = "from tessella.datasets import make_business_survey; make_business_survey(10)"
+    assert loaded_after(made) & {"numba", "sklearn"} == set()
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_public_name_is_there(door):
+    module = importlib.import_module(door)
+    assert module.__all__ == sorted(module.__all__)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+        assert name in dir(module)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = module.nonsense
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_type_checkers_see_the_same_names(door):
+    """The imports under `if TYPE_CHECKING` say the same as the table of homes."""
+    module = importlib.import_module(door)
+    tree = ast.parse(Path(module.__file__).read_text())
+    block = next(
+        node for node in tree.body if isinstance(node, ast.If) and "TYPE" in ast.unparse(node.test)
+    )
+    seen = {
+        alias.asname: f".{node.module or alias.name}"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == module._HOMES
+
+
+def test_the_version_is_told_once():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert settings["project"]["dynamic"] == ["version"]
+    assert version("tessella") == tessella.__version__
+    assert f"\nversion: {tessella.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_start_up_is_quick():
+    """`import tessella` under half a second, best of three; it takes a few hundredths."""
+    code = "from time import perf_counter as t; s = t(); import tessella; print(t() - s)"
+    runs = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for _ in range(3)
+    ]
+    assert min(runs) < 0.5
