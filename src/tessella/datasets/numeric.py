@@ -36,7 +36,7 @@ class ClusterTruth:
         """
         sizes = np.bincount(self.labels)
         fits = bool(k <= sizes.min() and sizes.max() <= 2 * k - 1)
-        return fits and self.separation > 2 + 2 * np.sqrt(2 * k - 1)
+        return fits and bool(self.separation > 2 + 2 * np.sqrt(2 * k - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
