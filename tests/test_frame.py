@@ -290,7 +290,7 @@ def test_what_is_not_a_table_is_named(native: Any, words: str) -> None:
         (["1", "many", None], "text, some of it numbers"),
         (["few", "many", None], r": text\)"),
         (pd.Series([1, "two", 3.0], dtype=object), "text among other values"),
-        (pd.Series([1, 2, None], dtype=object), "objects that are not numbers of a dtype"),
+        (pd.Series([1, 2, pd.NA], dtype=object), "objects that are not numbers of a dtype"),
         (pd.Categorical([1, 2, 1]), "categories"),
         (pd.to_datetime(["2020-01-01"] * 3), "dates or times"),
     ],
@@ -307,7 +307,7 @@ def test_infinity_is_named(make: Any) -> None:
         table.numeric(["fine", "wild", "low"])
 
 
-@pytest.mark.parametrize("value", [2**53 + 1, -(2**60) - 1])
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**60) - 1, -(2**63)])
 def test_digits_are_never_lost(value: int) -> None:
     for make in (pd.DataFrame, pl.DataFrame, pa.table):
         table = Table.read(make({"id": [value, 1], "a": [1.0, 2.0]}))

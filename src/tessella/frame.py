@@ -38,12 +38,8 @@ _INSTEAD = {
     "RecordBatch": "Wrap it: pyarrow.Table.from_batches([batch])",
     "Series": "It is one column: call .to_frame() on it first",
     "DuckDBPyRelation": "Call .df(), .pl() or .arrow() on it first",
-    "str": "Read the file first, for example with pandas.read_csv",
-    "PosixPath": "Read the file first, for example with pandas.read_csv",
-    "WindowsPath": "Read the file first, for example with pandas.read_csv",
-    "dict": "Wrap it: pandas.DataFrame(...)",
-    "list": "Wrap it: pandas.DataFrame(...) or numpy.array(...)",
-    "tuple": "Wrap it: pandas.DataFrame(...) or numpy.array(...)",
+    **dict.fromkeys(("dict", "list", "tuple"), "Wrap it: pandas.DataFrame(...)"),
+    **dict.fromkeys(("str", "PosixPath", "WindowsPath"), "Read the file first: pandas.read_csv"),
 }
 _WAYS_OUT = ("toPandas", "to_native", "compute", "to_pandas", "toarray")
 
@@ -126,6 +122,7 @@ class Table:
         self.kind = kind
         self.columns = tuple(columns)
         self.n_rows = int(frame.shape[0])
+        self._facts: dict[Name, Facts] = {}
         self._places = {name: place for place, name in enumerate(self.columns)}
 
     @classmethod
@@ -207,6 +204,11 @@ class Table:
 
     def facts(self, column: Name) -> Facts:
         """Say what the dtype of a column tells."""
+        if column not in self._facts:
+            self._facts[column] = self._find_facts(column)
+        return self._facts[column]
+
+    def _find_facts(self, column: Name) -> Facts:
         series = self._series(column)
         native = _dtype(series.to_native())
         family = _family(series.dtype, native)
@@ -336,7 +338,7 @@ class Table:
         series, facts = self._series(column), self.facts(column)
         null = series.is_null().to_numpy().astype(bool)
         if facts.family in ("integer", "decimal") and not null.all():
-            largest = max(abs(series.min()), abs(series.max()))
+            largest = max(abs(int(end)) for end in (series.min(), series.max()))
             if largest * 10 ** (facts.decimals or 0) > EXACT:
                 raise BadTableError(
                     f"Column {column!r} ({facts.dtype}) holds numbers of more digits than a "
@@ -362,8 +364,7 @@ class Table:
         """Describe what a column of something else than numbers holds."""
         if facts.family in ("category", "date"):
             return {"category": "categories", "date": "dates or times"}[facts.family]
-        values = [value for value in self._series(column).head(10_000).to_list() if value == value]
-        values = [value for value in values if value is not None]
+        values = self._series(column).drop_nulls().head(10_000).to_list()
         texts = [value for value in values if isinstance(value, str)]
         if values and len(texts) == len(values):
             as_numbers = sum(_reads_as_number(text) for text in texts)
@@ -438,16 +439,16 @@ def _dtype(native: Any) -> Any:
 def _family(dtype: Any, native: Any) -> Family:
     if str(getattr(native, "pyarrow_dtype", native)).startswith("decimal"):
         return "decimal"  # Arrow's 256-bit decimals are unknown to narwhals
-    families: list[tuple[bool, Family]] = [
-        (isinstance(dtype, nw.Boolean), "boolean"),
-        (isinstance(dtype, nw.Decimal), "decimal"),
-        (dtype.is_integer(), "integer"),
-        (dtype.is_float(), "float"),
-        (dtype.is_temporal(), "date"),
-        (isinstance(dtype, nw.Categorical | nw.Enum), "category"),
-        (isinstance(dtype, nw.String), "text"),
-    ]
-    return next((family for holds, family in families if holds), "other")
+    families: dict[Family, bool] = {
+        "boolean": isinstance(dtype, nw.Boolean),
+        "decimal": isinstance(dtype, nw.Decimal),
+        "integer": dtype.is_integer(),
+        "float": dtype.is_float(),
+        "date": dtype.is_temporal(),
+        "category": isinstance(dtype, nw.Categorical | nw.Enum),
+        "text": isinstance(dtype, nw.String),
+    }
+    return next((family for family, holds in families.items() if holds), "other")
 
 
 def _reads_as_number(text: str) -> bool:

@@ -1,0 +1,19 @@
+"""Ways to mask a table: a masker has `fit_transform` and no `transform`.
+
+Masking unseen records with what was learned from others would not protect them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .microaggregation import Microaggregation as Microaggregation
+
+_HOMES = {"Microaggregation": ".microaggregation"}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

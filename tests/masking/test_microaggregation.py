@@ -1,0 +1,592 @@
+"""Microaggregation: k is kept in what is released, and nothing happens in silence."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tessella.exceptions import (
+    BadTableError,
+    BrokenPromiseError,
+    GroupSizeError,
+    MissingValuesError,
+    OutOfRangeError,
+    SmallJointGroupsWarning,
+    UnknownColumnError,
+    UnknownOptionError,
+)
+from tessella.grouping.base import Grouping
+from tessella.masking.microaggregation import Microaggregation
+from tessella.schema import Schema
+
+
+class Slices(Grouping):
+    """Sort by the sum of the columns, and cut off k records at a time."""
+
+    def _group(self, X: Any, weights: Any, k: int, random: Any) -> NDArray[np.int64]:
+        order = np.argsort(X.sum(axis=1), kind="stable")
+        labels = np.empty(len(X), dtype=np.int64)
+        labels[order] = np.minimum(np.arange(len(X)) // k, len(X) // k - 1)
+        return labels
+
+
+class Liar(Slices):
+    """Claims groups of k, and changes its mind afterwards."""
+
+    def _finish(self, X: Any, weights: Any, parts: Any, k: int) -> None:
+        super()._finish(X, weights, parts, k)
+        self.labels_[0] = (self.labels_[0] + 1) % self.n_groups_
+
+
+def masker(k: int = 2, **wishes: Any) -> Microaggregation:
+    return Microaggregation(k, **{"method": Slices(), **wishes})
+
+
+def counts(released: NDArray[np.float64], *also: NDArray[Any]) -> NDArray[np.int64]:
+    """How many records look like each record: the obvious way, by comparing all with all."""
+    same = np.ones((len(released), len(released)), dtype=bool)
+    for column in (*released.T, *also):
+        equal = column[:, None] == column[None, :]
+        if column.dtype.kind == "f":
+            equal |= np.isnan(column)[:, None] & np.isnan(column)[None, :]
+        same &= equal
+    return same.sum(axis=1)
+
+
+SIX = {"age": [21, 61, 23, 62, 22, 66], "income": [1.0, 8.0, 3.0, 9.0, 2.0, 7.0]}
+
+
+# By hand
+
+
+def test_six_records() -> None:
+    """Groups {0, 2, 4} and {1, 3, 5}: ages 22 and 63, incomes 2 and 8.
+
+    SSE of the ages 1 + 1 + 0 and 4 + 1 + 9, in all 16; of the incomes 1 + 1 + 0 and 0 + 1 + 1, in
+    all 4. SST of the incomes, whose mean is 5: 16 + 9 + 4 + 16 + 9 + 4 = 58.
+    """
+    table = pd.DataFrame(SIX)
+    mask = masker(3)
+    released = mask.fit_transform(table)
+    assert released.to_dict("list") == {
+        "age": [22, 63, 22, 63, 22, 63],
+        "income": [2.0, 8.0, 2.0, 8.0, 2.0, 8.0],
+    }
+    assert released.dtypes.tolist() == table.dtypes.tolist()
+    assert mask.labels_.tolist() == [0, 1, 0, 1, 0, 1]
+    assert mask.joint_k_ == 3
+    assert mask.joint_group_sizes_.tolist() == [3, 3]
+    ages = np.array(SIX["age"])
+    age_loss = 100 * 16 / ((ages - ages.mean()) ** 2).sum()
+    assert mask.column_loss_ == pytest.approx({"age": age_loss, "income": 100 * 4 / 58})
+    assert mask.loss_ == pytest.approx(
+        (age_loss + 100 * 4 / 58) / 2
+    )  # z-scored columns weigh alike
+    assert mask.blocks_ == [["age", "income"]]
+    assert mask.untouched_ == []
+    assert not hasattr(mask, "transform")
+
+
+def test_medians_by_hand() -> None:
+    """Groups of four: the median of an even group is between its two middle values."""
+    table = np.array([[1.0], [2.0], [4.0], [100.0], [200.0], [201.0], [205.0], [900.0]])
+    released = masker(4, aggregate="median").fit_transform(table)
+    assert released[:, 0].tolist() == [3.0] * 4 + [203.0] * 4
+    weights = [1, 1, 5, 1, 0.1, 0.1, 0.1, 0.1]  # 4.0 has more than half; equal tenths are even
+    released = masker(4, aggregate="median", weights=weights).fit_transform(table)
+    assert released[:, 0].tolist() == [4.0] * 4 + [203.0] * 4
+
+
+def test_weighted_means_by_hand() -> None:
+    table = pd.DataFrame({"x": [1.0, 2.0, 10.0, 20.0], "w": [3.0, 1.0, 1.0, 1.0]})
+    mask = masker(2, weights="w")
+    released = mask.fit_transform(table)
+    assert released["x"].tolist() == [1.25, 1.25, 15.0, 15.0]
+    assert released["w"].tolist() == table["w"].tolist()
+    assert mask.untouched_ == ["w"]
+    same = masker(2, weights=table["w"]).fit_transform(table[["x"]])
+    assert same["x"].tolist() == released["x"].tolist()
+
+
+def test_blocks_by_hand() -> None:
+    """Sorted one way in a, the other way round in pairs in b: each pair of groups meets once."""
+    table = pd.DataFrame({"a": [0.0, 1.0, 10.0, 11.0], "b": [0.0, 10.0, 1.0, 11.0]})
+    mask = masker(2, blocks=[["a"], ["b"]])
+    with pytest.warns(
+        SmallJointGroupsWarning, match=r"k=2 holds within each block.*4 of 4 records"
+    ):
+        released = mask.fit_transform(table)
+    assert released["a"].tolist() == [0.5, 0.5, 10.5, 10.5]
+    assert released["b"].tolist() == [0.5, 10.5, 0.5, 10.5]
+    assert mask.labels_.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert mask.joint_k_ == 1
+    assert mask.joint_group_sizes_.tolist() == [1, 1, 1, 1]
+    assert len(mask.groupings_) == 2
+
+
+def test_blocks_that_agree_keep_k_and_do_not_warn() -> None:
+    table = np.column_stack([np.arange(6.0), np.arange(6.0) * 2])
+    mask = masker(3, blocks=1)
+    mask.fit(table)
+    assert mask.joint_k_ == 3
+    assert mask.labels_.shape == (6, 2)
+
+
+def test_whole_numbers_stay_whole_and_the_loss_is_that_of_the_release() -> None:
+    table = pd.DataFrame({"n": pd.Series([1, 2, 3, 4], dtype="int8")})
+    mask = masker(2)
+    released = mask.fit_transform(table)
+    assert released["n"].tolist() == [2, 2, 4, 4]  # 1.5 and 3.5, half to even
+    assert released["n"].dtype == np.int8
+    assert mask.loss_ == pytest.approx(100 * 2 / 5)
+    exact = masker(2, round_integers=False)
+    released = exact.fit_transform(table)
+    assert released["n"].tolist() == [1.5, 1.5, 3.5, 3.5]
+    assert released["n"].dtype == np.float64
+    assert exact.loss_ == pytest.approx(100 * 1 / 5)
+
+
+def test_money_stays_money() -> None:
+    cents = [Decimal("0.10"), Decimal("0.15"), Decimal("7.00"), Decimal("7.01")]
+    released = masker(2).fit_transform(pa.table({"m": cents}))
+    assert [str(value) for value in released["m"].to_pylist()] == ["0.12", "0.12", "7.00", "7.00"]
+
+
+def test_booleans_only_when_asked() -> None:
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 9.0, 9.5, 9.9], "b": [True, True, False] * 2})
+    with pytest.raises(BadTableError, match=r"'b' \(boolean\)"):
+        masker(3).fit(table)
+    released = masker(3, columns=["x", "b"], scale={"x": 0.01, "b": 1}).fit_transform(table)
+    assert released["b"].dtype == bool
+    assert released["b"].tolist() == [True] * 6
+
+
+# Invariants
+
+tables = st.tuples(st.integers(6, 24), st.integers(1, 4)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.floats(-1e6, 1e6) | st.just(0.0))
+)
+ks = st.integers(2, 3)
+
+
+@given(tables, ks, st.sampled_from(["mean", "median"]), st.integers(1, 4))
+def test_k_holds_in_each_block_of_the_release(
+    table: NDArray[np.float64], k: int, aggregate: str, width: int
+) -> None:
+    mask = masker(k, aggregate=aggregate, blocks=width)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallJointGroupsWarning)
+        released = mask.fit_transform(table)
+    for block in mask.blocks_:
+        assert counts(released[:, block]).min() >= k
+    joint = counts(released)
+    assert mask.joint_k_ == joint.min()
+    assert sorted(np.repeat(mask.joint_group_sizes_, mask.joint_group_sizes_)) == sorted(joint)
+    assert (released >= table.min(axis=0)).all()
+    assert (released <= table.max(axis=0)).all()
+    assert mask.loss_ >= 0
+
+
+@given(tables, ks, st.data())
+def test_means_are_preserved(table: NDArray[np.float64], k: int, data: Any) -> None:
+    weights = data.draw(arrays(np.float64, len(table), elements=st.floats(0.01, 100)))
+    released = masker(k, weights=weights).fit_transform(table)
+    size = np.abs(table).max(axis=0) + 1e-300
+    np.testing.assert_allclose(
+        np.average(released, axis=0, weights=weights) / size,
+        np.average(table, axis=0, weights=weights) / size,
+        rtol=0, atol=1e-9,
+    )  # fmt: skip
+
+
+@given(tables, ks, st.data())
+def test_k_holds_in_each_stratum_or_the_strata_are_refused(
+    table: NDArray[np.float64], k: int, data: Any
+) -> None:
+    strata = np.where(data.draw(arrays(np.bool_, len(table))), "a", "b")
+    mask = masker(k, strata=strata)
+    if min(np.unique(strata, return_counts=True)[1]) < k:
+        with pytest.raises(GroupSizeError, match="strata"):
+            mask.fit(table)
+        return
+    released = mask.fit_transform(table)
+    assert counts(released, strata).min() >= k
+    for name in "ab":
+        assert set(mask.labels_[strata == name]).isdisjoint(mask.labels_[strata != name])
+
+
+@settings(max_examples=80)
+@given(tables, ks, st.integers(1, 4), st.data())
+def test_k_holds_with_missing_cells_or_the_patterns_are_refused(
+    table: NDArray[np.float64], k: int, width: int, data: Any
+) -> None:
+    lacks = data.draw(arrays(np.bool_, table.shape, elements=st.booleans(), fill=st.just(False)))
+    rare = data.draw(st.booleans())
+    if rare:  # a column lacks its first half, so that patterns are large enough to be kept
+        lacks = np.zeros_like(lacks)
+        lacks[: len(table) // 2, 0] = True
+    holes = np.where(lacks, np.nan, table)
+    mask = masker(k, missing="pattern", blocks=width)
+    patterns = [counts(lacks[:, j : j + width]) for j in range(0, table.shape[1], width)]
+    if min(pattern.min() for pattern in patterns) < k:
+        with pytest.raises(GroupSizeError, match="missing patterns"):
+            mask.fit(holes)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallJointGroupsWarning)
+        released = mask.fit_transform(holes)
+    np.testing.assert_array_equal(np.isnan(released), lacks)
+    for block in mask.blocks_:
+        assert counts(released[:, block]).min() >= k
+    seen = ~lacks
+    for j in range(table.shape[1]):
+        if seen[:, j].any():
+            assert released[seen[:, j], j].sum() == pytest.approx(
+                table[seen[:, j], j].sum(), rel=1e-9, abs=1e-9 * np.abs(table[:, j]).sum() + 1e-300
+            )
+
+
+@given(tables, st.sampled_from(["zscore", "range"]), st.integers(-3, 3))
+def test_the_unit_of_measurement_does_not_matter(
+    table: NDArray[np.float64], scale: str, power: int
+) -> None:
+    assume((np.ptp(table, axis=0) > 1e-3).all())
+    plain, other = masker(2, scale=scale), masker(2, scale=scale)
+    plain.fit(table)
+    other.fit(table * 2.0**power)
+    assert plain.labels_.tolist() == other.labels_.tolist()
+    assert plain.loss_ == pytest.approx(other.loss_, rel=1e-9, abs=1e-9)
+
+
+def test_ties_in_large_numbers() -> None:
+    random = np.random.default_rng(0)
+    table = np.where(random.random((300, 4)) < 0.9, 0, random.integers(0, 4, (300, 4)))
+    mask = masker(5)
+    released = mask.fit_transform(table)
+    assert released.dtype == table.dtype
+    assert counts(released.astype(float)).min() >= 5
+
+
+def test_constant_columns_carry_no_distance() -> None:
+    random = np.random.default_rng(0)
+    table = random.normal(size=(20, 2))
+    padded = np.column_stack([table, np.full(20, 0.1), np.full(20, 1e9)])
+    alone, together = masker(3), masker(3)
+    released = together.fit_transform(padded)
+    np.testing.assert_array_equal(alone.fit_transform(table), released[:, :2])
+    np.testing.assert_array_equal(released[:, 2:], padded[:, 2:])
+    assert alone.loss_ == pytest.approx(together.loss_)
+    assert together.column_loss_[2] == 0
+    flat = masker(3)
+    flat.fit(padded[:, 2:])
+    assert flat.loss_ == 0
+
+
+# An independent way to the same answer
+
+
+def test_all_libraries_give_the_same_numbers() -> None:
+    random = np.random.default_rng(1)
+    columns = {
+        "x": random.lognormal(size=60),
+        "n": random.integers(0, 50, 60),
+        "region": random.choice(["north", "south"], 60).tolist(),
+        "w": random.uniform(1, 3, 60),
+    }
+    columns["x"][:20] = np.nan
+    wishes = {"missing": "pattern", "strata": "region", "weights": "w", "aggregate": "median"}
+    pandas = masker(3, **wishes).fit_transform(pd.DataFrame(columns))
+    hidden = {**columns, "x": [None if np.isnan(x) else x for x in columns["x"]]}
+    for make in (pl.DataFrame, pa.table):
+        other = masker(3, **wishes).fit_transform(make(hidden))
+        assert type(other) is type(make(hidden))
+        for name in ("x", "n", "w"):
+            np.testing.assert_array_equal(
+                np.array(other[name].to_numpy(), dtype=float), pandas[name].to_numpy(dtype=float)
+            )
+    array = np.column_stack([columns["x"], columns["n"]])
+    other = masker(3, **{**wishes, "strata": columns["region"], "weights": columns["w"]},
+                   schema=None).fit_transform(array)  # fmt: skip
+    np.testing.assert_array_equal(other[:, 0], pandas["x"])
+    np.testing.assert_array_equal(np.rint(other[:, 1]), pandas["n"])
+
+
+def test_the_loss_is_that_of_the_definition() -> None:
+    random = np.random.default_rng(2)
+    table, weights = random.lognormal(size=(50, 3)), random.uniform(0.5, 2, 50)
+    units = {0: 2.0, 1: 0.5, 2: 10.0}
+    for scale in ("zscore", "range", None, units):
+        mask = masker(4, scale=scale, weights=weights)
+        released = mask.fit_transform(table)
+        centre = np.average(table, axis=0, weights=weights)
+        unit = {
+            "zscore": np.sqrt(np.average((table - centre) ** 2, axis=0, weights=weights)),
+            "range": np.ptp(table, axis=0),
+            None: np.ones(3),
+        }[scale] if not isinstance(scale, dict) else np.array(list(scale.values()))  # fmt: skip
+        lost = (weights[:, None] * ((table - released) / unit) ** 2).sum(axis=0)
+        total = (weights[:, None] * ((table - centre) / unit) ** 2).sum(axis=0)
+        assert mask.loss_ == pytest.approx(100 * lost.sum() / total.sum())
+        assert list(mask.column_loss_.values()) == pytest.approx(list(100 * lost / total))
+        assert lost.sum() == pytest.approx(mask.groupings_[0].inertia_)
+
+
+# What is released is what is counted
+
+
+def test_a_grouping_that_breaks_its_promise_is_caught() -> None:
+    with pytest.raises(BrokenPromiseError, match=r"withheld"):
+        masker(2, method=Liar()).fit_transform(np.arange(8.0).reshape(-1, 1))
+
+
+def test_a_saved_masker_holds_no_record() -> None:
+    random = np.random.default_rng(3)
+    table = pd.DataFrame(random.normal(size=(40, 3)), columns=["a", "b", "c"])
+    strata, weights = np.repeat([111.25, 222.5], 20), random.uniform(1, 2, 40)
+    mask = masker(4, strata=strata, weights=weights)
+    mask.fit(table)
+    saved = pickle.dumps(mask)
+    scaled = (table - np.average(table, axis=0, weights=weights)) / table.std()
+    for original in (table.to_numpy(), scaled.to_numpy(), weights, strata):
+        for value in original.ravel()[:60]:
+            assert np.float64(value).tobytes() not in saved
+    again = pickle.loads(saved)
+    assert again.labels_.tolist() == mask.labels_.tolist()
+    assert again.loss_ == mask.loss_
+    with pytest.raises(BadTableError, match=r"saved masker keeps nothing.*strata.*set_params"):
+        again.fit(table)
+    again.set_params(strata=strata, weights=weights).fit(table)
+    assert again.labels_.tolist() == mask.labels_.tolist()
+    named = masker(4, columns=["a", "b"], weights=None)
+    named.fit(table)
+    assert pickle.loads(pickle.dumps(named)).fit(table).loss_ == named.loss_
+
+
+def test_missing_cells_of_different_meaning_are_told_apart() -> None:
+    """NaN, null and each missing code are visible in the release, so each must be shared by k."""
+    table = pl.DataFrame({"x": [1.0, 2.0, None, None, float("nan"), -9.0, -9.0, 7.0]})
+    schema = Schema({"x": {"kind": "continuous", "missing": [-9]}})
+    with pytest.raises(GroupSizeError, match=r"1 of the missing patterns.*'x' \(as NaN\): 1"):
+        masker(2, missing="pattern", schema=schema).fit(table)
+    enough = table.filter(~pl.col("x").is_nan().fill_null(False))
+    released = masker(2, missing="pattern", schema=schema).fit_transform(enough)
+    assert released["x"].to_list() == [10 / 3, 10 / 3, None, None, -9.0, -9.0, 10 / 3]
+
+
+def test_a_mean_may_not_look_like_a_missing_code() -> None:
+    schema = Schema({"x": {"kind": "continuous", "missing": [-9]}})
+    table = pd.DataFrame({"x": [-8.0, -10.0, -9.0, -9.0, 3.0, 4.0]})
+    with pytest.raises(BadTableError, match=r"equals its missing code -9"):
+        masker(2, missing="pattern", schema=schema).fit(table)
+
+
+# Choices
+
+
+def test_other_columns_pass_only_when_the_masked_ones_are_named() -> None:
+    table = pd.DataFrame({**SIX, "name": list("abcdef")})
+    with pytest.raises(
+        BadTableError, match=r"'name' \(text\).*strata=\['name'\].*columns=\["
+    ) as error:
+        masker(3).fit(table)
+    assert "released" in str(error.value)
+    mask = masker(3, columns=["age"])
+    released = mask.fit_transform(table)
+    assert mask.untouched_ == ["income", "name"]
+    pd.testing.assert_frame_equal(released[["income", "name"]], table[["income", "name"]])
+    assert released["age"].tolist() == [22, 63] * 3
+
+
+def test_strata_by_names() -> None:
+    table = pd.DataFrame({"x": np.arange(8.0), "a": [0, 1] * 4, "b": list("uuuuvvvv")})
+    released = masker(2, strata=["a", "b"]).fit_transform(table)
+    assert released["x"].tolist() == [1, 2, 1, 2, 5, 6, 5, 6]
+    pd.testing.assert_frame_equal(released[["a", "b"]], table[["a", "b"]])
+    by_label = masker(2, strata=list("ppqqrrss")).fit_transform(table[["x"]])
+    assert by_label["x"].tolist() == [0.5, 0.5, 2.5, 2.5, 4.5, 4.5, 6.5, 6.5]
+    with pytest.raises(GroupSizeError, match=r"k=3 cannot.*a=0, b=u \(2\)"):
+        masker(3, strata=["a", "b"]).fit(table)
+
+
+def test_names_need_not_be_text() -> None:
+    table = pd.DataFrame({0: [1.0, 2, 3, 4], 2020: [4.0, 3, 2, 1]})
+    mask = masker(2, columns=[2020])
+    released = mask.fit_transform(table)
+    assert list(released.columns) == [0, 2020]
+    assert released[2020].tolist() == [3.5, 3.5, 1.5, 1.5]
+    assert masker(2, strata=0, columns=[2020], method=Slices()).set_params(k=2) is not None
+
+
+def test_units_by_column() -> None:
+    """A difference of 1 in a counts as much as one of 1000 in b."""
+    table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [3000.0, 0.0, 3000.0, 0.0]})
+    by_b = masker(2, scale={"a": 1000, "b": 1}).fit(table)
+    assert by_b.labels_.tolist() == [0, 1, 0, 1]
+    by_a = masker(2, scale={"a": 1, "b": 100_000}).fit(table)
+    assert by_a.labels_.tolist() == [0, 0, 1, 1]
+
+
+def test_roles_are_respected() -> None:
+    table = pd.DataFrame({**SIX, "wgt": [1.0] * 5 + [2.0], "sex": list("ababab"), "id": range(6)})
+    guess = Schema.guess(table)
+    with pytest.raises(BadTableError, match=r"must not be released: 'id' \(identifier\)"):
+        masker(3, schema=guess).fit(table)
+    table = table.drop(columns="id")
+    guess = Schema.guess(table)
+    with pytest.raises(BadTableError, match=r"'wgt' is only guessed.*override"):
+        masker(3, schema=guess).fit(table)
+    known = guess.override(wgt={"role": "weight"})
+    with pytest.raises(BadTableError, match=r"'sex' \(text\)"):
+        masker(3, schema=known).fit(table)
+    known = known.override(sex={"role": "confidential"}, income={"kind": "continuous"})
+    mask = masker(3, schema=known)
+    released = mask.fit_transform(table)
+    assert mask.untouched_ == ["wgt", "sex"]
+    assert released["income"].tolist() == [2.0, 7.75] * 3  # (8 + 9 + 2 * 7) / 4
+    assert released["age"].tolist() == [22, 64] * 3  # (61 + 62 + 2 * 66) / 4 = 63.75
+    whole = masker(3, schema=known.override(income={"kind": "integer"})).fit_transform(table)
+    assert whole["income"].tolist() == [2.0, 8.0] * 3
+    codes = known.override(age={"kind": "nominal"})
+    with pytest.raises(BadTableError, match=r"'age' \(nominal\)"):
+        masker(3, schema=codes).fit(table)
+    with pytest.raises(BadTableError, match=r"'age' is nominal.*mean of categories"):
+        masker(3, schema=codes, columns=["age"]).fit(table)
+
+
+def test_scikit_learn_manners() -> None:
+    mask = Microaggregation(5, blocks=2, scale={"a": 1.0}, random_state=3)
+    assert clone(mask).get_params() == mask.get_params()
+    table = np.random.default_rng(0).normal(size=(30, 2))
+    pipe = make_pipeline(StandardScaler(), masker(3))
+    assert pipe.fit_transform(table).shape == (30, 2)
+    assert counts(pipe.fit_transform(table)).min() >= 3
+    frame = pd.DataFrame(table, columns=["a", "b"])
+    fitted = masker(3).fit(frame, None)
+    assert (fitted.n_features_in_, fitted.feature_names_in_.tolist()) == (2, ["a", "b"])
+    assert masker(3).fit_transform(frame, y=np.zeros(30)).shape == (30, 2)
+
+
+def test_the_original_is_not_changed() -> None:
+    for table in (np.random.default_rng(0).normal(size=(9, 2)), pd.DataFrame(SIX)):
+        before = table.copy()
+        masker(3).fit_transform(table)
+        np.testing.assert_array_equal(table, before)
+
+
+def test_k_is_the_maskers() -> None:
+    table = np.arange(20.0).reshape(-1, 1)
+    method = Slices()
+    assert masker(5, method=method).fit(table).groupings_[0].k == 5
+    assert method.k == 3
+    assert not hasattr(method, "labels_")
+    with pytest.raises(GroupSizeError, match=r"masker has k=5 and its method has k=4"):
+        masker(5, method=Slices(4)).fit(table)
+
+
+# Bad input
+
+NUMBERS = pd.DataFrame({"income": [1.0, 2, 3, 4], "age": [1, 2, 3, 4]})
+
+
+@pytest.mark.parametrize(
+    ("wishes", "error", "words"),
+    [
+        ({"k": 1}, GroupSizeError, "k=1 protects nobody"),
+        ({"k": 0}, GroupSizeError, "k=0"),
+        ({"k": 2.5}, GroupSizeError, r"whole number.*2\.5"),
+        ({"k": "3"}, GroupSizeError, "whole number"),
+        ({"k": True}, GroupSizeError, "whole number"),
+        ({"k": 5}, GroupSizeError, "k=5 needs at least 5 records, and the table has 4"),
+        ({"strata": [0, 0, 0, 1]}, GroupSizeError, r"1 of the strata.*1 \(1\)"),
+        ({"strata": "incme"}, UnknownColumnError, "strata names.*'incme'.*'income'"),
+        ({"strata": ["age", "incme"]}, UnknownColumnError, "'income'"),
+        ({"strata": [0, 0, 1]}, UnknownColumnError, "strata"),
+        ({"strata": np.zeros(3)}, BadTableError, r"strata has shape \(3,\)"),
+        ({"strata": ["a", "a", "b", None]}, BadTableError, "strata has 1 missing"),
+        ({"weights": "wgt"}, UnknownColumnError, "weights names a column 'wgt'"),
+        ({"weights": [1, 1, 1, 0]}, BadTableError, "weights must be positive.*1 of 4"),
+        ({"weights": [1, 1, np.nan, np.inf]}, BadTableError, "2 of 4"),
+        ({"weights": ["a", "b", "c", "d"]}, BadTableError, "numbers are needed"),
+        ({"weights": np.ones((4, 1))}, BadTableError, r"weights has shape \(4, 1\)"),
+        ({"columns": ["incme"]}, UnknownColumnError, "columns names.*Did you mean 'income'"),
+        ({"columns": []}, BadTableError, "columns is empty"),
+        ({"columns": ["age", "age"]}, BadTableError, "'age' more than once"),
+        ({"columns": ["age"], "weights": "age"}, BadTableError, "in columns and in weights"),
+        ({"blocks": [["age"], ["incme"]]}, UnknownColumnError, "blocks names.*'income'"),
+        ({"blocks": [["age"], ["age", "income"]]}, BadTableError, "blocks names 'age' more"),
+        ({"blocks": [["age"]]}, BadTableError, "No block has the columns 'income'"),
+        ({"blocks": [["age", "income"], []]}, BadTableError, "empty block"),
+        ({"blocks": ["age", "income"]}, OutOfRangeError, "list of lists"),
+        ({"blocks": 0}, OutOfRangeError, "blocks=0"),
+        ({"blocks": [["age"]], "columns": ["income"]}, BadTableError, "not among the masked"),
+        ({"scale": "minmax"}, UnknownOptionError, "scale='minmax'.*'zscore'"),
+        ({"scale": {"age": 1.0}}, OutOfRangeError, r"scale\['income'\]=None"),
+        ({"scale": {"age": 1, "income": -1}}, OutOfRangeError, r"scale\['income'\]=-1"),
+        ({"scale": {"age": 1, "incme": 1}}, UnknownColumnError, "'income'"),
+        ({"aggregate": "mode"}, UnknownOptionError, "aggregate='mode'.*'mean', 'median'"),
+        ({"missing": "drop"}, UnknownOptionError, "missing='drop'.*'error', 'pattern'"),
+        ({"method": "kmeans"}, UnknownOptionError, "method='kmeans'.*'search'.*'mdav'"),
+        ({"method": Slices}, BadTableError, r"class Slices: give Slices\(\)"),
+        ({"method": StandardScaler()}, UnknownOptionError, "a grouping of tessella"),
+        ({"options": {"effort": "quick"}}, BadTableError, r"give them to Slices\(...\) itself"),
+        ({"schema": {"age": "integer"}}, BadTableError, "schema is a dict"),
+    ],
+)  # fmt: skip
+def test_bad_wishes(wishes: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        masker(**wishes).fit_transform(NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "words"),
+    [
+        (pd.DataFrame({"a": [1, np.nan, 3], "b": [np.nan] * 3}), MissingValuesError,
+         r"a \(1 of 3\), b \(3 of 3\).*missing=\"pattern\""),
+        (pl.DataFrame({"a": [1, None, 3]}), MissingValuesError, r"a \(1 of 3\)"),
+        (np.array([[np.nan], [1.0]]), MissingValuesError, r"0 \(1 of 2\)"),
+        (pd.DataFrame({"a": [1, np.inf, 3]}), BadTableError, r"infinity.*'a' \(1\)"),
+        (pd.DataFrame({"a": ["1", "2", "3"]}), BadTableError, r"'a' \(text\)"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), BadTableError, "more than one column"),
+        (pd.DataFrame({"a": []}), BadTableError, "empty"),
+        (pl.DataFrame({"a": [1.0, 2.0]}).lazy(), BadTableError, "collect"),
+        ([[1.0], [2.0]], BadTableError, "pandas or polars"),
+        (pd.DataFrame({"id": [2**60, 1, 2]}), BadTableError, "'id'.*digits"),
+        (np.array([[True], [False]]), BadTableError, "boolean"),
+    ],
+)  # fmt: skip
+def test_bad_tables(table: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        masker(2).fit_transform(table)
+
+
+def test_numbers_as_text_get_the_hint_when_asked_for() -> None:
+    table = pd.DataFrame({"a": ["1", "2", "3"]})
+    with pytest.raises(BadTableError, match=r"'a'.*numbers written as text.*to_numeric"):
+        masker(2, columns=["a"]).fit(table)
+
+
+def test_small_patterns_are_named_with_what_they_lack() -> None:
+    table = pd.DataFrame(
+        {"a": [1, np.nan, 3, 4, 5, 6.0], "b": [1, np.nan, 3, np.nan, 5, 6.0], "s": list("uuuvvv")}
+    )
+    words = r"missing patterns.*without 'b': 1.*without 'a', 'b': 1"
+    with pytest.raises(GroupSizeError, match=words):
+        masker(2, missing="pattern").fit(table[["a", "b"]])
+    words = r"without 'a', 'b' in stratum s=u: 1"
+    with pytest.raises(GroupSizeError, match=words):
+        masker(2, missing="pattern", strata="s").fit(table)
