@@ -256,6 +256,7 @@ class _Values:
     """What a guess looks at: the numbers of a column, if it has any, and its distinct values."""
 
     numbers: np.ndarray[Any, np.dtype[np.float64]] | None
+    n_rows: int
     n: int
     distinct: int
 
@@ -272,9 +273,9 @@ class _Values:
         try:
             place, _ = table.labels(facts.name)
         except BadTableError:  # lists and other things without equality
-            return cls(numbers, table.n_rows, table.n_rows)
+            return cls(numbers, table.n_rows, table.n_rows, table.n_rows)
         seen = place[place >= 0]
-        return cls(numbers, len(seen), len(np.unique(seen)))
+        return cls(numbers, table.n_rows, len(seen), len(np.unique(seen)))
 
     @property
     def whole(self) -> bool:
@@ -314,7 +315,7 @@ def _guess_role(facts: Facts, values: _Values) -> tuple[Role, str]:
         any(word in _WEIGHT or word.endswith("wgt") for word in words)
         and not words & _BODY
         and numbers is not None
-        and values.n == len(numbers) > 0
+        and len(numbers) == values.n_rows
         and bool((numbers > 0).all())
     ):
         return "weight", (
