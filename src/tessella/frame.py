@@ -123,6 +123,7 @@ class Table:
         self.columns = tuple(columns)
         self.n_rows = int(frame.shape[0])
         self._facts: dict[Name, Facts] = {}
+        self._views: dict[int, nw.Series[Any]] = {}
         self._places = {name: place for place, name in enumerate(self.columns)}
 
     @classmethod
@@ -325,13 +326,15 @@ class Table:
 
     def _series(self, column: Name) -> nw.Series[Any]:
         place = self.place(column)
-        if self.kind == "polars":
-            native = self._frame.to_series(place)
-        elif self.kind == "pyarrow":
-            native = self._frame.column(place)
-        else:
-            native = self._frame.iloc[:, place]
-        return nw.from_native(native, series_only=True)
+        if place not in self._views:
+            if self.kind == "polars":
+                native = self._frame.to_series(place)
+            elif self.kind == "pyarrow":
+                native = self._frame.column(place)
+            else:
+                native = self._frame.iloc[:, place]
+            self._views[place] = nw.from_native(native, series_only=True)
+        return self._views[place]
 
     def _raw(self, column: Name) -> tuple[Floats, Truths]:
         """Read one column as float64, NaN where null, and where it is null."""
@@ -482,10 +485,10 @@ def _pandas_array(values: Floats, null: Truths, dtype: Any, as_float: bool) -> A
 
 
 def _write_pandas(table: Table, written: Mapping[Name, Any]) -> Any:
-    frame = table._frame.copy()
+    frame, dtypes = table._frame.copy(), list(table._frame.dtypes)
     for name, (values, null, as_float) in written.items():
         place = table.place(name)
-        frame.isetitem(place, _pandas_array(values, null, frame.dtypes.iloc[place], as_float))
+        frame.isetitem(place, _pandas_array(values, null, dtypes[place], as_float))
     return frame
 
 
