@@ -55,7 +55,8 @@ def test_kinds(values: Any, kind: str, word: str) -> None:
     [
         ("x", [f"person {i}" for i in range(N)], "identifier", "all 20 values are distinct text"),
         ("x", [f"p{i}" for i in range(N - 1)] + ["p0"], "identifier", "19 of 20 texts"),
-        ("x", range(100, 100 + N), "identifier", "consecutively"),
+        ("x", range(100, 100 + N), "identifier", "one number for each record"),
+        ("x", [*range(10, 30, 2), *range(11, 31, 2)], "identifier", "one number for each record"),
         ("x", np.array([2**60, 5] * 10), "identifier", "more than 15 digits"),
         ("id", [3, 3, 1, 2] * 5, "identifier", "named like an identifier"),
         ("personID", [3, 3, 1, 2] * 5, "identifier", "named"),

@@ -336,8 +336,13 @@ def _guess_role(facts: Facts, values: _Values) -> tuple[Role, str]:
         return "identifier", f"all {values.n} values are distinct text: {must_not}"
     if facts.family == "text" and values.distinct > 0.9 * values.n > 9:
         return "identifier", f"{values.distinct} of {values.n} texts are distinct: {must_not}"
-    if numbers is not None and len(numbers) > 9 and bool((np.diff(numbers) == 1).all()):
-        return "identifier", f"numbered consecutively: {must_not}"
+    if (
+        values.whole
+        and numbers is not None
+        and values.n_rows == values.distinct > 9
+        and np.ptp(numbers) < 1.5 * values.n_rows
+    ):
+        return "identifier", f"one number for each record, close together: {must_not}"
     return "quasi-identifier", ""
 
 

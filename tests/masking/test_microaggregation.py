@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
 import warnings
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -590,3 +592,13 @@ def test_small_patterns_are_named_with_what_they_lack() -> None:
     words = r"without 'a', 'b' in stratum s=u: 1"
     with pytest.raises(GroupSizeError, match=words):
         masker(2, missing="pattern", strata="s").fit(table)
+
+
+# The user's page
+
+
+def test_the_page_does_what_it_says() -> None:
+    page = Path(__file__).parents[2] / "docs" / "microaggregation.md"
+    ran = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert ran.attempted > 20
+    assert ran.failed == 0

@@ -134,7 +134,7 @@ class Microaggregation(BaseEstimator):  # type: ignore[misc]
     4   63     8.0
     5   63     8.0
     >>> masker.joint_k_, round(masker.loss_, 2)
-    (3, 1.96)
+    (3, 2.1)
     """
 
     def __init__(
