@@ -34,7 +34,7 @@ def pandas_table() -> pd.DataFrame:
             "boolean": pd.array([True, None, False], dtype="boolean"),
             "bool": [True, False, True],
             "arrow_int": pd.array([1, None, 3], dtype=pd.ArrowDtype(pa.int16())),
-            "arrow_money": pd.array([Decimal("1.25"), None, Decimal("3")], dtype=MONEY),
+            "arrow_money": pd.array([Decimal("1.25"), None, Decimal("3.00")], dtype=MONEY),
             "category": pd.Categorical(["b", "a", None], categories=["c", "b", "a"]),
             "ordered": pd.Categorical(["b", "a", "b"], categories=["b", "a"], ordered=True),
             "when": pd.to_datetime(["2020-01-01", None, "2021-01-01"]),
@@ -56,7 +56,7 @@ def polars_table() -> pl.DataFrame:
             **{w: pl.Series([1, None, 3], dtype=getattr(pl, w.title().replace("Ui", "UI")))
                for w in WIDTHS},
             "float32": pl.Series([0.5, None, 1.5], dtype=pl.Float32),
-            "money": pl.Series([Decimal("1.25"), None, Decimal("3")], dtype=pl.Decimal(9, 2)),
+            "money": pl.Series([Decimal("1.25"), None, Decimal("3.00")], dtype=pl.Decimal(9, 2)),
             "bool": [True, None, False],
             "enum": pl.Series(["b", "a", None], dtype=pl.Enum(["b", "a"])),
             "category": pl.Series(["b", "a", None], dtype=pl.Categorical),
@@ -80,7 +80,7 @@ def arrow_table() -> pa.Table:
         pa.chunked_array([[1, None], [3]], pa.int16()),
         pa.chunked_array([[1.5, float("nan")], [None]], pa.float32()),
         pa.array([1.0, 2.0, 3.0]),
-        pa.array([Decimal("1.25"), None, Decimal("3")], pa.decimal128(9, 2)),
+        pa.array([Decimal("1.25"), None, Decimal("3.00")], pa.decimal128(9, 2)),
         pa.array(["b", "a", None]).cast(pa.dictionary(pa.int8(), pa.string(), ordered=True)),
         pa.array(["x", None, "z"], pa.large_string()),
     ]

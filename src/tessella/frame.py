@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 import narwhals as nw
@@ -348,6 +349,8 @@ class Table:
                     "float64 keeps (beyond 2**53, about 9e15). They are rarely measurements: drop "
                     "the column if it is an identifier, or divide it by a power of ten."
                 )
+        if self.kind in ("pandas", "numpy"):
+            return series.to_native().to_numpy(dtype=np.float64, na_value=np.nan), null
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64), null
 
     def _refuse_text(self, columns: Sequence[Name], who: str) -> None:
@@ -508,11 +511,14 @@ def _write_polars(table: Table, written: Mapping[Name, Any]) -> Any:
 
     columns = []
     for name, (values, null, as_float) in written.items():
-        dtype = table._frame.schema[name]
-        if dtype.is_integer() and not as_float:
-            values = values.astype(np.int64)
-        column = pl.Series(str(name), values).cast(pl.Float64 if as_float else dtype)
-        columns.append(column.set(pl.Series(null), None) if null.any() else column)
+        dtype = pl.Float64 if as_float else table._frame.schema[name]
+        if dtype.is_decimal():  # a cast from floats cuts digits off in some versions
+            form = f".{table.facts(name).decimals}f"
+            exact = [None if gone else Decimal(format(v, form)) for v, gone in zip(values, null)]
+            columns.append(pl.Series(str(name), exact, dtype=dtype))
+            continue
+        column = pl.Series(str(name), values.astype(np.int64) if dtype.is_integer() else values)
+        columns.append((column.set(pl.Series(null), None) if null.any() else column).cast(dtype))
     return table._frame.with_columns(columns)
 
 
