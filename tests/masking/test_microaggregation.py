@@ -425,13 +425,25 @@ def test_strata_by_names() -> None:
         masker(3, strata=["a", "b"]).fit(table)
 
 
+def test_lists_of_numbers_are_not_taken_for_the_names_of_an_array() -> None:
+    """Columns of an array are named 0, 1, ...: labels and weights may look like names."""
+    table = np.column_stack([np.arange(6.0), np.arange(6.0) ** 2])
+    mask = masker(2, strata=[0, 1, 0, 1, 0, 1], weights=[1, 1, 1, 1, 1, 1]).fit(table)
+    assert mask.labels_.tolist() == [0, 1, 0, 1, 0, 1]
+    assert mask.untouched_ == []
+    named = masker(2, strata=[1], columns=0).fit(np.column_stack([np.arange(6.0), [7, 8] * 3]))
+    assert named.labels_.tolist() == [0, 1, 0, 1, 0, 1]
+    assert named.untouched_ == [1]
+    with pytest.raises(BadTableError, match="strata names 0 more than once"):
+        masker(2, strata=[0, 0, 1]).fit(table)
+
+
 def test_names_need_not_be_text() -> None:
     table = pd.DataFrame({0: [1.0, 2, 3, 4], 2020: [4.0, 3, 2, 1]})
     mask = masker(2, columns=[2020])
     released = mask.fit_transform(table)
     assert list(released.columns) == [0, 2020]
     assert released[2020].tolist() == [3.5, 3.5, 1.5, 1.5]
-    assert masker(2, strata=0, columns=[2020], method=Slices()).set_params(k=2) is not None
 
 
 def test_units_by_column() -> None:
@@ -526,6 +538,7 @@ NUMBERS = pd.DataFrame({"income": [1.0, 2, 3, 4], "age": [1, 2, 3, 4]})
         ({"weights": ["a", "b", "c", "d"]}, BadTableError, "numbers are needed"),
         ({"weights": np.ones((4, 1))}, BadTableError, r"weights has shape \(4, 1\)"),
         ({"columns": ["incme"]}, UnknownColumnError, "columns names.*Did you mean 'income'"),
+        ({"columns": 7}, UnknownColumnError, "columns names a column 7"),
         ({"columns": []}, BadTableError, "columns is empty"),
         ({"columns": ["age", "age"]}, BadTableError, "'age' more than once"),
         ({"columns": ["age"], "weights": "age"}, BadTableError, "in columns and in weights"),

@@ -7,7 +7,7 @@ naming in `columns` the ones that are masked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,7 @@ def _find_strata(table: Table, strata: Any) -> Strata:
         return Strata(place=place, names=names)
     for name in columns:
         table.place(name, who="strata")
+    _refuse_repeated(columns, "strata")
     layers = [table.labels(name) for name in columns]
     for name, (place, _) in zip(columns, layers):
         _refuse_missing(place, f"The strata column {name!r}")
@@ -138,14 +139,12 @@ def _find_weights(table: Table, weights: Any) -> tuple[tuple[Name, ...], Floats]
     if weights is None:
         return (), np.ones(table.n_rows)
     _refuse_left_out(weights, "weights")
-    columns = _as_names(table, weights)
+    columns = (weights,) if isinstance(weights, str) or table.has(weights) else None
     if columns is None:
         given = table.per_record(weights, who="weights")
         if given.dtype.kind not in "fiu":
             raise BadTableError(f"weights has dtype {given.dtype}; numbers are needed.")
         numbers = given.astype(np.float64)
-    elif len(columns) > 1:
-        raise BadTableError(f"weights names {len(columns)} columns; one is needed.")
     else:
         numbers = table.numeric(columns, who="weights").values[:, 0]
     bad = int((~(np.isfinite(numbers) & (numbers > 0))).sum())
@@ -186,7 +185,9 @@ def _all_numbers(table: Table, taken: dict[Name, str], schema: Schema | None) ->
 def _named_columns(
     table: Table, columns: Any, taken: dict[Name, str], schema: Schema | None
 ) -> tuple[Name, ...]:
-    names = (columns,) if table.has(columns) or isinstance(columns, str) else tuple(columns)
+    if isinstance(columns, str) or table.has(columns) or not isinstance(columns, Iterable):
+        columns = (columns,)
+    names = tuple(columns)
     for name in names:
         table.place(name, who="columns")
         if name in taken:
@@ -241,13 +242,10 @@ def _as_names(table: Table, given: Any) -> tuple[Name, ...] | None:
     """Return the columns that a caller names, or None for one value for each record."""
     if isinstance(given, str) or table.has(given):
         return (given,)
-    if isinstance(given, list | tuple):
-        named = [table.has(name) for name in given]
-        if given and all(named) and len(set(given)) == len(given):
-            return tuple(given)
-        if len(given) != table.n_rows or any(named):
-            return tuple(given)  # the unknown ones are then reported
-    return None
+    if not isinstance(given, list | tuple):
+        return None
+    known = all(table.has(name) for name in given) and len(set(given)) == len(given)
+    return tuple(given) if known or len(given) != table.n_rows else None
 
 
 def _is_measured(table: Table, name: Name, schema: Schema | None) -> bool:
