@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from tessella.datasets import load_census, load_eia, load_tarragona
 from tessella.exceptions import DataNotFoundError
 
 Floats = NDArray[np.float64]
+
+# The first example of a test may compile a kernel, which takes as long as it takes.
+settings.register_profile("tessella", deadline=None)
+settings.load_profile("tessella")
 
 
 def array_or_skip(load: Callable[..., Any]) -> Floats:
