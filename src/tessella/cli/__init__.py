@@ -66,8 +66,11 @@ def _demo(
     method: Annotated[
         str, typer.Option("--method", help="How to group: search, mdav, igd, ...")
     ] = "search",
+    effort: Annotated[
+        str, typer.Option("--effort", help="Of the search: quick, standard or thorough.")
+    ] = "quick",
 ) -> None:
     """Mask a made-up business survey and give an account of it."""
     from .demo import run
 
-    run(n=n, k=k, seed=seed, method=method)
+    run(n=n, k=k, seed=seed, method=method, effort=effort)

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from sklearn.base import clone
 
 from ..datasets import make_business_survey
 from ..grouping.base import check_k
@@ -94,17 +95,20 @@ class Account:
         return int(self.masked.groupby(list(self.masked), observed=True).size().min())
 
 
-def run(*, n: int, k: int, seed: int, method: str) -> None:
+def run(*, n: int, k: int, seed: int, method: str, effort: str) -> None:
     """Make a survey, mask it, print the account."""
     console = Console(highlight=False)
     firms = make_business_survey(n, random_state=seed)
     k = check_k(k, n)
     strata = strata_that_hold(firms, k)
     original = firms.drop(columns=[name for name in NAMES if name not in strata])
-    masker = Microaggregation(k, method=method, strata=strata or None, random_state=seed)
+    options = {"effort": effort} if method == "search" else None
+    masker = Microaggregation(
+        k, method=method, options=options, strata=strata or None, random_state=seed
+    )
 
     with waiting(console, "Loading; the first time, compiling, once ..."):
-        compiling = seconds_to_compile(k, method)
+        compiling = seconds_to_compile(clone(masker).set_params(strata=None))
     with waiting(console, f"Masking {n:,} firms ..."):
         start = perf_counter()
         masked = masker.fit_transform(original)
@@ -136,11 +140,10 @@ def strata_that_hold(firms: pd.DataFrame, k: int) -> list[str]:
     return [KEPT] if firms[KEPT].value_counts().min() >= k else []
 
 
-def seconds_to_compile(k: int, method: str) -> float:
+def seconds_to_compile(masker: Microaggregation) -> float:
     """Run everything once on a small survey, so that the time of the masking is its own."""
     start = perf_counter()
-    small = make_business_survey(max(100, 4 * k), random_state=0)
-    masker = Microaggregation(k, method=method, random_state=0)
+    small = make_business_survey(max(100, 4 * masker.k), random_state=0)
     masker.fit(small.drop(columns=NAMES))
     _ = masker.groupings_[0].gap_
     return perf_counter() - start
