@@ -231,6 +231,11 @@ class Microaggregation(BaseEstimator):  # type: ignore[misc]
             places = chosen.places(block)
             parts = _parts(original, places, chosen.strata, k)
             grouping = make_grouping(self.method, k=k, options=self.options, seed=seed)
+            if len(block) > 1 and not grouping.__sklearn_tags__().input_tags.two_d_array:
+                raise BadTableError(
+                    f"{type(grouping).__name__} groups one column, and a block has {len(block)}. "
+                    "Give blocks=1 to group each column apart, or take another method."
+                )
             records = scale.part(places).apply(original.values[:, places])
             groupings.append(grouping.fit(records, sample_weight=chosen.weights, strata=parts))
         return groupings
@@ -278,6 +283,7 @@ class Microaggregation(BaseEstimator):  # type: ignore[misc]
         self.blocks_ = [list(block) for block in chosen.blocks]
         self.untouched_ = list(chosen.untouched)
         self.n_features_in_ = len(source.columns)
+        self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if all(isinstance(name, str) for name in source.columns):
             self.feature_names_in_ = np.array(source.columns, dtype=object)
         self._by_record = chosen.by_record
