@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = [
+    "BadOptionError",
     "BadTableError",
     "BrokenPromiseError",
     "DataNotFoundError",
@@ -105,6 +106,13 @@ class OutOfRangeError(TessellaError, ValueError):
 
     def __init__(self, name: str, given: object, expected: str) -> None:
         super().__init__(f"{name}={given!r} cannot be used. Give {expected}.")
+
+
+class BadOptionError(TessellaError, ValueError):
+    """An option with a value that makes no sense."""
+
+    def __init__(self, name: str, given: object, expected: str) -> None:
+        super().__init__(f"{name}={given!r} makes no sense. Give {expected}.")
 
 
 class UnknownColumnError(TessellaError, KeyError):
