@@ -32,5 +32,5 @@ def medians_of_runs(values: Floats, weights: Floats, starts: Integers) -> Floats
             reached += weights[i]
         medians[g] = values[i]
         if reached <= total / 2 + slack and i + 1 < end:
-            medians[g] = values[i] + (values[i + 1] - values[i]) / 2
+            medians[g] = (values[i] + values[i + 1]) / 2
     return medians
