@@ -1,0 +1,362 @@
+"""How good can any grouping be? Lower bounds on the SSE of groups of at least k records.
+
+Vocabulary: every record has a *price*; prices are *sound* if no group of at least k records has a
+smaller SSE than its records' prices together. The groups of a partition hold each record once, so
+the sum of sound prices is at most the SSE of every partition: a lower bound, whatever way the
+prices were found.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from ..exceptions import BadTableError, OutOfRangeError, UnfinishedWarning, UnknownOptionError
+from ..kernels.groups import squared_error, weighted_centres
+from .base import check_k, check_weights, split_strata
+from .column_generation import ColumnGeneration
+from .market import Market, cheap_prices
+
+__all__ = ["LowerBound", "bound_of_parts", "lower_bound"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EFFORTS = ("quick", "standard", "thorough")
+# Seconds that standard effort takes at most, unless a time limit says otherwise.
+STANDARD_SECONDS = 60.0
+# Records of a stratum beyond which column generation is left out: it looks at all pairs.
+MOST_RECORDS = 50_000
+# Rounding errors of sums of n terms are far below this share of them.
+ROUNDING = 1e-12
+
+ONE_GROUP = "exact, one group"
+NEIGHBOURS = "nearest neighbours"
+COLUMNS = "column generation"
+PROOFS = {
+    ONE_GROUP: "Fewer than 2k records leave a single group, whose SSE this is.",
+    NEIGHBOURS: (
+        "In a group of at least k, a record's squared distances to the others are at least those "
+        "to its k - 1 nearest neighbours, which were found exactly."
+    ),
+    COLUMNS: (
+        "Every record has a price. An exhaustive search in double precision, after the last step, "
+        "left no group of at least k records that costs less than its records' prices, which "
+        "sum to the bound; the solver's tolerances do not enter."
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowerBound:
+    """A number that the SSE of no grouping falls below, and why.
+
+    Attributes
+    ----------
+    value : float
+        The bound, on the scale of SSE (`inertia_` of a grouping).
+    method : str
+        How it was found; says so where a stronger method was left out or did not end.
+    k, n : int
+        The least size of a group, the number of records.
+    proof : str
+        Why the bound holds.
+    finished : bool
+        Whether the method came to its end: more time would not help.
+    seconds : float
+        Time taken.
+    history : tuple of (seconds, value)
+        How the bound rose.
+    upper : float or None
+        The SSE of a known grouping.
+    """
+
+    value: float
+    method: str
+    k: int
+    n: int
+    proof: str
+    finished: bool
+    seconds: float
+    history: tuple[tuple[float, float], ...] = ()
+    upper: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Share of the known grouping's SSE that is not proved unavoidable."""
+        if self.upper is None:
+            return None
+        return max(0.0, 1.0 - self.value / self.upper) if self.upper > 0 else 0.0
+
+    def __str__(self) -> str:
+        lines = [
+            f"SSE of {self.n:,} records in groups of at least {self.k}",
+            f"  never below  {self.value:.6g}  ({self.method}, {self.seconds:.1f} s)",
+        ]
+        if self.gap is not None:
+            lines.append(f"  reached      {self.upper:.6g}  (at most {self.gap:.2%} avoidable)")
+        return "\n".join(lines)
+
+
+def lower_bound(
+    X: ArrayLike,
+    k: int = 3,
+    *,
+    effort: str = "standard",
+    sample_weight: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
+    upper: float | None = None,
+    labels: ArrayLike | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[LowerBound], object] | None = None,
+) -> LowerBound:
+    """Compute a number that the SSE of no partition into groups of at least k falls below.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The records, on the scale on which they are grouped.
+    k : int, default=3
+        The least number of records in a group.
+    effort : {"quick", "standard", "thorough"}, default="standard"
+        "quick": nearest neighbours, any n and k, typically 60 to 75 % of the least SSE known.
+        "standard": column generation with cuts, up to one minute, typically 90 to 100 %.
+        "thorough": the same to its end, however long.
+    sample_weight : array-like of shape (n,), optional
+        Positive weights of the records in centres and SSE.
+    strata : array-like of shape (n,), optional
+        Records of different strata never share a group.
+    upper : float, optional
+        The SSE of a known grouping: the bound then has a `gap`, and work ends once they meet.
+    labels : array-like of shape (n,), optional
+        A known grouping, instead of `upper`; its groups also help to find the bound.
+    time_limit : float, optional
+        Seconds after which column generation ends with the best bound it has.
+    callback : callable, optional
+        Called with the `LowerBound` so far; a true answer ends the work. So does Ctrl-C, with a
+        warning.
+
+    Returns
+    -------
+    LowerBound
+
+    Notes
+    -----
+    SSE(G) = 1/(2|G|) sum_{i,j in G} |x_i - x_j|^2, hence the quick bound
+
+        sum_i 1/(2k) sum of the k - 1 smallest |x_i - x_j|^2.
+
+    It is one choice of prices y with y(G) <= SSE(G) for all groups G. Column generation looks for
+    the best choice, a linear programme with as many constraints as there are groups: those that
+    matter are found by an exhaustive search for groups that the prices overpay, which is fast
+    because such a group can be taken apart, record by record, through sets that are overpaid too.
+    Cuts on triples of records (of three, at most one group holds two) raise the bound further.
+    The optimum of the linear programme without cuts is the same with groups of exactly k.
+
+    Memory grows with n d; the time of column generation with n^2 and steeply with k. Strata of more
+    than 50,000 records are left at the quick bound, and `method` says so.
+
+    References
+    ----------
+    D. Aloise, P. Hansen and L. Liberti, "An improved column generation algorithm for minimum
+    sum-of-squares clustering", Mathematical Programming 131 (2012).
+    M. Jepsen, B. Petersen, S. Spoorendonk and D. Pisinger, "Subset-row inequalities applied to the
+    vehicle-routing problem with time windows", Operations Research 56 (2008).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.grouping import lower_bound
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0], [4.0]])
+    >>> round(lower_bound(X, k=3, effort="quick").value, 4)
+    6.1667
+    >>> bound = lower_bound(X, k=3, labels=[0, 0, 0, 1, 1, 1, 0])
+    >>> round(bound.value, 4), bound.gap < 1e-6
+    (10.75, True)
+    """
+    if effort not in EFFORTS:
+        raise UnknownOptionError("effort", effort, EFFORTS)
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
+        raise OutOfRangeError("time_limit", time_limit, "a positive number of seconds, or None")
+    records = np.asarray(check_array(X, dtype=np.float64, order="C", input_name="X"))
+    k = check_k(k, len(records))
+    weights = check_weights(sample_weight, records)
+    parts = split_strata(strata, len(records), k)
+    groups: Integers | None = None
+    if labels is not None:
+        groups = _check_labels(labels, parts, len(records), k)
+        upper = _sse(records, weights, groups)
+    work = _Work(records, weights, parts, k, upper, callback)
+    if effort != "quick":
+        if time_limit is None and effort == "standard":
+            time_limit = STANDARD_SECONDS
+        work.improve(groups, time_limit)
+    return work.result()
+
+
+def bound_of_parts(X: Floats, weights: Floats, parts: list[Integers], k: int) -> float:
+    """Sum the quick bound over strata, given as arrays of row numbers."""
+    return float(sum(_quick(X[rows], weights[rows], k) for rows in parts))
+
+
+def _quick(X: Floats, weights: Floats, k: int) -> float:
+    if len(X) < 2 * k:
+        return _sse(X, weights, np.zeros(len(X), dtype=np.int64))
+    return float(cheap_prices(X, weights, k).sum()) * (1.0 - ROUNDING)
+
+
+def _sse(X: Floats, weights: Floats, labels: Integers) -> float:
+    centres = weighted_centres(X, weights, labels, int(labels.max()) + 1)
+    return float(squared_error(X, weights, labels, centres))
+
+
+def _check_labels(labels: ArrayLike, parts: list[Integers], n: int, k: int) -> Integers:
+    """Return group numbers 0, 1, ... of a grouping that keeps k and the strata, or say why not."""
+    names = column_or_1d(np.asarray(labels))
+    check_consistent_length(names, np.empty(n))
+    _, groups = np.unique(names, return_inverse=True)
+    smallest = int(np.bincount(groups).min())
+    if smallest < k:
+        raise BadTableError(
+            f"The labels have a group of {smallest} records although k={k}. "
+            "Give a grouping of at least k records each: a bound for k says nothing about others."
+        )
+    if sum(len(np.unique(groups[rows])) for rows in parts) > groups.max() + 1:
+        raise BadTableError(
+            "The labels have groups with records of several strata. "
+            "Give a grouping that keeps the strata apart, or leave out strata."
+        )
+    return np.asarray(groups, dtype=np.int64)
+
+
+class _Work:
+    """The bounds of all strata, from the quick ones upwards; stops when asked to."""
+
+    def __init__(
+        self,
+        X: Floats,
+        weights: Floats,
+        parts: list[Integers],
+        k: int,
+        upper: float | None,
+        callback: Callable[[LowerBound], object] | None,
+    ) -> None:
+        self.began = time.perf_counter()
+        self.X, self.weights, self.parts, self.k = X, weights, parts, k
+        self.callback = callback
+        self.stopped = False
+        self.deadline = np.inf
+        self.values = [_quick(X[rows], weights[rows], k) for rows in parts]
+        self.methods = [ONE_GROUP if len(rows) < 2 * k else NEIGHBOURS for rows in parts]
+        self.remarks: set[str] = set()
+        self.history: list[tuple[float, float]] = []
+        self.upper = None if upper is None else float(upper)
+        self.note()
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def over(self) -> bool:
+        """Tell whether to stop: asked to, out of time, or bound and grouping have met."""
+        met = self.upper is not None and sum(self.values) >= self.upper * (1.0 - 1e-9)
+        return self.stopped or met or time.perf_counter() > self.deadline
+
+    def note(self) -> None:
+        """Add to the history and tell the callback, which may answer with True to stop."""
+        value = float(sum(self.values))
+        if not self.history or value > self.history[-1][1]:
+            self.history.append((self.seconds(), value))
+        if self.callback is not None and self.callback(self.result()):
+            self.stopped = True
+
+    def improve(self, groups: Integers | None, time_limit: float | None) -> None:
+        """Raise the bounds of the strata by column generation, each in its share of the time."""
+        left = sum(len(rows) for rows in self.parts)
+        end = np.inf if time_limit is None else self.began + time_limit
+        try:
+            for part, rows in enumerate(self.parts):
+                now = time.perf_counter()
+                self.deadline = now + (end - now) * len(rows) / left
+                left -= len(rows)
+                if self.methods[part] == ONE_GROUP:
+                    continue
+                if len(rows) > MOST_RECORDS:
+                    self.remarks.add(f"more than {MOST_RECORDS:,} records: no column generation")
+                else:
+                    self._improve(part, rows, None if groups is None else groups[rows])
+        except KeyboardInterrupt:
+            self.stopped = True
+            self.remarks.add("interrupted")
+            warnings.warn(
+                "The bound was interrupted. It is valid; more time may give a higher one.",
+                UnfinishedWarning,
+                stacklevel=3,
+            )
+
+    def _improve(self, part: int, rows: Integers, groups: Integers | None) -> None:
+        market = Market(self.X[rows], self.weights[rows], self.k)
+        known = np.empty((0, 2 * self.k - 1), dtype=np.int64)
+        if groups is not None:
+            known = _rows_of_kinds(market, groups)
+        columns = ColumnGeneration(market, known, self.over)
+
+        def rise(value: float) -> None:
+            worth = market.scale * value
+            worth -= ROUNDING * market.scale * float(market.copies @ np.abs(columns.prices))
+            if worth > self.values[part]:
+                self.values[part] = worth
+                cuts = int((columns.cuts.prices > 0).sum())
+                self.methods[part] = COLUMNS + (" with cuts" if cuts else "")
+            self.note()
+
+        columns.run(with_cuts=True, note=rise)
+        if columns.finished:
+            rise(columns.value)
+        elif not (self.upper is not None and sum(self.values) >= self.upper * (1.0 - 1e-9)):
+            self.remarks.add("unfinished")
+
+    def result(self) -> LowerBound:
+        """Sum up."""
+        value = float(sum(self.values))
+        if self.upper is not None and value > self.upper * (1.0 + 1e-9):
+            raise OutOfRangeError(
+                "upper",
+                self.upper,
+                "the SSE of a grouping of this very table, on this scale and with these weights; "
+                f"none with groups of at least {self.k} is below {value:.6g}",
+            )
+        kinds = sorted(set(self.methods))
+        proofs = [proof for kind, proof in PROOFS.items() if any(m.startswith(kind) for m in kinds)]
+        return LowerBound(
+            value=value if self.upper is None else min(value, self.upper),
+            method=", ".join([" and ".join(kinds), *sorted(self.remarks)]),
+            k=self.k,
+            n=len(self.X),
+            proof=" ".join(proofs),
+            finished=not self.remarks,
+            seconds=self.seconds(),
+            history=tuple(self.history),
+            upper=self.upper,
+        )
+
+
+def _rows_of_kinds(market: Market, labels: Integers) -> Integers:
+    """Return the groups of a labelling as sorted rows of kinds; groups of 2k or more left out."""
+    order = np.argsort(labels, kind="stable")
+    kinds = market.kind_of[order]
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1, append=-1))
+    width = 2 * market.k - 1
+    rows = [np.sort(kinds[a:b]) for a, b in pairwise(starts) if b - a <= width]
+    known = np.full((len(rows), width), -1, dtype=np.int64)
+    for at, row in enumerate(rows):
+        known[at, : len(row)] = row
+    return known

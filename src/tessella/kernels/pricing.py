@@ -1,0 +1,374 @@
+"""Every group whose records offer more than the group costs.
+
+Each record i offers a price y_i. A group G of s records with weights w costs its spread SSE(G), and
+its *profit* is the sum of its prices minus its cost. Prices that leave no group with a profit
+prove that no grouping costs less than their sum, so the search for profitable groups must be
+exhaustive; these kernels are exact and need no n x n matrix.
+
+Profit is a sum over pairs. With W the weight of G and d_ij the squared distance,
+
+    W SSE(G)    = sum_{i<j} w_i w_j d_ij
+    W profit(G) = sum_{i<j} p_ij,
+    p_ij        = (w_i y_i + w_j y_j) / (s - 1) + w_i y_j + w_j y_i - w_i w_j d_ij,
+
+where s is fixed. Call the sum of p over the pairs of a set its *value*, and the part of it that
+one record takes part in the record's *tie*. Ties sum to twice the value, so in a set of m the
+lowest tie is at most 2 / m of it, and taking that record out leaves at least (m - 2) / m of it.
+Hence **every profitable group can be peeled, lowest tie first, down to a pair, and each set on the
+way has a positive value**. Read backwards: grow sets from pairs, keep a set only if its value is
+positive and its newest record has its lowest tie. Each set has one parent (reverse search, Avis
+and Fukuda 1996), so each is met once; near good prices few are met.
+
+Values p are rounded up to multiples of a power of two so coarse that sums of them are exact: the
+order of additions does not matter, ties are ties, and no profitable group is lost to rounding.
+
+A *market* is the tuple (X, weights, prices, own): the table with columns first (d x n), then three
+arrays of length n, own being w_i y_i / (s - 1). *Charges* (starts, partners, amounts) lower p for
+some pairs; they come from cuts (see subset_rows).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import inlined, kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Market = tuple[Floats, Floats, Floats, Floats]
+Charges = tuple[Integers, Integers, Floats]
+
+NOTHING = -1e300
+MOST_CACHED = 2_000_000  # numbers kept of computed rows of p
+
+
+@inlined
+def _round_up(value: float, grid: float) -> float:
+    # Adding and taking away 1.5 * 2^52 grids leaves a multiple of the grid. The grid added first
+    # covers this rounding and that of the few operations before.
+    big = 6755399441055744.0 * grid
+    return (value + grid + big) - big
+
+
+@inlined
+def _insert(best: Floats, count: int, value: float) -> None:
+    """Keep the `count` largest values in descending order."""
+    if value > best[count - 1]:
+        place = count - 1
+        while place > 0 and best[place - 1] < value:
+            best[place] = best[place - 1]
+            place -= 1
+        best[place] = value
+
+
+@inlined
+def _p(market: Market, square: float, grid: float, i: int, j: int) -> float:
+    _, weights, prices, own = market
+    return _round_up(
+        (own[i] + own[j])
+        + (weights[i] * prices[j] + weights[j] * prices[i])
+        - weights[i] * weights[j] * square,
+        grid,
+    )
+
+
+@inlined
+def _charged(
+    p: float, amount: float, i: int, j: int, weights: Floats, spare: float, grid: float
+) -> float:
+    # A charge is per group, and p is scaled by the group's weight, which is at least this.
+    return _round_up(p - amount * (weights[i] + weights[j] + spare), grid)
+
+
+@inlined
+def _row(
+    market: Market, coordinates: Floats, who: Integers, count: int, grid: float, i: int, out: Floats
+) -> None:
+    """Compute p of record i with each record of `who`; the loops over records are vectorised."""
+    for at in range(count):
+        out[at] = 0.0
+    for column in range(coordinates.shape[0]):
+        here = market[0][column, i]
+        for at in range(count):
+            side = coordinates[column, at] - here
+            out[at] += side * side
+    for at in range(count):
+        out[at] = _p(market, out[at], grid, i, who[at])
+
+
+@kernel
+def best_shares(market: Market, size: int, grid: float, first: int, last: int) -> Floats:
+    """Half the sum of a record's r - 1 largest p, for r up to size - 1; row r of the answer.
+
+    Summed over the records of a set of r, this is at least the set's value.
+    """
+    n = market[0].shape[1]
+    everyone = np.arange(n)
+    shares = np.zeros((size, last - first))
+    best, row = np.empty(size), np.empty(n)
+    for i in range(first, last):
+        _row(market, market[0], everyone, n, grid, i, row)
+        row[i] = NOTHING
+        best[:] = NOTHING
+        for j in range(n):
+            _insert(best, size, row[j])
+        for r in range(2, size):
+            shares[r, i - first] = shares[r - 1, i - first] + 0.5 * best[r - 2]
+    return shares
+
+
+@kernel
+def best_hopes(
+    market: Market, share: Floats, size: int, grid: float, first: int, last: int
+) -> tuple[Floats, Floats]:
+    """What a record can hope for with its size - 1, and with its size - 2, best partners.
+
+    A set Q beside record i has the value sum_{j in Q} p_ij + value(Q), which is at most
+    sum_{j in Q} (p_ij + share_j).
+    """
+    n = market[0].shape[1]
+    everyone = np.arange(n)
+    whole, all_but_one = np.empty(last - first), np.empty(last - first)
+    best, row = np.empty(size), np.empty(n)
+    for i in range(first, last):
+        _row(market, market[0], everyone, n, grid, i, row)
+        row[i] = NOTHING
+        best[:] = NOTHING
+        for j in range(n):
+            _insert(best, size - 1, row[j] + share[j])
+        total = 0.0
+        for place in range(size - 2):
+            total += best[place]
+        all_but_one[i - first] = total
+        whole[i - first] = total + best[size - 2]
+    return whole, all_but_one
+
+
+@inlined
+def _lowest_tie(
+    market: Market,
+    charges: Charges,
+    local: Integers,
+    cached: Floats,
+    slot_of: Integers,
+    member: Integers,
+    tie: Floats,
+    level: int,
+    other: int,
+    other_tie: float,
+    spare: float,
+    grid: float,
+) -> bool:
+    """Would this record have the lowest tie of the set, the highest number deciding a draw?"""
+    X, weights = market[0], market[1]
+    starts, partners, amounts = charges
+    j = local[other]
+    for m in range(level):
+        i = local[member[m]]
+        slot = slot_of[member[m]]
+        if slot >= 0:
+            p = cached[slot, other]
+        else:
+            square = 0.0
+            for column in range(X.shape[0]):
+                side = X[column, j] - X[column, i]
+                square += side * side
+            p = _p(market, square, grid, i, j)
+            for at in range(starts[i], starts[i + 1]):
+                if partners[at] == j:
+                    p = _charged(p, amounts[at], i, j, weights, spare, grid)
+        if tie[m] + p < other_tie or (tie[m] + p == other_tie and i > j):
+            return False
+    return True
+
+
+@kernel
+def profitable_groups(
+    market: Market,
+    shares: Floats,
+    hopes: tuple[Floats, Floats],
+    charges: Charges,
+    twins: Integers,
+    size: int,
+    grid: float,
+    first: int,
+    last: int,
+    most: int,
+) -> tuple[Integers, bool]:
+    """All groups of `size` records with a positive value and their root pair in first..last-1.
+
+    `twins[j]` is the record identical to j that comes just before it, or -1: of identical records
+    a group takes the first ones. The search gives up after `most` sets. Returns one group a row,
+    and whether the search came to its end.
+    """
+    X, weights, _, _ = market
+    n_columns, n = X.shape
+    whole, all_but_one = hopes
+    starts, partners, amounts = charges
+    spare = (size - 2) * weights.min()
+    found = np.empty((64, size), dtype=np.int64)
+    n_found, n_sets = 0, 0
+
+    everyone, row = np.arange(n), np.empty(n)
+    place_of = np.full(n, -1, dtype=np.int64)
+    capacity, n_slots = 0, 0
+    local = slot_of = owner = np.empty(0, dtype=np.int64)
+    coordinates = cached = np.empty((n_columns, 0))
+    candidate = np.empty((size, 0), dtype=np.int64)
+    candidate_tie, hope = np.empty((size, 0)), np.empty(0)
+
+    n_candidates = np.zeros(size, dtype=np.int64)
+    cursor = np.zeros(size, dtype=np.int64)
+    member = np.zeros(size, dtype=np.int64)
+    tie, value = np.zeros((size, size)), np.zeros(size)
+    best = np.empty(size)
+
+    for i in range(first, last):
+        if twins[i] >= 0 or whole[i] <= 0.0:
+            continue
+        # Who may share a group with i: each must hope for enough with the other in it.
+        _row(market, X, everyone, n, grid, i, row)
+        for at in range(starts[i], starts[i + 1]):
+            j = partners[at]
+            row[j] = _charged(row[j], amounts[at], i, j, weights, spare, grid)
+        count = 1
+        for j in range(n):
+            place_of[j] = -1
+            if (
+                j != i
+                and whole[j] > 0.0
+                and row[j] + shares[size - 1, j] + all_but_one[i] > 0.0
+                and row[j] + shares[size - 1, i] + all_but_one[j] > 0.0
+            ):
+                place_of[j] = count
+                count += 1
+        if count < size:
+            continue
+        place_of[i] = 0
+        if count > capacity:
+            capacity = 2 * count
+            n_slots = max(size + 1, min(256, MOST_CACHED // capacity))
+            local, slot_of = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+            owner = np.empty(n_slots, np.int64)
+            coordinates, cached = np.empty((n_columns, capacity)), np.empty((n_slots, capacity))
+            candidate = np.empty((size, capacity), np.int64)
+            candidate_tie, hope = np.empty((size, capacity)), np.empty(capacity)
+        for j in range(n):
+            if place_of[j] >= 0:
+                local[place_of[j]] = j
+                for column in range(n_columns):
+                    coordinates[column, place_of[j]] = X[column, j]
+        slot_of[:count] = -1
+        owner[:] = -1
+        slot_of[0], owner[0], next_slot = 0, 0, 1
+        for other in range(count):
+            cached[0, other] = row[local[other]]
+
+        # Level m holds a set of m records and the candidates that may still join it.
+        member[0], value[1], tie[1, 0] = 0, 0.0, 0.0
+        for root in range(1, count):
+            j = local[root]
+            if j < i or cached[0, root] <= 0.0 or (twins[j] >= 0 and twins[j] != i):
+                continue
+            if size == 2:
+                if n_found == found.shape[0]:
+                    found = np.concatenate((found, np.empty_like(found)))
+                found[n_found, 0], found[n_found, 1] = i, j
+                n_found += 1
+                continue
+            for other in range(1, count):
+                candidate[1, other - 1] = other
+                candidate_tie[1, other - 1] = cached[0, other]
+            n_candidates[1] = count - 1
+            level, newest, newest_tie = 1, root, cached[0, root]
+            while level > 1 or newest >= 0:
+                if newest >= 0:
+                    n_sets += 1
+                    if n_sets > most:
+                        return found[:n_found], False
+                    slot = slot_of[newest]
+                    if slot < 0:  # the row of the newest record is not cached
+                        a, slot = local[newest], next_slot
+                        next_slot = next_slot + 1 if next_slot + 1 < n_slots else 1
+                        if owner[slot] >= 0:
+                            slot_of[owner[slot]] = -1
+                        owner[slot], slot_of[newest] = newest, slot
+                        line = cached[slot]
+                        _row(market, coordinates, local, count, grid, a, line)
+                        for at in range(starts[a], starts[a + 1]):
+                            place = place_of[partners[at]]
+                            if place >= 0:
+                                line[place] = _charged(
+                                    line[place], amounts[at], a, partners[at], weights, spare, grid
+                                )
+                    line = cached[slot]
+                    for m in range(level):
+                        tie[level + 1, m] = tie[level, m] + line[member[m]]
+                    tie[level + 1, level] = newest_tie
+                    value[level + 1] = value[level] + newest_tie
+                    member[level] = newest
+                    kept = 0
+                    for at in range(n_candidates[level]):
+                        other = candidate[level, at]
+                        if other != newest:
+                            candidate[level + 1, kept] = other
+                            candidate_tie[level + 1, kept] = candidate_tie[level, at] + line[other]
+                            kept += 1
+                    level += 1
+                    # Look ahead: the records still missing add at most their ties and shares.
+                    missing = size - level
+                    n_candidates[level], cursor[level] = 0, 0
+                    best[:missing] = NOTHING
+                    for at in range(kept):
+                        share = shares[missing, local[candidate[level, at]]]
+                        hope[at] = candidate_tie[level, at] + share
+                        _insert(best, missing, hope[at])
+                    without_last = value[level]
+                    for place in range(missing - 1):
+                        without_last += best[place]
+                    if without_last + best[missing - 1] > 0.0:
+                        for at in range(kept):
+                            if without_last + hope[at] > 0.0:
+                                left = n_candidates[level]
+                                candidate[level, left] = candidate[level, at]
+                                candidate_tie[level, left] = candidate_tie[level, at]
+                                n_candidates[level] += 1
+                newest = -1
+                while cursor[level] < n_candidates[level] and newest < 0:
+                    other = candidate[level, cursor[level]]
+                    newest_tie = candidate_tie[level, cursor[level]]
+                    cursor[level] += 1
+                    if value[level] + newest_tie <= 0.0:
+                        continue
+                    twin = twins[local[other]]
+                    fits = twin < 0
+                    for m in range(level):
+                        fits = fits or local[member[m]] == twin
+                    if fits and _lowest_tie(
+                        market,
+                        charges,
+                        local,
+                        cached,
+                        slot_of,
+                        member,
+                        tie[level],
+                        level,
+                        other,
+                        newest_tie,
+                        spare,
+                        grid,
+                    ):
+                        newest = other
+                if newest < 0:
+                    level -= 1
+                elif level + 1 == size:
+                    if n_found == found.shape[0]:
+                        found = np.concatenate((found, np.empty_like(found)))
+                    for m in range(level):
+                        found[n_found, m] = local[member[m]]
+                    found[n_found, level] = local[newest]
+                    n_found += 1
+                    n_sets += 1
+                    newest = -1
+    return found[:n_found], True
