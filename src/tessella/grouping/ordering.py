@@ -1,0 +1,209 @@
+"""Put the records in an order, then cut the order at its best places.
+
+An *order* is an array of row numbers; an order that knows no end is a *tour*. However good the
+order, the cut is optimal for it, so a better order can only come from knowing more of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from threadpoolctl import threadpool_limits
+
+from ..exceptions import UnknownOptionError
+from ..kernels.cut import best_cut, best_opening
+from ..kernels.ordering import group_path, nearest_next
+from ..kernels.remaining import plant
+from ..kernels.tour import greedy_tour, shorten
+from ..parallel import n_cores
+from .base import Grouping
+
+__all__ = ["ORDERS", "OrderedGrouping", "check_order", "farthest_from_centre"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+NEIGHBOURS = 10  # of each record, tried as its neighbours on a tour
+OPENINGS = 99  # of a tour, at most: all 2k - 1 up to k = 50
+
+
+def farthest_from_centre(X: Floats, weights: Floats) -> int:
+    """Return the row farthest from the weighted mean, of equals the lowest."""
+    centre = np.average(X, axis=0, weights=weights)
+    return int(np.argmax(np.square(X - centre).sum(axis=1)))
+
+
+def by_component(X: Floats, weights: Floats, k: int) -> Integers:  # noqa: ARG001
+    """Order along the first principal component."""
+    centred = X - np.average(X, axis=0, weights=weights)
+    with threadpool_limits(limits=1):  # sums must not depend on the number of cores
+        _, vectors = np.linalg.eigh((centred * weights[:, None]).T @ centred)
+        axis = vectors[:, -1]
+        axis *= 1 if axis[np.argmax(np.abs(axis))] > 0 else -1
+        scores = centred @ axis
+    return np.argsort(scores, kind="stable")
+
+
+def by_sum(X: Floats, weights: Floats, k: int) -> Integers:  # noqa: ARG001
+    """Order along the sum of the columns' z-scores; constant columns carry nothing."""
+    centred = X - np.average(X, axis=0, weights=weights)
+    spread = np.sqrt(np.average(np.square(centred), axis=0, weights=weights))
+    z = np.divide(centred, spread, out=np.zeros_like(X), where=spread > 0)
+    return np.argsort(z.sum(axis=1), kind="stable")
+
+
+def by_nearest(X: Floats, weights: Floats, k: int) -> Integers:  # noqa: ARG001
+    """Walk to the nearest record not yet visited, from the one farthest from the centre."""
+    return nearest_next(X, plant(X), farthest_from_centre(X, weights))
+
+
+def by_groups(method: str, X: Floats, weights: Floats, k: int) -> Integers:
+    """Visit the groups of MDAV or CBFS, the nearest next, each along a short path."""
+    from . import mdav
+
+    heuristic = getattr(mdav, method)(k)
+    labels = heuristic._group(X, weights, k, np.random.default_rng(0))
+    first = farthest_from_centre(X, weights)
+    return group_path(X, plant(X), labels, int(labels.max()) + 1, first)
+
+
+def by_mdav(X: Floats, weights: Floats, k: int) -> Integers:
+    """Order by the groups of MDAV."""
+    return by_groups("MDAV", X, weights, k)
+
+
+def by_cbfs(X: Floats, weights: Floats, k: int) -> Integers:
+    """Order by the groups of CBFS."""
+    return by_groups("CBFS", X, weights, k)
+
+
+def by_tour(X: Floats, weights: Floats, k: int) -> Integers:
+    """Order along a short closed tour, opened where its best cut is best."""
+    distinct, which = np.unique(X, axis=0, return_inverse=True)
+    places = np.empty(len(distinct), dtype=np.int64)
+    places[closed_tour(distinct)] = np.arange(len(distinct))
+    order = np.argsort(places[which.ravel()], kind="stable")
+    openings = np.unique(np.linspace(0, 2 * k - 2, min(2 * k - 1, OPENINGS)).astype(np.int64))
+    opening, _ = best_opening(X, weights, order, k, openings)
+    return np.roll(order, -opening)
+
+
+def closed_tour(X: Floats) -> Integers:
+    """Return a short tour through distinct records."""
+    n = len(X)
+    if n < 8:
+        return np.arange(n)
+    count = min(NEIGHBOURS, n - 1)
+    neighbours = cKDTree(X).query(X, count + 1, workers=n_cores())[1].astype(np.int64)
+    others = neighbours != np.arange(n)[:, None]
+    others[others.all(axis=1), -1] = False  # a record crowded out of its own list
+    neighbours = neighbours[others].reshape(n, count)
+    pairs = np.column_stack([np.repeat(np.arange(n), count), neighbours.ravel()])
+    pairs.sort(axis=1)
+    codes = np.unique(pairs[:, 0] * n + pairs[:, 1])
+    edges = np.column_stack(np.divmod(codes, n))
+    lengths = np.square(X[edges[:, 0]] - X[edges[:, 1]]).sum(axis=1)
+    tour = greedy_tour(X, edges[np.argsort(lengths, kind="stable")])
+    return shorten(X, neighbours, tour)
+
+
+ORDERS: dict[str, Callable[[Floats, Floats, int], Integers]] = {
+    "mdav": by_mdav,
+    "cbfs": by_cbfs,
+    "nearest": by_nearest,
+    "pca": by_component,
+    "zscore": by_sum,
+    "tour": by_tour,
+}
+
+
+def check_order(order: object, name: str = "order") -> None:
+    """Refuse an order that there is not."""
+    if not isinstance(order, str) or order not in ORDERS:
+        raise UnknownOptionError(name, order, ORDERS)
+
+
+class OrderedGrouping(Grouping):
+    r"""Put the records in an order, then cut the order with the least squared error.
+
+    Among all partitions of the ordered records into stretches of k or more it minimises
+
+    .. math:: \mathrm{SSE} = \sum_G \sum_{i \in G} w_i \lVert x_i - \bar x_G \rVert^2 .
+
+    Parameters
+    ----------
+    k : int
+        The least number of records in a group.
+    order : {"mdav", "cbfs", "nearest", "pca", "zscore", "tour"}
+        How to order the records:
+
+        - "mdav", "cbfs": by the groups of `MDAV` or `CBFS`, so never worse than they are. From the
+          record farthest from the centre, each group is visited along a short path, then
+          the group with the nearest record;
+        - "nearest": the nearest record next, from the one farthest from the centre;
+        - "pca": along the first principal component;
+        - "zscore": along the sum of the columns' z-scores;
+        - "tour": along a short travelling salesman's tour, cut as a ring.
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, inertia_, n_groups_
+        See `Grouping`.
+
+    See Also
+    --------
+    IMHM : orders again from the groups found, until nothing is gained.
+    UnivariateOptimal : one column.
+
+    Notes
+    -----
+    The cut is a shortest path over groups of k to 2k - 1 records, in O(nkd) [1]_, [2]_. "nearest"
+    and "tour" use trees: near n log n for a handful of columns, and slower the more independent
+    columns there are. "mdav" and "cbfs" cost what MDAV and CBFS cost.
+
+    The tour starts from greedy edges and is shortened by 2-opt and Or-opt. A ring has no first
+    record; the cut is the best over all places to open it (k up to 50; 99 places for larger k).
+
+    How MDAV-MHM [1]_ joins groups to an order is open: in the order of their making, the cut finds
+    almost nothing to gain. As it is done here, the published figures are met or beaten on
+    Tarragona and Census, and met to within 3 % on EIA.
+
+    References
+    ----------
+    .. [1] J. Domingo-Ferrer, A. Martínez-Ballesté, J. M. Mateo-Sanz, F. Sebé (2006), "Efficient
+       multivariate data-oriented microaggregation", The VLDB Journal 15(4), 355-369.
+    .. [2] R. Mortazavi, S. Jalili, H. Gohargazi (2013), "Multivariate microaggregation by
+       iterative optimization", Applied Intelligence 39(3), 529-544.
+    .. [3] D. R. Monedero et al. (2019), "Efficient k-anonymous microaggregation of multivariate
+       numerical data via principal component analysis", Information Sciences 503, 417-443.
+    .. [4] R. Mortazavi, S. Jalili (2014), "Fast data-oriented microaggregation algorithm for large
+       numerical datasets", Knowledge-Based Systems 67, 195-205.
+
+    Examples
+    --------
+    >>> from tessella.grouping import OrderedGrouping
+    >>> X = [[0, 0], [5, 5], [0, 1], [6, 5], [1, 0], [5, 6]]
+    >>> OrderedGrouping(k=3, order="nearest").fit(X).labels_.tolist()
+    [0, 1, 0, 1, 0, 1]
+    """
+
+    def __init__(self, k: int = 3, *, order: str = "mdav") -> None:
+        super().__init__(k)
+        self.order = order
+
+    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
+        check_order(self.order)
+        return super()._group_part(X, weights, k, seed)
+
+    def _group(
+        self,
+        X: Floats,
+        weights: Floats,
+        k: int,
+        random: np.random.Generator,  # noqa: ARG002
+    ) -> Integers:
+        order = ORDERS[self.order](X, weights, k)
+        return best_cut(X, weights, order, k)[0]

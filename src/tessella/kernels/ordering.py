@@ -1,0 +1,269 @@
+"""Putting multivariate records in a sequence: along nearest neighbours, or group by group."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+from .cut import best_cut
+from .groups import squared_error, weighted_centres
+from .remaining import Tree, copied, nearest_remaining, plant, take_out
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TABLE = 1024  # groups up to this size keep their distances in a table
+ROUNDS = 1000  # of ordering and cutting, at most; about ten are usual
+
+
+@kernel
+def nearest_next(X: Floats, tree: Tree, first: int) -> Integers:
+    """Walk from a record to the nearest one not yet visited, until none remains.
+
+    Empties the tree.
+    """
+    n = X.shape[0]
+    order = np.empty(n, dtype=np.int64)
+    order[0] = first
+    take_out(tree, first)
+    for p in range(1, n):
+        order[p] = nearest_remaining(tree, X[order[p - 1]])
+        take_out(tree, order[p])
+    return order
+
+
+@kernel
+def members_of(labels: Integers, n_groups: int) -> tuple[Integers, Integers]:
+    """Rows sorted by group, ascending within a group, and where each group begins (and ends)."""
+    begins = np.zeros(n_groups + 1, dtype=np.int64)
+    for i in range(labels.shape[0]):
+        begins[labels[i] + 1] += 1
+    for g in range(n_groups):
+        begins[g + 1] += begins[g]
+    rows, filled = np.empty(labels.shape[0], dtype=np.int64), begins.copy()
+    for i in range(labels.shape[0]):
+        rows[filled[labels[i]]] = i
+        filled[labels[i]] += 1
+    return rows, begins
+
+
+@kernel
+def _between(X: Floats, a: int, b: int) -> float:
+    """Euclidean distance of two records."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        difference = X[a, j] - X[b, j]
+        total += difference * difference
+    return float(np.sqrt(total))
+
+
+@kernel
+def _distance(X: Floats, table: Floats, members: Integers, a: int, b: int) -> float:
+    """Distance of two members, from the table if there is one."""
+    return table[a, b] if table.shape[0] > 0 else _between(X, members[a], members[b])
+
+
+@kernel
+def insertion_path(X: Floats, members: Integers, entry: int) -> Integers:
+    """Order a group's rows: from the entry to its farthest member, the others inserted between.
+
+    `members` are row numbers and `entry` a position in them. Of all members not yet on the path
+    and all gaps of the path, the pair that lengthens the path least is next; of equals, the lowest
+    row.
+
+    Each waiting member keeps its cheapest gap. An insertion closes one gap and opens two; to a
+    member that wanted the closed gap, all others cost at least as much as that one did. Its old
+    cost stays a valid bound, and it looks at all gaps again only when its turn comes and no new
+    gap beat the bound: O(m²) distances in practice.
+    """
+    m = members.shape[0]
+    if m == 1:
+        return members.copy()
+    table = np.empty((m, m) if m <= TABLE else (0, 0))
+    for a in range(table.shape[0]):
+        table[a, a] = 0.0
+        for b in range(a):
+            table[a, b] = table[b, a] = _between(X, members[a], members[b])
+    end, reach = -1, -1.0
+    for a in range(m):
+        distance = _distance(X, table, members, entry, a)
+        if a != entry and distance > reach:
+            end, reach = a, distance
+    after = np.full(m, -1)  # the member that follows on the path
+    after[entry] = end
+    waiting, n_waiting = np.empty(m, dtype=np.int64), 0
+    costs = np.empty(m)  # of the cheapest gap, or a bound below it
+    gaps = np.full(m, entry)  # the member before the cheapest gap, -1 where only the bound is known
+    for t in range(m):
+        if t not in (entry, end):
+            waiting[n_waiting] = t
+            n_waiting += 1
+            costs[t] = _distance(X, table, members, entry, t) - reach
+            costs[t] += _distance(X, table, members, t, end)
+    while n_waiting > 0:
+        w = 0
+        for v in range(1, n_waiting):
+            if costs[waiting[v]] < costs[waiting[w]]:
+                w = v
+        new = waiting[w]
+        if gaps[new] < 0:
+            costs[new] = np.inf
+            a = entry
+            near = _distance(X, table, members, a, new)
+            while a != end:
+                b = after[a]
+                far = _distance(X, table, members, b, new)
+                cost = near + far - _distance(X, table, members, a, b)
+                if cost < costs[new] or gaps[new] < 0:
+                    gaps[new], costs[new] = a, cost
+                a, near = b, far
+            continue
+        n_waiting -= 1
+        for v in range(w, n_waiting):  # keeps rows ascending
+            waiting[v] = waiting[v + 1]
+        before, behind = gaps[new], after[gaps[new]]
+        after[before], after[new] = new, behind
+        first_half = _distance(X, table, members, before, new)
+        second_half = _distance(X, table, members, new, behind)
+        for v in range(n_waiting):
+            t = waiting[v]
+            if gaps[t] == before:
+                gaps[t] = -1
+            away = _distance(X, table, members, new, t)
+            # a detour from a gap of length l to a point r away from its end costs 2 (r - l) or more
+            if 2.0 * (away - first_half) < costs[t]:
+                cost = _distance(X, table, members, before, t) + away - first_half
+                if cost < costs[t]:
+                    gaps[t], costs[t] = before, cost
+            if 2.0 * (away - second_half) < costs[t]:
+                cost = away + _distance(X, table, members, behind, t) - second_half
+                if cost < costs[t]:
+                    gaps[t], costs[t] = new, cost
+    path = np.empty(m, dtype=np.int64)
+    a = entry
+    for p in range(m):
+        path[p] = members[a]
+        a = after[a]
+    return path
+
+
+@kernel
+def group_path(X: Floats, tree: Tree, labels: Integers, n_groups: int, first: int) -> Integers:
+    """Visit all groups, each along its insertion path, the next entered at its nearest record.
+
+    The walk begins at record `first`; every further group is the one that holds the record
+    nearest to the last one visited. Empties the tree.
+    """
+    n = X.shape[0]
+    rows, begins = members_of(labels, n_groups)
+    order = np.empty(n, dtype=np.int64)
+    done, entered = 0, first
+    while done < n:
+        g = labels[entered]
+        members = rows[begins[g] : begins[g + 1]]
+        entry = 0
+        while members[entry] != entered:
+            entry += 1
+        path = insertion_path(X, members, entry)
+        for row in path:
+            order[done] = row
+            take_out(tree, row)
+            done += 1
+        entered = nearest_remaining(tree, X[order[done - 1]])
+    return order
+
+
+@kernel
+def centre_path(
+    X: Floats, weights: Floats, labels: Integers, n_groups: int, first: int
+) -> Integers:
+    """Visit all groups along their centres, nearest next, beginning with the group of `first`.
+
+    Within a group records stand in the direction from the previous centre to the next one: those
+    that lean towards a neighbouring group stand next to it, where a cut can hand them over.
+    """
+    n, d = X.shape
+    centres = weighted_centres(X, weights, labels, n_groups)
+    groups = nearest_next(centres, plant(centres), labels[first])
+    rows, begins = members_of(labels, n_groups)
+    order, leanings = np.empty(n, dtype=np.int64), np.empty(n)
+    done = 0
+    for p in range(n_groups):
+        here, before, behind = groups[p], groups[max(0, p - 1)], groups[min(n_groups - 1, p + 1)]
+        members = rows[begins[here] : begins[here + 1]]
+        for a in range(members.shape[0]):
+            leaning = 0.0
+            for j in range(d):
+                direction = centres[behind, j] - centres[before, j]
+                leaning += (X[members[a], j] - centres[here, j]) * direction
+            b = a  # insert the record among those already in line
+            while b > 0 and leanings[b - 1] > leaning:
+                leanings[b], order[done + b] = leanings[b - 1], order[done + b - 1]
+                b -= 1
+            leanings[b], order[done + b] = leaning, members[a]
+        done += members.shape[0]
+    return order
+
+
+@kernel
+def repeat_ordering(
+    X: Floats, weights: Floats, tree: Tree, labels: Integers, first: int, k: int, tolerance: float
+) -> tuple[Integers, Floats]:
+    """Order group by group, cut, and again from the new groups, while the error falls.
+
+    The first groups may have any size. Labels of shape (n,), and the SSE after each round; the
+    last round may gain nothing.
+    """
+    errors = np.empty(ROUNDS)
+    least, done = np.inf, 0
+    while done < ROUNDS:
+        order = group_path(X, copied(tree), labels, labels.max() + 1, first)
+        found, error = best_cut(X, weights, order, k)
+        errors[done] = error
+        done += 1
+        if error < least:
+            labels = found
+        if not least - error >= tolerance:
+            break
+        least = error
+    return labels, errors[:done]
+
+
+@kernel
+def keep_walking(
+    X: Floats,
+    weights: Floats,
+    tree: Tree,
+    labels: Integers,
+    firsts: Integers,
+    k: int,
+    patience: int,
+    by_centres: bool,
+) -> tuple[Integers, Floats]:
+    """Order and cut again and again, each time from another first record.
+
+    Another beginning leads through the same groups in another order, so that other groups become
+    neighbours. Stops after `patience` rounds in a row that gained less than 1e-5 of the error, or
+    at the end of `firsts`. With `by_centres` every other round walks along the centres. All groups
+    have k or more records. Labels of shape (n,), and the SSE before and after each round.
+    """
+    errors = np.empty(firsts.shape[0] + 1)
+    n_groups = labels.max() + 1
+    centres = weighted_centres(X, weights, labels, n_groups)
+    errors[0] = squared_error(X, weights, labels, centres)
+    idle, done = 0, 0
+    while done < firsts.shape[0] and idle < patience:
+        n_groups = labels.max() + 1
+        if by_centres and done % 2 == 0:
+            order = centre_path(X, weights, labels, n_groups, firsts[done])
+        else:
+            order = group_path(X, copied(tree), labels, n_groups, firsts[done])
+        found, error = best_cut(X, weights, order, k)
+        before = errors[done]
+        idle = 0 if before - error > 1e-5 * before else idle + 1
+        if error < before:
+            labels = found
+        done += 1
+        errors[done] = min(error, before)
+    return labels, errors[: done + 1]
