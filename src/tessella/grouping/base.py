@@ -50,7 +50,7 @@ def check_weights(sample_weight: ArrayLike | None, X: Floats) -> Floats:
             "A record without weight still counts towards k: give it a small weight or leave it "
             "out of the table."
         )
-    return np.ascontiguousarray(weights)
+    return np.require(weights, requirements=["C", "W"])
 
 
 def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
@@ -119,7 +119,8 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        X = validate_data(self, X, dtype=np.float64, order="C")
+        # A read-only array (pandas gives one) is another type to numba: all would compile again.
+        X = validate_data(self, X, dtype=np.float64, order="C", force_writeable=True)
         k = check_k(self.k, len(X))
         weights = check_weights(sample_weight, X)
         parts = split_strata(strata, len(X), k)
