@@ -206,6 +206,8 @@ def _loss(account: Account) -> Iterator[str | Table]:
         f"standardised columns). At least {account.unavoidable:.0%} of it is proved to be "
         f"unavoidable: no grouping of these firms with k = {account.k} loses less."
     )
+    if max(masker.column_loss_, key=masker.column_loss_.__getitem__) == "profit":
+        yield "Profit is a small difference of large amounts, and keeps least of its variation:"
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
