@@ -33,5 +33,8 @@ def each(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> list[R
     cores = min(n_cores(), len(todo))
     if cores <= 1:
         return [function(piece) for piece in todo]
-    with ThreadPoolExecutor(cores) as pool:
+    pool = ThreadPoolExecutor(cores)
+    try:
         return list(pool.map(function, todo))
+    finally:  # after Ctrl-C or an error, pieces not yet begun are dropped
+        pool.shutdown(wait=True, cancel_futures=True)

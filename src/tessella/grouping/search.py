@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import Any, Self
 
@@ -20,14 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import BadOptionError, UnfinishedWarning, UnknownOptionError
-from ..kernels.anneal import nearest_in_window
+from ..kernels.anneal import anneal, nearest_in_window
 from ..kernels.groups import renumber, squared_error, weighted_centres
 from ..kernels.windows import (
-    anneal_table,
     balls,
     improve_windows,
     number_by_window,
     rows_of_windows,
+    spread,
     start_in_tiles,
     tile,
 )
@@ -57,11 +58,26 @@ EFFORTS = {
 
 # Above this many records a whole-table anneal leaves the cache and windows alone are better.
 WHOLE_TABLE = 6_000
-# Groups in a window, round after round: small ones settle detail, large ones move mass.
+# Groups in a window of a small table, round after round: small ones settle detail, large ones move
+# mass. Large tables use windows of LARGE_WINDOW records, as many as the cache holds: the larger
+# the window, the fewer records have a near one outside it.
 WINDOWS = (20, 10, 40, 80)
-# Temperatures relative to a record's cost: where a run begins, where a round begins, where both end.
-RUN_HOT, ROUND_HOT, COLD = 2.0, 1.0, 0.01
-ROUND_HEAVY = 0.0
+LARGE_WINDOW = 4_096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heat:
+    """Temperatures at the beginning and end of an anneal, relative to a record's mean cost."""
+
+    hot: float
+    cold: float
+
+
+# A run begins at twice the cost-weighted mean cost (see `spread`), where outliers still move.
+RUN_HOT, RUN_COLD = 2.0, 0.01
+POLISH = Heat(hot=1.0, cold=0.01)
+# Rounds of a large table, first and second half.
+MIX, SETTLE = Heat(hot=0.5, cold=0.1), Heat(hot=0.2, cold=0.02)
 # Pieces of a round that cores take in turn; a fixed number, so that answers do not depend on cores.
 PIECES = 64
 
@@ -71,7 +87,7 @@ def standard_moves(n: int) -> float:
 
     The total grows like n up to 1,000 records and like n ** 0.3 beyond.
     """
-    return 200_000.0 * max(1.0, n / 1_000) ** -0.7
+    return 200_000.0 * float(max(1.0, n / 1_000) ** -0.7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,11 +255,12 @@ class Search(Grouping):
 
     def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
         effort = EFFORTS[self.effort]
-        moves = standard_moves(len(X)) * effort.moves
+        # The whole table sets the work: a hundred strata cost what one table of their size does.
+        moves = standard_moves(self._watch.n) * effort.moves
         table = Table(X, weights, k, self._watch, random)
         self._watch.enter(len(X), moves)
+        table.start()
         try:
-            table.start()
             if len(X) <= WHOLE_TABLE:
                 self._search_whole(table, moves, effort.runs)
             else:
@@ -260,27 +277,29 @@ class Search(Grouping):
             found = table.run_many(runs, 0.5 * moves / runs)
             for labels in found:
                 for r in range(3):
-                    labels = table.round(labels, r, 0.05 * moves / runs)
+                    labels = table.round(labels, table.small(r), 0.05 * moves / runs, POLISH)
                 pool.add(labels)
                 table.offer(labels, "runs")
             pool.add(table.best)
-            table.offer(pool.recombine(table.best, table.seed()), "pool")
+            table.recombine(pool)
             count = max(4, round(0.35 * moves / 1000))
             for r in range(count):
                 if table.watch.over():
                     break
-                table.offer(table.round(table.best, r, 0.35 * moves / count), "rounds")
+                labels = table.round(table.best, table.small(r), 0.35 * moves / count, POLISH)
+                table.offer(labels, "rounds")
                 pool.add(table.best)
-            table.offer(pool.recombine(table.best, table.seed()), "pool")
+            table.recombine(pool)
             if table.watch.over() or self.time_limit is None:
                 return
 
     def _search_windows(self, table: Table, moves: float) -> None:
         count = int(np.clip(moves / 250, 6, 60))
-        r = 0
-        while not table.watch.over() and (r < count or self.time_limit is not None):
-            table.offer(table.round(table.best, r, moves / count), "rounds")
-            r += 1
+        turn = 0
+        while not table.watch.over() and (turn < count or self.time_limit is not None):
+            heat = MIX if 2 * turn < count else SETTLE
+            table.offer(table.round(table.best, table.large(), moves / count, heat), "rounds")
+            turn += 1
 
 
 class Table:
@@ -317,26 +336,40 @@ class Table:
         self.watch.report(stage, self.sse)
 
     def run_many(self, runs: int, moves: float) -> list[Integers]:
-        """Anneal the whole table several times, each from the start."""
+        """Anneal the whole table several times, each from the best so far."""
         near = nearest_in_window(self.X, min(self.count, len(self.X) - 1))
-        seed, halt = self.seed(), self.watch.halt
+        mean, heavy = spread(self.X, self.weights, self.best)
+        seed = self.seed()
 
         def run(number: int) -> Integers:
             labels = self.best.copy()
-            anneal_table(
-                self.X, self.weights, near, labels, self.k, int(moves), RUN_HOT, 0.0, COLD,
-                seed, number, halt,
-            )  # fmt: skip
+            if mean > 0.0:
+                anneal(
+                    self.X, self.weights, near, labels, self.k, int(moves * len(labels)),
+                    RUN_HOT * heavy, RUN_COLD * mean, seed, number, self.watch.halt,
+                )  # fmt: skip
             self.watch.spend(moves)
             return renumber(labels, len(labels))
 
         return each(run, range(runs))
 
-    def round(self, labels: Integers, turn: int, moves: float) -> Integers:
-        """Improve a partition in the windows of a fresh tiling."""
+    def recombine(self, pool: Pool) -> None:
+        """Put the best partition together from a pool that holds the groups of `best`."""
+        if not self.watch.over():
+            self.offer(pool.recombine(self.best, self.seed()), "pool")
+
+    def small(self, turn: int) -> int:
+        """Size of a small table's windows, in groups."""
+        return WINDOWS[turn % len(WINDOWS)]
+
+    def large(self) -> int:
+        """Size of a large table's windows, in groups."""
+        return max(2, LARGE_WINDOW * (int(self.best.max()) + 1) // len(self.best))
+
+    def round(self, labels: Integers, largest: int, moves: float, heat: Heat) -> Integers:
+        """Improve a partition in the windows of a fresh tiling, of up to `largest` groups."""
         X, weights, k, halt = self.X, self.weights, self.k, self.watch.halt
         n_groups, seed = int(labels.max()) + 1, self.seed()
-        largest = WINDOWS[turn % len(WINDOWS)]
         centres = weighted_centres(X, weights, labels, n_groups)
         order, starts = tile(centres, 16 * largest, seed)
         starts = balls(centres, order, starts, largest, seed)
@@ -347,10 +380,10 @@ class Table:
         def improve(piece: tuple[int, int]) -> None:
             improve_windows(
                 X, weights, labels, rows, starts, piece[0], piece[1], k, self.count,
-                max(1, int(moves)), ROUND_HEAVY, ROUND_HOT, COLD, seed, halt,
+                max(1, int(moves)), heat.hot, heat.cold, seed, halt,
             )  # fmt: skip
 
-        each(improve, list(zip(cuts[:-1], cuts[1:])))
+        each(improve, pairwise(cuts))
         self.watch.spend(moves)
         return renumber(labels, len(labels))
 

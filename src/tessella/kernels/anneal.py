@@ -25,6 +25,7 @@ from .chance import draw, draw_below, start_stream
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.uint8]
+Neighbours = NDArray[np.int32]  # half the room in the cache
 
 # Share of proposals that dissolve or open a group. Between 0.02 and 0.2 the result hardly changes.
 STRUCTURAL = 0.05
@@ -33,23 +34,29 @@ PLATEAUS = 256
 
 
 @kernel
-def nearest_in_window(X: Floats, count: int) -> Integers:
+def nearest_in_window(X: Floats, count: int) -> Neighbours:
     """List for each record its `count` nearest others, nearest first, shape (n, count).
 
-    A plain scan: a window is small enough for the cache, where no tree is faster. Each record
-    scans from its own place on, round the table: of many equal records each lists other ones.
+    A plain scan: a window is small enough for the cache, where no tree is faster. Distances to
+    all records are summed column by column, which the processor does eight at a time without
+    changing the order of any sum. Each record scans from its own place on, round the table: of
+    many equal records each lists other ones.
     """
     n, d = X.shape
-    near = np.empty((n, count), dtype=np.int64)
+    columns = np.ascontiguousarray(X.T)
+    near = np.empty((n, count), dtype=np.int32)
     distance = np.empty(count)
+    scan = np.empty(n)
     for i in range(n):
+        scan[:] = 0.0
+        for q in range(d):
+            x, column = X[i, q], columns[q]
+            for j in range(n):
+                scan[j] += (x - column[j]) * (x - column[j])
         held = 0
         for step in range(1, n):
             j = i + step if i + step < n else i + step - n
-            total = 0.0
-            for q in range(d):
-                difference = X[i, q] - X[j, q]
-                total += difference * difference
+            total = scan[j]
             if held == count and total >= distance[count - 1]:
                 continue
             place = held if held < count else count - 1
@@ -151,7 +158,7 @@ def swap(
 
 @kernel
 def anneal(
-    X: Floats, weights: Floats, near: Integers, labels: Integers, k: int, steps: int,
+    X: Floats, weights: Floats, near: Neighbours, labels: Integers, k: int, steps: int,
     hot: float, cold: float, seed: int, number: int, halt: Flags,
 ) -> None:  # fmt: skip
     """Anneal the labelling in place, from temperature hot to cold.
@@ -252,7 +259,7 @@ def anneal(
                 continue
             new = free[n_free - 1]
             for r in range(-1, count):
-                x = i if r < 0 else near[i, r]
+                x = i if r < 0 else np.int64(near[i, r])
                 h = labels[x]
                 if size[h] <= k or h == new:
                     continue

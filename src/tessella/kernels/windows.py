@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._jit import kernel
-from .anneal import anneal, nearest_in_window
+from .anneal import Flags, anneal, nearest_in_window
 from .chance import draw, draw_below, start_stream
 from .groups import renumber, squared_error, weighted_centres
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Flags = NDArray[np.uint8]
 
 
 @kernel
@@ -169,35 +168,15 @@ def spread(X: Floats, weights: Floats, labels: Integers) -> tuple[float, float]:
 
 
 @kernel
-def anneal_table(
-    X: Floats, weights: Floats, near: Integers, labels: Integers, k: int, moves: int,
-    hot_heavy: float, hot: float, cold: float, seed: int, number: int, halt: Flags,
-) -> None:  # fmt: skip
-    """Anneal a labelling in place with `moves` proposals a record; temperatures in its own costs."""
-    mean, heavy = spread(X, weights, labels)
-    if mean > 0.0:
-        steps = moves * X.shape[0]
-        anneal(
-            X,
-            weights,
-            near,
-            labels,
-            k,
-            steps,
-            hot_heavy * heavy + hot * mean,
-            cold * mean,
-            seed,
-            number,
-            halt,
-        )
-
-
-@kernel
 def improve_windows(
     X: Floats, weights: Floats, labels: Integers, rows: Integers, starts: Integers, first: int,
-    last: int, k: int, count: int, moves: int, hot_heavy: float, hot: float, cold: float, seed: int, halt: Flags,
+    last: int, k: int, count: int, moves: int, hot: float, cold: float, seed: int, halt: Flags,
 ) -> None:  # fmt: skip
-    """Anneal windows first .. last - 1 of a labelling numbered by window; keep what is better."""
+    """Anneal windows first .. last - 1 of a labelling numbered by window; keep what is better.
+
+    Each window gets `moves` proposals a record, at temperatures given in its own mean cost of a
+    record.
+    """
     d = X.shape[1]
     for t in range(first, last):
         own = rows[starts[t] : starts[t + 1]]
@@ -214,9 +193,14 @@ def improve_windows(
                 near_X[a, q] = X[own[a], q]
         centres = weighted_centres(near_X, near_weights, old, old.max() + 1)
         before = squared_error(near_X, near_weights, old, centres)
+        if before <= 0.0:
+            continue
         new = old.copy()
         near = nearest_in_window(near_X, min(count, n - 1))
-        anneal_table(near_X, near_weights, near, new, k, moves, hot_heavy, hot, cold, seed, t, halt)
+        anneal(
+            near_X, near_weights, near, new, k, moves * n, hot * before / n, cold * before / n,
+            seed, t, halt,
+        )  # fmt: skip
         new = renumber(new, n // k)
         centres = weighted_centres(near_X, near_weights, new, new.max() + 1)
         if squared_error(near_X, near_weights, new, centres) < before:
