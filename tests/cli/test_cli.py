@@ -101,7 +101,7 @@ def test_a_seed_gives_another_survey(account):
         (["--n", "0"], "n=0 cannot be used"),
         (["--seed", "-1"], "random_state=-1 cannot be used"),
         (["--method", "magic"], "method='magic' is not known. Give one of: 'search', 'mdav'"),
-        (["--k", "five"], "'five' is not a valid"),
+        (["--k", "five"], "Invalid value for '--k'"),
         (["--speed"], "No such option"),
     ],
 )

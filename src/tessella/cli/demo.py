@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import floor
 from time import perf_counter
 from typing import Any
 
@@ -200,11 +201,12 @@ def _groups(account: Account) -> Iterator[str | Table]:
 
 def _loss(account: Account) -> Iterator[str | Table]:
     masker = account.masker
+    apart = f", no {KEPT} mixed with another" if account.strata else ""
     yield "Loss"
     yield (
         f"[bold]{masker.loss_:.1f} %[/] of the variation between firms (100 SSE / SST on "
-        f"standardised columns). At least {account.unavoidable:.0%} of it is proved to be "
-        f"unavoidable: no grouping of these firms with k = {account.k} loses less."
+        f"standardised columns). Proved: at least {floor(100 * account.unavoidable)} % of that "
+        f"loss is unavoidable, whatever the grouping (k = {account.k}{apart})."
     )
     if max(masker.column_loss_, key=masker.column_loss_.__getitem__) == "profit":
         yield "Profit is a small difference of large amounts, and keeps least of its variation:"
