@@ -109,7 +109,7 @@ def test_tiles_and_balls_hold_every_point_once(n: int, largest: int, seed: int) 
     assert sorted(order) == list(range(n))
     assert starts[0] == 0
     assert starts[-1] == n
-    assert 0 < np.diff(starts).min()
+    assert np.diff(starts).min() > 0
     assert np.diff(starts).max() <= largest
 
 

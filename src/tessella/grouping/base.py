@@ -34,11 +34,12 @@ def check_k(k: object, n: int) -> int:
     """Return k as an int that n records can honour, or say why not."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
         raise GroupSizeError.not_an_integer(k)
-    if k < 2:
-        raise GroupSizeError.too_small(int(k))
-    if k > n:
-        raise GroupSizeError.more_than_records(int(k), n)
-    return int(k)
+    size = int(k)
+    if size < 2:
+        raise GroupSizeError.too_small(size)
+    if size > n:
+        raise GroupSizeError.more_than_records(size, n)
+    return size
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Floats) -> Floats:
@@ -120,20 +121,22 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         # A read-only array (pandas gives one) is another type to numba: all would compile again.
-        X = validate_data(self, X, dtype=np.float64, order="C", force_writeable=True)
-        k = check_k(self.k, len(X))
-        weights = check_weights(sample_weight, X)
-        parts = split_strata(strata, len(X), k)
+        records: Floats = validate_data(
+            self, X, dtype=np.float64, order="C", force_writeable=True
+        )
+        k = check_k(self.k, len(records))
+        weights = check_weights(sample_weight, records)
+        parts = split_strata(strata, len(records), k)
         seeds = self._seeds(len(parts))
-        self.labels_, self.n_groups_ = np.empty(len(X), dtype=np.int64), 0
+        self.labels_, self.n_groups_ = np.empty(len(records), dtype=np.int64), 0
         for rows, seed in zip(parts, seeds):
-            whole = len(rows) == len(X)
+            whole = len(rows) == len(records)
             found = self._group_part(
-                X if whole else X[rows], weights if whole else weights[rows], k, seed
+                records if whole else records[rows], weights if whole else weights[rows], k, seed
             )
             self.labels_[rows] = found + self.n_groups_
             self.n_groups_ += int(found.max()) + 1
-        self._finish(X, weights, parts, k)
+        self._finish(records, weights, parts, k)
         return self
 
     def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:

@@ -16,6 +16,8 @@ v = x' - c, the change is w'|v|^2 - w|u|^2 - |w' v - w u|^2 / (W - w + w').
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,7 +75,7 @@ def nearest_in_window(X: Floats, count: int) -> Neighbours:
 
 @kernel
 def leave(
-    X: Floats, weights: Floats, i: int, labels: Integers, size: Integers, mass: Floats,
+    X: Floats, weights: Floats, i: Any, labels: Integers, size: Integers, mass: Floats,
     centre: Floats, member: Integers, place: Integers,
 ) -> None:  # fmt: skip
     """Take record i out of its group, which keeps at least one record or becomes empty."""
@@ -91,7 +93,7 @@ def leave(
 
 @kernel
 def join(
-    X: Floats, weights: Floats, i: int, g: int, labels: Integers, size: Integers, mass: Floats,
+    X: Floats, weights: Floats, i: Any, g: int, labels: Integers, size: Integers, mass: Floats,
     centre: Floats, member: Integers, place: Integers,
 ) -> None:  # fmt: skip
     """Put record i, now in no group, into group g."""
@@ -112,7 +114,7 @@ def join(
 
 
 @kernel
-def squared_distance(X: Floats, i: int, centre: Floats, g: int) -> float:
+def squared_distance(X: Floats, i: Any, centre: Floats, g: int) -> Any:
     """Squared distance from record i to the centre of group g."""
     total = 0.0
     for q in range(X.shape[1]):
@@ -124,7 +126,7 @@ def squared_distance(X: Floats, i: int, centre: Floats, g: int) -> float:
 @kernel
 def swap_cost(
     X: Floats, weights: Floats, i: int, t: int, g: int, h: int, mass: Floats, centre: Floats
-) -> float:
+) -> Any:
     """Change of SSE when record i of group g and record t of group h change places."""
     wi, wt = weights[i], weights[t]
     spread, moved_g, moved_h = 0.0, 0.0, 0.0

@@ -7,6 +7,8 @@ splitmix64 so that neighbouring seeds give unrelated streams.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ def start_stream(seed: int, number: int) -> Stream:
 
 
 @kernel
-def next_word(stream: Stream) -> np.uint64:
+def next_word(stream: Stream) -> Any:
     """Draw 64 random bits."""
     x = stream[0]
     x ^= x >> np.uint64(12)
@@ -47,6 +49,6 @@ def draw(stream: Stream) -> float:
 
 
 @kernel
-def draw_below(stream: Stream, n: int) -> int:
+def draw_below(stream: Stream, n: int) -> Any:
     """Draw an integer in 0 .. n - 1, for n below 2**32."""
     return np.int64(((next_word(stream) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
