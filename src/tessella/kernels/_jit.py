@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from numba import njit
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["inlined", "kernel", "spliced"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -25,4 +25,10 @@ def kernel(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile a small function that other kernels of the same file call in their inner loops."""
     compiled: Function = njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)
+    return compiled
+
+
+def spliced(function: Function) -> Function:
+    """Copy a small function into the kernels that call it, where a call would cost too much."""
+    compiled: Function = njit(nogil=True, error_model="numpy", inline="always")(function)
     return compiled

@@ -1,0 +1,112 @@
+"""Cut a table into leaves of records that are near each other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+
+Singles = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+SAMPLE = 16  # records that are looked at to find a wide column
+
+
+@kernel
+def _median(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
+    """Median of three."""
+    return max(min(a, b), min(max(a, b), c))
+
+
+@kernel
+def _halve(
+    values: Singles,
+    order: Integers,
+    first: int,
+    last: int,
+    middle: int,
+    spare_values: Singles,
+    spare_order: Integers,
+) -> None:
+    """Reorder first..last-1 so that no value before `middle` is larger than one after it.
+
+    Quickselect that copies instead of swapping: both copies are always written and only the
+    counters depend on the comparison, so there is no branch to mispredict.
+    """
+    while last - first > 1:
+        step = (last - first) // 9
+        if step == 0:  # few: sort by insertion
+            for i in range(first + 1, last):
+                value, record, to = values[i], order[i], i
+                while to > first and values[to - 1] > value:
+                    values[to], order[to] = values[to - 1], order[to - 1]
+                    to -= 1
+                values[to], order[to] = value, record
+            return
+        pivot = _median(
+            _median(values[first], values[first + step], values[first + 2 * step]),
+            _median(values[first + 3 * step], values[first + 4 * step], values[first + 5 * step]),
+            _median(values[first + 6 * step], values[first + 7 * step], values[last - 1]),
+        )
+        kept, spared = first, 0
+        for i in range(first, last):
+            value, record = values[i], order[i]
+            values[kept], order[kept] = value, record
+            spare_values[spared], spare_order[spared] = value, record
+            smaller = value < pivot
+            kept += smaller
+            spared += not smaller
+        equal, larger = kept, last
+        for i in range(spared):
+            if spare_values[i] == pivot:
+                values[equal], order[equal] = pivot, spare_order[i]
+                equal += 1
+            else:
+                larger -= 1
+                values[larger], order[larger] = spare_values[i], spare_order[i]
+        if middle < kept:
+            last = kept
+        elif middle < equal:
+            return
+        else:
+            first = equal
+
+
+@kernel
+def order_by_leaves(table: Singles, d: int, size: int) -> Integers:
+    """Order the records of a table (columns first, d of them count) leaf by leaf.
+
+    The table is cut in two along a wide column, and so on, down to leaves of `size` records. With
+    size s, cuts fall on multiples of s, while larger of s^2, of s^3 ...: all leaves but the last
+    are full, and so are the nodes of s leaves, the nodes of s such nodes ...
+    """
+    n = table.shape[1]
+    order, spare_order = np.arange(n), np.empty(n, dtype=np.int64)
+    values, spare_values = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
+    firsts, lasts, height = np.zeros(64, dtype=np.int64), np.full(64, n), 1
+    while height > 0:
+        height -= 1
+        first, last = firsts[height], lasts[height]
+        if last - first <= size:
+            continue
+        unit = size
+        while unit * size < last - first:
+            unit *= size
+        middle = first + ((last - first + unit - 1) // unit + 1) // 2 * unit
+        widest, width = 0, np.float32(-1.0)
+        step = max(1, (last - first) // SAMPLE)
+        for j in range(d):
+            low = high = table[j, order[first]]
+            for i in range(first, last, step):
+                value = table[j, order[i]]
+                low = value if value < low else low
+                high = value if value > high else high
+            if high - low > width:
+                widest, width = j, high - low
+        for i in range(first, last):
+            values[i] = table[widest, order[i]]
+        _halve(values, order, first, last, middle, spare_values, spare_order)
+        lasts[height], firsts[height + 1], lasts[height + 1] = middle, middle, last
+        height += 2
+    return order

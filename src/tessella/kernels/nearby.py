@@ -1,0 +1,373 @@
+"""The m nearest of the records that remain: a tree of boxes whose records can be taken out.
+
+A leaf holds up to sixteen records, a node up to sixteen boxes, both column by column: one vector
+register holds the same column of all sixteen. Boxes tighten when records leave.
+
+The search runs on rounded copies (float32, centred, scaled by a power of two), half the memory and
+twice the lanes, and decides nothing by them. Let s be a rounded squared distance, t the true one on
+the same scale, and e the most by which rounding two records moves their distance. Then
+
+    |sqrt(s) - sqrt(t)| <= e + d 2^-24 sqrt(s),
+
+so every record that can be among the m nearest has s <= (sqrt(s_m) + 2 e)^2 (1 + ...), with s_m the
+m-th smallest s: the *limit*. Records within the limit are measured in float64, columns summed in
+their order as a plain scan would, and ties go to the lowest row: tree and scan agree to the last
+bit. A box bounds the rounded distances of its records in the same arithmetic, and rounding is
+monotone, so no box is judged farther than a record in it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel, spliced
+from .leaves import order_by_leaves
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+LANES = 16
+STEP = 5  # columns that one pass over the lanes handles; the tables are padded to it with zeros
+PENDING = 64  # records that wait to be measured exactly
+FARTHEST = np.float32(3e38)  # beyond every finite distance, and below that of an empty box
+NOBODY = np.iinfo(np.int64).max
+ROUNDING = 2.0**-24
+
+
+class Tree(NamedTuple):
+    """Boxes of boxes of records; nodes are numbered upwards, the parents of leaves first."""
+
+    points: Singles  # (leaves, columns, 16), flat; NaN where no record is
+    boxes: Singles  # (nodes, columns, 2, 16), flat: low and negated high sides of the children
+    rows: Integers  # (leaves, 16), flat
+    places: Integers  # (n,) where each row stands in `rows`
+    lowest: Integers  # (leaves,) no lower row is in the leaf
+    below: Integers  # (nodes,) the first child; a leaf f counts as node `nodes` + f
+    parents: Integers  # (nodes,) -1 for the root
+    seats: Integers  # (nodes,) which child of its parent
+    centre: Floats  # (d,) what was subtracted,
+    scale: float  # and then multiplied with
+    reach: float  # the longest record after that
+    query: Singles  # scratch of the search, from here on
+    gaps: Singles
+    lanes: Singles
+    open: Integers
+    stack_bounds: Singles
+    stack_nodes: Integers
+    pending: Integers
+    pending_squares: Singles
+
+
+@spliced
+def add_squares(points: Singles, start: int, query: Singles, out: Singles) -> None:
+    """Squared distances from a query to sixteen records, column by column."""
+    at = np.uint64(start)
+    for i in range(LANES):
+        out[i] = np.float32(0.0)
+    for column in range(0, query.shape[0], STEP):
+        for i in range(LANES):
+            total = out[i]
+            for j in range(STEP):
+                side = points[at + np.uint64(j * LANES + i)] - query[column + j]
+                total += side * side
+            out[i] = total
+        at += np.uint64(STEP * LANES)
+
+
+@spliced
+def add_gaps(boxes: Singles, start: int, query: Singles, out: Singles) -> None:
+    """Squared distances from a query to sixteen boxes."""
+    at = np.uint64(start)
+    for i in range(LANES):
+        out[i] = np.float32(0.0)
+    for column in range(0, query.shape[0], STEP):
+        for i in range(LANES):
+            total = out[i]
+            for j in range(STEP):
+                x = query[column + j]
+                under = boxes[at + np.uint64(2 * j * LANES + i)] - x
+                over = boxes[at + np.uint64((2 * j + 1) * LANES + i)] + x
+                gap = under if under > over else over
+                gap = gap if gap > np.float32(0.0) else np.float32(0.0)
+                total += gap * gap
+            out[i] = total
+        at += np.uint64(2 * STEP * LANES)
+
+
+@kernel
+def _rounded(X: Floats, rows: Integers, centre: Floats, scale: float) -> Singles:
+    """Copy some records centred, scaled and rounded, columns first, padded with zeros."""
+    d = X.shape[1]
+    table = np.zeros(((d + STEP - 1) // STEP * STEP, rows.shape[0]), dtype=np.float32)
+    for i in range(rows.shape[0]):
+        for j in range(d):
+            table[j, i] = np.float32((X[rows[i], j] - centre[j]) * scale)
+    return table
+
+
+@kernel
+def plant(X: Floats, rows: Integers, centre: Floats) -> Tree:
+    """Build the tree of some records in O(n d log n)."""
+    d = X.shape[1]
+    largest, longest = 0.0, 0.0
+    for row in rows:
+        length = 0.0
+        for j in range(d):
+            side = abs(X[row, j] - centre[j])
+            largest = max(largest, side)
+            length += side * side
+        longest = max(longest, length)
+    scale = 0.5 ** max(math.frexp(largest)[1], -1000)  # a power of two: scaling rounds nothing
+    table = _rounded(X, rows, centre, scale)
+    columns, n_leaves = table.shape[0], (rows.shape[0] + LANES - 1) // LANES
+    order = order_by_leaves(table, d, LANES)
+    below, parents, seats = _stack_up(n_leaves)
+    tree = Tree(
+        np.zeros(n_leaves * columns * LANES, dtype=np.float32),
+        _empty_boxes(below.shape[0], columns, d),
+        np.full(n_leaves * LANES, -1),
+        np.empty(X.shape[0], dtype=np.int64),
+        np.full(n_leaves, NOBODY),
+        below,
+        parents,
+        seats,
+        centre.copy(),
+        scale,
+        math.sqrt(longest) * scale,
+        np.zeros(columns, dtype=np.float32),
+        np.empty(LANES, dtype=np.float32),
+        np.empty(LANES, dtype=np.float32),
+        np.empty(LANES + 1, dtype=np.int64),
+        np.empty(16 * LANES, dtype=np.float32),
+        np.empty(16 * LANES, dtype=np.int64),
+        np.empty(PENDING, dtype=np.int64),
+        np.empty(PENDING, dtype=np.float32),
+    )
+    for leaf in range(n_leaves):
+        _fill(tree, leaf, table, rows, order)
+    _enclose(tree)
+    return tree
+
+
+@kernel
+def _stack_up(n_leaves: int) -> tuple[Integers, Integers, Integers]:
+    """Number the nodes over some leaves, level by level: first children, parents, seats."""
+    count, n_nodes = n_leaves, 0
+    while count > 1 or n_nodes == 0:
+        count = (count + LANES - 1) // LANES
+        n_nodes += count
+    below, parents = np.empty(n_nodes, dtype=np.int64), np.full(n_nodes, -1)
+    seats = np.zeros(n_nodes, dtype=np.int64)
+    first, count, beneath = 0, n_leaves, n_nodes
+    while first < n_nodes:
+        count = (count + LANES - 1) // LANES
+        for node in range(first, first + count):
+            below[node] = beneath + (node - first) * LANES
+            if count > 1:
+                parents[node] = first + count + (node - first) // LANES
+                seats[node] = (node - first) % LANES
+        first, beneath = first + count, first
+    return below, parents, seats
+
+
+@kernel
+def _empty_boxes(n_nodes: int, columns: int, d: int) -> Singles:
+    """Boxes at an infinite distance; the padding columns add nothing."""
+    boxes = np.zeros(n_nodes * columns * 2 * LANES, dtype=np.float32)
+    for node in range(n_nodes):
+        first = node * columns * 2 * LANES
+        for i in range(first, first + d * 2 * LANES):
+            boxes[i] = np.inf
+    return boxes
+
+
+@kernel
+def _fill(tree: Tree, leaf: int, table: Singles, rows: Integers, order: Integers) -> None:
+    """Set the records of a leaf, and its box."""
+    columns, d, first = table.shape[0], tree.centre.shape[0], leaf * LANES
+    count = min(LANES, rows.shape[0] - first)
+    for slot in range(count):
+        row = rows[order[first + slot]]
+        tree.rows[leaf * LANES + slot] = row
+        tree.places[row] = leaf * LANES + slot
+        tree.lowest[leaf] = min(tree.lowest[leaf], row)
+    for slot in range(count, LANES):
+        tree.points[leaf * columns * LANES + slot] = np.nan
+    node, seat = leaf // LANES, leaf % LANES
+    for j in range(d):
+        low, high = np.float32(np.inf), np.float32(-np.inf)
+        for slot in range(count):
+            value = table[j, order[first + slot]]
+            tree.points[(leaf * columns + j) * LANES + slot] = value
+            low = value if value < low else low
+            high = value if value > high else high
+        tree.boxes[2 * (node * columns + j) * LANES + seat] = low
+        tree.boxes[(2 * (node * columns + j) + 1) * LANES + seat] = -high
+
+
+@kernel
+def _enclose(tree: Tree) -> None:
+    """Set the boxes of all nodes from the leaves' boxes upwards."""
+    columns = tree.query.shape[0]
+    for node in range(tree.below.shape[0] - 1):
+        for j in range(tree.centre.shape[0]):
+            for side in range(2):
+                at = (2 * (node * columns + j) + side) * LANES
+                above = (2 * (tree.parents[node] * columns + j) + side) * LANES
+                tree.boxes[above + tree.seats[node]] = _smallest(tree.boxes, at, np.float32(1.0))
+
+
+@kernel
+def _smallest(values: Singles, first: int, sign: np.float32) -> np.float32:
+    """Smallest of sixteen values, or of their negatives; NaN where there is no value."""
+    smallest = np.float32(np.inf)
+    for i in range(first, first + LANES):
+        value = sign * values[i]
+        smallest = value if value < smallest else smallest
+    return smallest
+
+
+@kernel
+def take_out(tree: Tree, row: int) -> None:
+    """Take a record out of the tree, and tighten the boxes that it held open."""
+    points, boxes, parents, seats = tree.points, tree.boxes, tree.parents, tree.seats
+    leaf, slot = tree.places[row] // LANES, tree.places[row] % LANES
+    columns = tree.query.shape[0]
+    for j in range(tree.centre.shape[0]):
+        first = (leaf * columns + j) * LANES
+        gone = points[first + slot]
+        points[first + slot] = np.nan
+        for side in range(2):
+            sign = np.float32(1.0 - 2.0 * side)
+            node, seat = leaf // LANES, leaf % LANES
+            if boxes[(2 * (node * columns + j) + side) * LANES + seat] != sign * gone:
+                continue
+            smallest = _smallest(points, first, sign)
+            while smallest != sign * gone:  # else a record with the same value remains
+                at = (2 * (node * columns + j) + side) * LANES
+                boxes[at + seat] = smallest
+                node, seat = parents[node], seats[node]
+                if node < 0:
+                    break
+                above = (2 * (node * columns + j) + side) * LANES + seat
+                if boxes[above] != sign * gone:
+                    break
+                smallest = _smallest(boxes, at, np.float32(1.0))
+
+
+@kernel
+def nearest(tree: Tree, X: Floats, point: Floats, distances: Floats, found: Integers) -> None:
+    """Find as many of the nearest remaining records of a point as `found` has room for.
+
+    Sets squared distances and rows, nearest first, of equals the lowest row first. At least as many
+    records must remain.
+    """
+    m = found.shape[0]
+    points, boxes, rows, children = tree.points, tree.boxes, tree.rows, tree.below
+    query, gaps, lanes, open, lowest = tree.query, tree.gaps, tree.lanes, tree.open, tree.lowest
+    centre, pending, pending_squares = tree.centre, tree.pending, tree.pending_squares
+    n_nodes, columns, d = children.shape[0], query.shape[0], centre.shape[0]
+    length = 0.0
+    for j in range(d):
+        x = (point[j] - centre[j]) * tree.scale
+        query[j] = x
+        length += x * x
+    blur = 2.02 * ROUNDING * (tree.reach + math.sqrt(length))
+    margin = 1.0 + (1.5 * d + 16.0) * ROUNDING
+    smallest = np.empty(m, dtype=np.float32)
+    for i in range(m):
+        distances[i], found[i], smallest[i] = np.inf, NOBODY, FARTHEST
+    limit, waiting = FARTHEST, np.int64(0)  # typed: a literal has _settle compiled once more
+    bounds, nodes, height = tree.stack_bounds, tree.stack_nodes, 1
+    bounds[0], nodes[0] = 0.0, n_nodes - 1
+    while height > 0:
+        height -= 1
+        if bounds[height] > limit:
+            continue
+        node = nodes[height]
+        below = children[node]
+        add_gaps(boxes, 2 * node * columns * LANES, query, gaps)
+        n_open = 0
+        if below < n_nodes or limit == FARTHEST:
+            for i in range(LANES):  # sorted, the nearest last
+                if gaps[i] < FARTHEST and gaps[i] <= limit:
+                    to = n_open
+                    while to > 0 and gaps[open[to - 1]] < gaps[i]:
+                        open[to] = open[to - 1]
+                        to -= 1
+                    open[to] = i
+                    n_open += 1
+        else:
+            for i in range(LANES):  # in any order, and without a branch
+                open[n_open] = i
+                n_open += gaps[i] <= limit
+        if below < n_nodes:
+            for o in range(n_open):
+                bounds[height], nodes[height] = gaps[open[o]], below + open[o]
+                height += 1
+            continue
+        while n_open > 0:
+            n_open -= 1
+            if gaps[open[n_open]] > limit:
+                continue
+            leaf = below - n_nodes + open[n_open]
+            if distances[m - 1] == 0.0 and lowest[leaf] > found[m - 1]:
+                continue  # a heap of equal records: only a lower row could come in
+            add_squares(points, leaf * columns * LANES, query, lanes)
+            hits = 0
+            for i in range(LANES):
+                hits += lanes[i] <= limit
+            if hits == 0:
+                continue
+            for i in range(LANES):
+                if not lanes[i] <= limit:  # NaN is nobody
+                    continue
+                if waiting == PENDING:
+                    _settle(tree, X, point, waiting, limit, distances, found)
+                    waiting = np.int64(0)
+                pending[waiting] = rows[leaf * LANES + i]
+                pending_squares[waiting] = lanes[i]
+                waiting += 1
+                to = m - 1
+                if lanes[i] < smallest[to]:
+                    while to > 0 and smallest[to - 1] > lanes[i]:
+                        smallest[to] = smallest[to - 1]
+                        to -= 1
+                    smallest[to] = lanes[i]
+                    root = (math.sqrt(smallest[m - 1]) + blur) * margin
+                    limit = np.float32(min(root * root, FARTHEST))
+    _settle(tree, X, point, waiting, limit, distances, found)
+
+
+@kernel
+def _settle(
+    tree: Tree,
+    X: Floats,
+    point: Floats,
+    waiting: np.int64,
+    limit: np.float32,
+    distances: Floats,
+    found: Integers,
+) -> None:
+    """Measure the waiting records exactly and sort them into the nearest."""
+    for i in range(waiting):
+        if tree.pending_squares[i] > limit:
+            continue
+        row, distance = tree.pending[i], 0.0
+        for j in range(X.shape[1]):
+            side = X[row, j] - point[j]
+            distance += side * side
+        to = found.shape[0] - 1
+        if distance > distances[to] or (distance == distances[to] and row > found[to]):
+            continue
+        while to > 0 and (
+            distances[to - 1] > distance or (distances[to - 1] == distance and found[to - 1] > row)
+        ):
+            distances[to], found[to] = distances[to - 1], found[to - 1]
+            to -= 1
+        distances[to], found[to] = distance, row
