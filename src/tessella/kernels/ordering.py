@@ -65,6 +65,35 @@ def _distance(X: Floats, table: Floats, members: Integers, a: int, b: int) -> fl
 
 
 @kernel
+def _distance_table(X: Floats, members: Integers) -> Floats:
+    """Distances of all members of a group, or nothing if there are too many."""
+    m = members.shape[0]
+    table = np.empty((m, m) if m <= TABLE else (0, 0))
+    for a in range(table.shape[0]):
+        table[a, a] = 0.0
+        for b in range(a):
+            table[a, b] = table[b, a] = _between(X, members[a], members[b])
+    return table
+
+
+@kernel
+def _cheapest_gap(
+    X: Floats, table: Floats, members: Integers, after: Integers, entry: int, end: int, new: int
+) -> tuple[int, float]:
+    """Find the gap of the path in which a member costs least: the member before it, the cost."""
+    gap, least, a = -1, np.inf, entry
+    near = _distance(X, table, members, a, new)
+    while a != end:
+        b = after[a]
+        far = _distance(X, table, members, b, new)
+        cost = near + far - _distance(X, table, members, a, b)
+        if cost < least or gap < 0:
+            gap, least = a, cost
+        a, near = b, far
+    return gap, least
+
+
+@kernel
 def insertion_path(X: Floats, members: Integers, entry: int) -> Integers:
     """Order a group's rows: from the entry to its farthest member, the others inserted between.
 
@@ -75,16 +104,12 @@ def insertion_path(X: Floats, members: Integers, entry: int) -> Integers:
     Each waiting member keeps its cheapest gap. An insertion closes one gap and opens two; to a
     member that wanted the closed gap, all others cost at least as much as that one did. Its old
     cost stays a valid bound, and it looks at all gaps again only when its turn comes and no new
-    gap beat the bound: O(m²) distances in practice.
+    gap met the bound: O(m²) distances in practice.
     """
     m = members.shape[0]
     if m == 1:
         return members.copy()
-    table = np.empty((m, m) if m <= TABLE else (0, 0))
-    for a in range(table.shape[0]):
-        table[a, a] = 0.0
-        for b in range(a):
-            table[a, b] = table[b, a] = _between(X, members[a], members[b])
+    table = _distance_table(X, members)
     end, reach = -1, -1.0
     for a in range(m):
         distance = _distance(X, table, members, entry, a)
@@ -92,7 +117,8 @@ def insertion_path(X: Floats, members: Integers, entry: int) -> Integers:
             end, reach = a, distance
     after = np.full(m, -1)  # the member that follows on the path
     after[entry] = end
-    waiting, n_waiting = np.empty(m, dtype=np.int64), 0
+    waiting, n_waiting = np.empty(m, dtype=np.int64), 0  # lowest row first
+    aways = np.empty(m)  # distances to the member inserted last
     costs = np.empty(m)  # of the cheapest gap, or a bound below it
     gaps = np.full(m, entry)  # the member before the cheapest gap, -1 where only the bound is known
     for t in range(m):
@@ -108,38 +134,37 @@ def insertion_path(X: Floats, members: Integers, entry: int) -> Integers:
                 w = v
         new = waiting[w]
         if gaps[new] < 0:
-            costs[new] = np.inf
-            a = entry
-            near = _distance(X, table, members, a, new)
-            while a != end:
-                b = after[a]
-                far = _distance(X, table, members, b, new)
-                cost = near + far - _distance(X, table, members, a, b)
-                if cost < costs[new] or gaps[new] < 0:
-                    gaps[new], costs[new] = a, cost
-                a, near = b, far
+            gaps[new], costs[new] = _cheapest_gap(X, table, members, after, entry, end, new)
             continue
-        n_waiting -= 1
-        for v in range(w, n_waiting):  # keeps rows ascending
-            waiting[v] = waiting[v + 1]
-        before, behind = gaps[new], after[gaps[new]]
+        before, behind, last = gaps[new], after[gaps[new]], new
         after[before], after[new] = new, behind
         first_half = _distance(X, table, members, before, new)
         second_half = _distance(X, table, members, new, behind)
+        kept = 0
+        for v in range(n_waiting):
+            t = waiting[v]
+            if t == new:
+                continue
+            aways[t] = _distance(X, table, members, new, t)
+            if aways[t] == 0.0:  # an equal record follows at once: no gap is cheaper than nothing
+                after[last], after[t], last = t, behind, t
+            else:
+                waiting[kept] = t
+                kept += 1
+        n_waiting = kept
         for v in range(n_waiting):
             t = waiting[v]
             if gaps[t] == before:
                 gaps[t] = -1
-            away = _distance(X, table, members, new, t)
             # a detour from a gap of length l to a point r away from its end costs 2 (r - l) or more
-            if 2.0 * (away - first_half) < costs[t]:
-                cost = _distance(X, table, members, before, t) + away - first_half
-                if cost < costs[t]:
+            if 2.0 * (aways[t] - first_half) <= costs[t]:
+                cost = _distance(X, table, members, before, t) + aways[t] - first_half
+                if cost < costs[t] or (gaps[t] < 0 and cost == costs[t]):
                     gaps[t], costs[t] = before, cost
-            if 2.0 * (away - second_half) < costs[t]:
-                cost = away + _distance(X, table, members, behind, t) - second_half
-                if cost < costs[t]:
-                    gaps[t], costs[t] = new, cost
+            if 2.0 * (aways[t] - second_half) <= costs[t]:
+                cost = aways[t] + _distance(X, table, members, behind, t) - second_half
+                if cost < costs[t] or (gaps[t] < 0 and cost == costs[t]):
+                    gaps[t], costs[t] = last, cost
     path = np.empty(m, dtype=np.int64)
     a = entry
     for p in range(m):
