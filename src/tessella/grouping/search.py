@@ -311,7 +311,7 @@ class Table:
         # Costs are differences between records: an offset would only take digits from them.
         self.X = X - X.mean(axis=0)
         self.weights, self.k, self.watch, self.random = weights, k, watch, random
-        self.count = 2 * k + 14  # near records that a move looks at
+        self.count = min(2 * k + 14, 128)  # near records that a move looks at
 
     def seed(self) -> int:
         return int(self.random.integers(2**31))

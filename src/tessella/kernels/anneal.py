@@ -29,8 +29,11 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.uint8]
 Neighbours = NDArray[np.int32]  # half the room in the cache
 
-# Share of proposals that dissolve or open a group. Between 0.02 and 0.2 the result hardly changes.
+# Share of proposals that dissolve or open a group, for k up to 5. Between 0.02 and 0.2 the result
+# hardly changes. Such a move costs as much as 16 k others, so the share falls as k grows.
 STRUCTURAL = 0.05
+# Near records whose groups a record of a dissolved group may join.
+LOOKS = 16
 # The temperature falls geometrically, in this many plateaus.
 PLATEAUS = 256
 
@@ -194,6 +197,8 @@ def anneal(
             n_free += 1
     moved = np.empty(cap, dtype=np.int64)
     origin = np.empty(cap, dtype=np.int64)
+    structural = STRUCTURAL * min(1.0, 5.0 / k)
+    looks = min(LOOKS, count)
     plateau = max(1, steps // PLATEAUS)
     cooling = (cold / hot) ** (plateau / steps)
     temperature = hot
@@ -205,7 +210,7 @@ def anneal(
         i = draw_below(stream, n)
         g = labels[i]
         kind = draw(stream)
-        if kind >= STRUCTURAL:
+        if kind >= structural:
             towards = draw(stream)
             j = near[i, int(count * towards * towards)]
             h = labels[j]
@@ -228,7 +233,7 @@ def anneal(
             continue
         allowance = -temperature * np.log(1.0 - draw(stream))
         held = 0
-        if kind < 0.5 * STRUCTURAL:
+        if kind < 0.5 * structural:
             # Larger groups are not worth giving up: their records have relocations open to them.
             if size[g] > k + 1:
                 continue
@@ -238,8 +243,8 @@ def anneal(
                 x = member[g, size[g] - 1]
                 w = weights[x]
                 best, target = np.inf, -1
-                for r in range(count):
-                    h = labels[near[x, r]]
+                for r in range(looks):
+                    h = labels[near[x, r * count // looks]]
                     if h == g or size[h] >= cap:
                         continue
                     cost = squared_distance(X, x, centre, h) * mass[h] * w / (mass[h] + w)
