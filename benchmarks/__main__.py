@@ -1,0 +1,157 @@
+"""Run the benchmarks and write docs/benchmarks.md from what they measured.
+
+`python -m benchmarks` runs all; `python -m benchmarks --only loss startup` runs some and leaves the
+other sections of the page as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from pathlib import Path
+
+from benchmarks import bounds, large, mdav_speed, startup, table2, table3, univariate
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+OPENING = """# Benchmarks
+
+Written by `make bench` from what it measured; do not edit by hand. Seconds are wall-clock time after
+compilation unless a section says otherwise. Machines differ: compare within a table.
+"""
+
+
+def loss() -> str:
+    rows = table2.measure()
+    return (
+        "## Information loss\n\nIL = 100 SSE / SST on standardised columns, in per cent; in brackets "
+        "the figure published in Mortazavi (2020), Table 2. `Search` is ours.\n\n"
+        + table2.losses(rows)
+        + "\n\nSeconds for the same cells:\n\n"
+        + table2.seconds(rows)
+    )
+
+
+def reordering() -> str:
+    return (
+        "## RepOrdMic, time\n\nAlgorithm 1 from 200 k-means starts without the time of k-means, one "
+        "core; in brackets Table 3 of the paper (C++, another machine).\n\n"
+        + table3.table(table3.measure())
+    )
+
+
+def proofs() -> str:
+    rows = [
+        {
+            "table": row["table"],
+            "k": row["k"],
+            "effort": row["effort"],
+            "IL at least": f"{row['bound']:.4f}",
+            "Search reaches": f"{row['reached']:.4f}",
+            "proved unavoidable": f"{row['proved']:.1%}",
+            "seconds": f"{row['seconds']:.1f}",
+            "method": row["method"],
+        }
+        for row in bounds.measure(search="standard")
+    ]
+    return (
+        "## Lower bounds\n\nNo grouping can lose less than the bound. Quick is the nearest-neighbour "
+        "bound, standard is column generation with exact pricing where that is within reach.\n\n"
+        + table(rows)
+    )
+
+
+def scan() -> str:
+    return (
+        "## MDAV against a plain scan\n\nThe same partition, to the last label. The scan is tight, "
+        "compiled, and uses one core.\n\n" + mdav_speed.page()
+    )
+
+
+def sizes() -> str:
+    rows = [
+        {
+            "method": row["method"],
+            "effort": row["effort"],
+            "n": f"{row['n']:,}",
+            "IL": f"{row['loss']:.3f}",
+            "seconds": f"{row['seconds']:.1f}",
+            "peak MB": f"{row['peak_mb']:.0f}",
+            "smallest group": row["smallest"],
+        }
+        for row in large.measure()
+    ]
+    return (
+        "## Large tables\n\nNormal tables with 10 columns, k = 5. More records lie closer together, "
+        "so the loss of any method falls with n.\n\n" + table(rows)
+    )
+
+
+def one_column() -> str:
+    rows = [
+        {
+            "n": f"{row['n']:,}",
+            "k": row["k"],
+            "seconds": f"{row['seconds']:.2f}",
+            "SSE": f"{row['sse']:.6g}",
+            "microagg1d, seconds": f"{row['peer_seconds']:.2f}" if "peer_seconds" in row else "",
+            "microagg1d, SSE": f"{row['peer_sse']:.6g}" if "peer_sse" in row else "",
+        }
+        for row in univariate.measure()
+    ]
+    return "## One column: UnivariateOptimal\n\nLognormal values, best of three.\n\n" + table(rows)
+
+
+def starting() -> str:
+    rows = [{"what": r["what"], "seconds": f"{r['seconds']:.2f}"} for r in startup.measure()]
+    return "## Start-up\n\nA fresh interpreter, kernels in the cache; best of three.\n\n" + table(
+        rows
+    )
+
+
+SECTIONS: Mapping[str, Callable[[], str]] = {
+    "loss": loss,
+    "bounds": proofs,
+    "mdav": scan,
+    "large": sizes,
+    "univariate": one_column,
+    "reordering": reordering,
+    "startup": starting,
+}
+
+
+def table(rows: Iterable[Mapping[str, object]]) -> str:
+    """Write rows of equal keys as a Markdown table."""
+    rows = list(rows)
+    lines = ["| " + " | ".join(rows[0]) + " |", "|---" * len(rows[0]) + "|"]
+    lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """Take a page apart: name of each section, as marked, to its text."""
+    parts = re.split(r"<!-- (\w+) -->\n", page)
+    return dict(zip(parts[1::2], (text.strip() for text in parts[2::2])))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--page", type=Path, default=PAGE)
+    given = parser.parse_args()
+    held = sections_of(given.page.read_text()) if given.page.exists() else {}
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    for name in given.only:
+        print(f"measuring: {name}", flush=True)
+        held[name] = SECTIONS[name]() + f"\n\n*Measured {date.today()} on {machine}.*"
+        text = "".join(f"\n<!-- {part} -->\n{held[part]}\n" for part in SECTIONS if part in held)
+        given.page.write_text(OPENING + text)
+    print(f"written: {given.page}")
+
+
+if __name__ == "__main__":
+    main()
