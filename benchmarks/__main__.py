@@ -20,16 +20,16 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 OPENING = """# Benchmarks
 
-Written by `make bench` from what it measured; do not edit by hand. Seconds are wall-clock time after
-compilation unless a section says otherwise. Machines differ: compare within a table.
+Written by `make bench` from what it measured; do not edit by hand. Seconds are wall-clock time
+after compilation unless a section says otherwise. Machines differ: compare within a table.
 """
 
 
 def loss() -> str:
     rows = table2.measure()
     return (
-        "## Information loss\n\nIL = 100 SSE / SST on standardised columns, in per cent; in brackets "
-        "the figure published in Mortazavi (2020), Table 2. `Search` is ours.\n\n"
+        "## Information loss\n\nIL = 100 SSE / SST on standardised columns, in per cent; in "
+        "brackets the figure published in Mortazavi (2020), Table 2. `Search` is ours.\n\n"
         + table2.losses(rows)
         + "\n\nSeconds for the same cells:\n\n"
         + table2.seconds(rows)
@@ -38,8 +38,8 @@ def loss() -> str:
 
 def reordering() -> str:
     return (
-        "## RepOrdMic, time\n\nAlgorithm 1 from 200 k-means starts without the time of k-means, one "
-        "core; in brackets Table 3 of the paper (C++, another machine).\n\n"
+        "## RepOrdMic, time\n\nAlgorithm 1 from 200 k-means starts without the time of k-means, "
+        "one core; in brackets Table 3 of the paper (C++, another machine).\n\n"
         + table3.table(table3.measure())
     )
 
@@ -59,8 +59,8 @@ def proofs() -> str:
         for row in bounds.measure(search="standard")
     ]
     return (
-        "## Lower bounds\n\nNo grouping can lose less than the bound. Quick is the nearest-neighbour "
-        "bound, standard is column generation with exact pricing where that is within reach.\n\n"
+        "## Lower bounds\n\nNo grouping can lose less than the bound. Quick is the "
+        "nearest-neighbour bound, standard is column generation with exact pricing where that is within reach.\n\n"
         + table(rows)
     )
 
@@ -86,8 +86,8 @@ def sizes() -> str:
         for row in large.measure()
     ]
     return (
-        "## Large tables\n\nNormal tables with 10 columns, k = 5. More records lie closer together, "
-        "so the loss of any method falls with n.\n\n" + table(rows)
+        "## Large tables\n\nNormal tables with 10 columns, k = 5. More records lie closer "
+        "together, so the loss of any method falls with n.\n\n" + table(rows)
     )
 
 
