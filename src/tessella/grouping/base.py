@@ -121,9 +121,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         # A read-only array (pandas gives one) is another type to numba: all would compile again.
-        records: Floats = validate_data(
-            self, X, dtype=np.float64, order="C", force_writeable=True
-        )
+        records: Floats = validate_data(self, X, dtype=np.float64, order="C", force_writeable=True)
         k = check_k(self.k, len(records))
         weights = check_weights(sample_weight, records)
         parts = split_strata(strata, len(records), k)

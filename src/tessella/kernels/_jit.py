@@ -7,7 +7,7 @@ of their own, so an answer cannot depend on the number of cores. No fastmath: su
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from numba import njit
 
@@ -18,17 +18,16 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def kernel(function: Function) -> Function:
     """Compile a function on first call and keep the machine code on disk."""
-    compiled: Function = njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def inlined(function: Function) -> Function:
     """Compile a small function that other kernels of the same file call in their inner loops."""
-    compiled: Function = njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)
-    return compiled
+    return cast(
+        Function, njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)
+    )
 
 
 def spliced(function: Function) -> Function:
     """Copy a small function into the kernels that call it, where a call would cost too much."""
-    compiled: Function = njit(nogil=True, error_model="numpy", inline="always")(function)
-    return compiled
+    return cast(Function, njit(nogil=True, error_model="numpy", inline="always")(function))
