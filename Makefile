@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench clean
+.PHONY: help demo test test-all lint lint-style lint-format lint-types format bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -32,9 +32,15 @@ test: $(VENV)/.test
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(ARGS)
 
-lint: $(VENV)/.test
+lint: lint-style lint-format lint-types
+
+lint-style: $(VENV)/.test
 	$(BIN)/ruff check .
+
+lint-format: $(VENV)/.test
 	$(BIN)/ruff format --check .
+
+lint-types: $(VENV)/.test
 	$(BIN)/mypy
 
 format: $(VENV)/.test
