@@ -28,6 +28,15 @@ def mean(X: Floats, weights: Floats, rows: list[int]) -> Floats:
     return np.array([math.fsum(weights[rows] * X[rows, j]) / total for j in range(X.shape[1])])
 
 
+def centre(X: Floats, weights: Floats, rows: list[int]) -> Floats:
+    """The mean again, of a finished group: exactly its record where all are equal."""
+    first = X[min(rows)]
+    total = np.zeros(X.shape[1])
+    for row in sorted(rows):
+        total += weights[row] * (X[row] - first)
+    return first + total / sum(weights[row] for row in sorted(rows))
+
+
 def farthest(X: Floats, rows: list[int], point: Floats) -> int:
     return rows[int(squares(X, rows, point).argmax())]
 
@@ -47,7 +56,7 @@ def numbered(groups: list[list[int]], n: int) -> Integers:
 def join_nearest_centre(
     X: Floats, weights: Floats, groups: list[list[int]], left: list[int]
 ) -> Integers:
-    centres = np.array([mean(X, weights, sorted(group)) for group in groups])
+    centres = np.array([centre(X, weights, group) for group in groups])
     every = list(range(len(groups)))
     for row in left:
         groups[nearest(centres, every, X[row], 1)[0]].append(row)
