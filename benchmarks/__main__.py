@@ -61,8 +61,7 @@ def proofs() -> str:
     return (
         "## Lower bounds\n\nNo grouping can lose less than the bound. Quick is the "
         "nearest-neighbour bound, standard is column generation with exact pricing "
-        "where that is within reach.\n\n"
-        + table(rows)
+        "where that is within reach.\n\n" + table(rows)
     )
 
 

@@ -1,4 +1,4 @@
-"""MDAV by a plain scan, as tight as one core allows: what `tessella.grouping.MDAV` is timed against.
+"""MDAV by a plain scan, as tight as one core allows: what `MDAV` is timed against.
 
 The records that remain are kept without holes, column by column; distances are computed for blocks
 of 256 records that fit the first cache, four columns in one pass, vectorised over the records; the
