@@ -187,7 +187,10 @@ def lower_bound(
         raise UnknownOptionError("effort", effort, EFFORTS)
     if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
         raise OutOfRangeError("time_limit", time_limit, "a positive number of seconds, or None")
-    records = np.asarray(check_array(X, dtype=np.float64, order="C", input_name="X"))
+    # Writeable, because numba takes a read-only array for another type and compiles again.
+    records = np.asarray(
+        check_array(X, dtype=np.float64, order="C", force_writeable=True, input_name="X")
+    )
     k = check_k(k, len(records))
     weights = check_weights(sample_weight, records)
     parts = split_strata(strata, len(records), k)

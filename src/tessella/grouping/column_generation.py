@@ -107,7 +107,9 @@ class ColumnGeneration:
             if plan is None:
                 return
             before = self.value
+            learned = len(self.groups)
             whole = self._try(plan)
+            learned = len(self.groups) - learned
             note(self.value)
             gained = self.value - before
             settled = plan.hoped - self.value <= near * self.value
@@ -123,9 +125,9 @@ class ColumnGeneration:
                 self._reach = min(self._reach * 2.0, MOST_REACH)
             elif gained > 0.5 * (plan.hoped - before):
                 self._reach = min(self._reach * 1.3, MOST_REACH)
-            elif gained <= 0.0 or not whole:
-                if not whole and self._reach <= LEAST_REACH:
-                    self._most *= 4
+            elif not whole and (learned < self.market.n_kinds or self._reach <= LEAST_REACH):
+                self._most *= 4  # not many groups are overpaid, the search is just long
+            elif gained <= 0.0:
                 self._reach = max(self._reach * 0.6, LEAST_REACH)
 
     def _plan(self) -> Plan | None:

@@ -28,7 +28,8 @@ def weighted_prices(
     the least ratio is a sound price. A ratio t is attainable iff some k - 1 others have
     sum w_j (d_ij - t) <= t w_i (more than k - 1 never help: at the least ratio the chosen terms sum
     to t w_i >= 0, so fewer than k - 1 others are nearer than t, and further ones only add). Hence
-    Dinkelbach's iteration: choose the k - 1 smallest terms at t, let t be their ratio, repeat.
+    Dinkelbach's iteration, from above: choose the k - 1 smallest terms at t, let t be their ratio,
+    repeat.
 
     Only the nearest others are listed. Where they are not all (`complete` is false), k - 1 records
     of the lightest weight at the distance of the last one stand for the rest: the least ratio t
@@ -41,24 +42,32 @@ def weighted_prices(
     n_others = listed if complete else listed + k - 1
     lightest = weights.min()
     prices = np.empty(n)
-    w, d, terms = np.empty(n_others), np.empty(n_others), np.empty(n_others)
+    w, d = np.empty(n_others), np.empty(n_others)
+    chosen, terms = np.empty(k - 1, dtype=np.int64), np.empty(k - 1)
     for i in range(n):
         for at in range(n_others):
             w[at] = weights[near[i, at]] if at < listed else lightest
             d[at] = squares[i, at] if at < listed else squares[i, listed - 1]
-        ratio = np.inf
-        chosen = np.arange(n_others)[: k - 1]
-        while True:
+        ratio, better = np.inf, d[k - 2]  # the k - 1 nearest have a ratio below
+        while better < ratio:
+            ratio = better
+            count = 0
+            for at in range(n_others):
+                term = w[at] * (d[at] - ratio)
+                if count < k - 1:
+                    count += 1
+                elif term >= terms[count - 1]:
+                    continue
+                place = count - 1
+                while place > 0 and terms[place - 1] > term:
+                    terms[place], chosen[place] = terms[place - 1], chosen[place - 1]
+                    place -= 1
+                terms[place], chosen[place] = term, at
             above, below = 0.0, own[i]
             for at in chosen:
                 above += w[at] * d[at]
                 below += w[at]
-            if above / below >= ratio:
-                break
-            ratio = above / below
-            for at in range(n_others):
-                terms[at] = w[at] * (d[at] - ratio)
-            chosen = np.argsort(terms)[: k - 1]
+            better = above / below
         prices[i] = 0.5 * own[i] * ratio
     return prices
 
@@ -122,12 +131,17 @@ def make_sound(prices: Floats, copies: Floats, groups: Integers, profits: Floats
                 level[count] = given[groups[g, at]]
                 count += 1
         # Fill up the lowest, as water would: after m of them the level is (over + sum) / m.
-        ordered = np.sort(level[:count])
+        for m in range(1, count):
+            moved, place = level[m], m
+            while place > 0 and level[place - 1] > moved:
+                level[place] = level[place - 1]
+                place -= 1
+            level[place] = moved
         filled, total = 0.0, 0.0
         for m in range(count):
-            total += ordered[m]
+            total += level[m]
             filled = (over + total) / (m + 1)
-            if m + 1 == count or filled <= ordered[m + 1]:
+            if m + 1 == count or filled <= level[m + 1]:
                 break
         for at in range(groups.shape[1]):
             if groups[g, at] >= 0 and copies[groups[g, at]] == fewest:

@@ -1,8 +1,8 @@
 """Exact nearest neighbours of every record of a table, by a tree of tight boxes.
 
 The table is cut in halves along its widest column until a leaf holds at most eight records. Boxes
-are kept sixteen siblings side by side, column by column, and so are the records of a leaf: one pass
-over the columns measures the distance to sixteen boxes or eight records at once. A record looks
+are kept 32 siblings side by side, column by column, and so are the records of a leaf: one pass over
+the columns measures the distance to 32 boxes or eight records at once. A record looks
 into its own surroundings first, then farther up the tree; a box that is farther away than the
 record's worst neighbour so far is skipped with everything in it, so the answer is exact.
 """
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LEAF = 8
-FAN = 16
+FAN = 32
 
 
 @inlined
@@ -77,11 +77,11 @@ def halves(X: Floats, depth: int) -> tuple[Integers, Integers]:
 
 @kernel
 def box_tree(X: Floats, starts: Integers) -> tuple[Floats, Floats, Floats, Integers]:
-    """Boxes over the leaves of X (d x n, in the order of leaves), sixteen to a block.
+    """Boxes over the leaves of X (d x n, in the order of leaves), 32 to a block.
 
-    Level 0 has the leaves; a node of level h + 1 holds the sixteen nodes of one block of level h.
+    Level 0 has the leaves; a node of level h + 1 holds the 32 nodes of one block of level h.
     Returns the records of each leaf (leaf, column, 8; padded with infinity), the low and the high
-    corners of each block's boxes (block, column, 16; padded with empty boxes), and the first block
+    corners of each block's boxes (block, column, 32; padded with empty boxes), and the first block
     of each level (and one more, where the last ends).
     """
     d = X.shape[0]
@@ -118,7 +118,7 @@ def box_tree(X: Floats, starts: Integers) -> tuple[Floats, Floats, Floats, Integ
 
 @inlined
 def _gaps(low: Floats, high: Floats, x: Floats, out: Floats) -> None:
-    """Squared distances from x to sixteen boxes."""
+    """Squared distances from x to the boxes of a block."""
     for place in range(FAN):
         out[place] = 0.0
     for column in range(x.shape[0]):

@@ -216,7 +216,8 @@ def profitable_groups(
     local = slot_of = owner = np.empty(0, dtype=np.int64)
     coordinates = cached = np.empty((n_columns, 0))
     candidate = np.empty((size, 0), dtype=np.int64)
-    candidate_tie, hope = np.empty((size, 0)), np.empty(0)
+    candidate_tie, hope, joined = np.empty((size, 0)), np.empty(0), np.empty(0)
+    share = np.empty((size, 0))
 
     n_candidates = np.zeros(size, dtype=np.int64)
     cursor = np.zeros(size, dtype=np.int64)
@@ -253,12 +254,15 @@ def profitable_groups(
             owner = np.empty(n_slots, np.int64)
             coordinates, cached = np.empty((n_columns, capacity)), np.empty((n_slots, capacity))
             candidate = np.empty((size, capacity), np.int64)
-            candidate_tie, hope = np.empty((size, capacity)), np.empty(capacity)
+            candidate_tie, share = np.empty((size, capacity)), np.empty((size, capacity))
+            hope, joined = np.empty(capacity), np.empty(capacity)
         for j in range(n):
             if place_of[j] >= 0:
                 local[place_of[j]] = j
                 for column in range(n_columns):
                     coordinates[column, place_of[j]] = X[column, j]
+                for r in range(size):
+                    share[r, place_of[j]] = shares[r, j]
         slot_of[:count] = -1
         owner[:] = -1
         slot_of[0], owner[0], next_slot = 0, 0, 1
@@ -267,6 +271,10 @@ def profitable_groups(
 
         # Level m holds a set of m records and the candidates that may still join it.
         member[0], value[1], tie[1, 0] = 0, 0.0, 0.0
+        n_candidates[1] = count - 1
+        for other in range(1, count):
+            candidate[1, other - 1] = other
+            candidate_tie[1, other - 1] = cached[0, other]
         for root in range(1, count):
             j = local[root]
             if j < i or cached[0, root] <= 0.0 or (twins[j] >= 0 and twins[j] != i):
@@ -277,10 +285,6 @@ def profitable_groups(
                 found[n_found, 0], found[n_found, 1] = i, j
                 n_found += 1
                 continue
-            for other in range(1, count):
-                candidate[1, other - 1] = other
-                candidate_tie[1, other - 1] = cached[0, other]
-            n_candidates[1] = count - 1
             level, newest, newest_tie = 1, root, cached[0, root]
             while level > 1 or newest >= 0:
                 if newest >= 0:
@@ -296,6 +300,7 @@ def profitable_groups(
                         owner[slot], slot_of[newest] = newest, slot
                         line = cached[slot]
                         _row(market, coordinates, local, count, grid, a, line)
+                        line[newest] = NOTHING
                         for at in range(starts[a], starts[a + 1]):
                             place = place_of[partners[at]]
                             if place >= 0:
@@ -308,32 +313,26 @@ def profitable_groups(
                     tie[level + 1, level] = newest_tie
                     value[level + 1] = value[level] + newest_tie
                     member[level] = newest
-                    kept = 0
-                    for at in range(n_candidates[level]):
-                        other = candidate[level, at]
-                        if other != newest:
-                            candidate[level + 1, kept] = other
-                            candidate_tie[level + 1, kept] = candidate_tie[level, at] + line[other]
-                            kept += 1
-                    level += 1
                     # Look ahead: the records still missing add at most their ties and shares.
+                    level += 1
                     missing = size - level
-                    n_candidates[level], cursor[level] = 0, 0
                     best[:missing] = NOTHING
-                    for at in range(kept):
-                        share = shares[missing, local[candidate[level, at]]]
-                        hope[at] = candidate_tie[level, at] + share
+                    for at in range(n_candidates[level - 1]):
+                        other = candidate[level - 1, at]
+                        joined[at] = candidate_tie[level - 1, at] + line[other]
+                        hope[at] = joined[at] + share[missing, other]
                         _insert(best, missing, hope[at])
                     without_last = value[level]
                     for place in range(missing - 1):
                         without_last += best[place]
+                    n_candidates[level], cursor[level], left = 0, 0, 0
                     if without_last + best[missing - 1] > 0.0:
-                        for at in range(kept):
+                        for at in range(n_candidates[level - 1]):
                             if without_last + hope[at] > 0.0:
-                                left = n_candidates[level]
-                                candidate[level, left] = candidate[level, at]
-                                candidate_tie[level, left] = candidate_tie[level, at]
-                                n_candidates[level] += 1
+                                candidate[level, left] = candidate[level - 1, at]
+                                candidate_tie[level, left] = joined[at]
+                                left += 1
+                        n_candidates[level] = left
                 newest = -1
                 while cursor[level] < n_candidates[level] and newest < 0:
                     other = candidate[level, cursor[level]]
