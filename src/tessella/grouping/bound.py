@@ -268,10 +268,12 @@ class _Work:
     def seconds(self) -> float:
         return time.perf_counter() - self.began
 
-    def over(self) -> bool:
-        """Tell whether to stop: asked to, out of time, or bound and grouping have met."""
-        met = self.upper is not None and sum(self.values) >= self.upper * (1.0 - 1e-9)
-        return self.stopped or met or time.perf_counter() > self.deadline
+    def left(self) -> float:
+        """Seconds left for this stratum; none once stopped, or if bound and grouping have met."""
+        return 0.0 if self.stopped or self.met() else self.deadline - time.perf_counter()
+
+    def met(self) -> bool:
+        return self.upper is not None and sum(self.values) >= self.upper * (1.0 - 1e-9)
 
     def note(self) -> None:
         """Add to the history and tell the callback, which may answer with True to stop."""
@@ -310,7 +312,7 @@ class _Work:
         known = np.empty((0, 2 * self.k - 1), dtype=np.int64)
         if groups is not None:
             known = _rows_of_kinds(market, groups)
-        columns = ColumnGeneration(market, known, self.over)
+        columns = ColumnGeneration(market, known, self.left)
 
         def rise(value: float) -> None:
             worth = market.scale * value
@@ -324,7 +326,7 @@ class _Work:
         columns.run(with_cuts=True, note=rise)
         if columns.finished:
             rise(columns.value)
-        elif not (self.upper is not None and sum(self.values) >= self.upper * (1.0 - 1e-9)):
+        elif not self.met():
             self.remarks.add("unfinished")
 
     def result(self) -> LowerBound:

@@ -75,12 +75,12 @@ class ColumnGeneration:
     market : Market
     groups : ndarray of shape (m, 2k - 1)
         Groups to begin with, as sorted rows of kinds padded with -1; may be empty.
-    over : callable
-        Tells when to stop.
+    left : callable
+        Tells how many seconds are left; none or fewer to stop.
     """
 
-    def __init__(self, market: Market, groups: Integers, over: Callable[[], bool]) -> None:
-        self.market, self.over = market, over
+    def __init__(self, market: Market, groups: Integers, left: Callable[[], float]) -> None:
+        self.market, self.left = market, left
         self.prices = market.cheap
         self.cuts = Cuts(triples=np.empty((0, 3), np.int64), prices=np.empty(0))
         self.value = self._worth(self.prices, self.cuts.prices)
@@ -96,13 +96,13 @@ class ColumnGeneration:
         self._spread = self._surroundings()
 
     def run(self, *, with_cuts: bool, note: Callable[[float], object]) -> None:
-        """Raise the bound until nothing is left to gain, or `over()`; `note` hears each value."""
+        """Raise the bound until nothing is to be gained, or time is up; `note` hears each value."""
         if self._unit <= 0.0:  # every record has k - 1 twins: the optimum is 0
             self.finished = True
             return
         near = NEAR if with_cuts else DONE
         values = [self.value]  # at each round of cuts
-        while not self.over():
+        while not self._over():
             plan = self._plan()
             if plan is None:
                 return
@@ -155,6 +155,7 @@ class ColumnGeneration:
                 b_ub=self.costs[seen] / self._unit,
                 bounds=np.column_stack([low, centre + radius]),
                 method=method,
+                options={"time_limit": max(self.left(), 0.0)},
             )
             if answer.status == 0:
                 break
@@ -179,7 +180,7 @@ class ColumnGeneration:
         market = self.market
         prices = plan.prices - QUIET * self._unit
         cuts = Cuts(triples=self.cuts.triples, prices=plan.cut_prices)
-        groups, whole = market.profitable(prices, cuts, self._most, self.over)
+        groups, whole = market.profitable(prices, cuts, self._most, self._over)
         profits = sums_over(groups, prices) - market.costs(groups)
         profits -= self._hits(groups) @ cuts.prices
         sizes = (groups >= 0).sum(axis=1)
@@ -239,6 +240,9 @@ class ColumnGeneration:
         n_cuts = len(self.cuts.triples)
         starts, hit = cuts_hit(groups, *memberships(self.cuts.triples, self.market.n_kinds), n_cuts)
         return csr_array((np.ones(len(hit)), hit, starts), shape=(len(groups), n_cuts))
+
+    def _over(self) -> bool:
+        return self.left() <= 0.0
 
     def _worth(self, prices: Floats, cut_prices: Floats) -> float:
         return float(self.market.copies @ prices - cut_prices.sum())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,10 @@ class Cuts:
 
     triples: Integers  # (cuts, 3), kinds
     prices: Floats  # (cuts,)
+
+
+class _OverError(Exception):
+    """Ends a search whose time is up."""
 
 
 class Market:
@@ -146,14 +151,15 @@ class Market:
             return found[0], True
         charges = charges_of_pairs(self._record[cuts.triples], cuts.prices, len(self._kind))
         for size in self.sizes_to_search(prices, cuts):
-            groups, ended = self._profitable(size, prices, charges, most, over)
+            try:
+                groups, ended = self._profitable(size, prices, charges, most, over)
+            except _OverError:
+                whole = False
+                break
             wide = np.full((len(groups), 2 * self.k - 1), -1, dtype=np.int64)
             wide[:, :size] = np.sort(self._kind[groups], axis=1)
             found.append(wide)
             whole = whole and ended
-            if over():
-                whole = False
-                break
         return np.concatenate(found), whole
 
     def _profitable(
@@ -167,8 +173,15 @@ class Market:
         offers = np.ascontiguousarray(prices[self._kind])
         market = (self._table, self._weights, offers, self._weights * offers / (size - 1))
         grid = self._grid(size, float(offers.max()))
-        n = len(offers)
-        pieces = [(first, min(first + PIECE, n)) for first in range(0, n, PIECE)]
+
+        def in_pieces(kernel: Callable[[tuple[int, int]], Any]) -> list[Any]:
+            def work(first: int) -> Any:
+                if over():
+                    raise _OverError
+                return kernel((first, min(first + PIECE, len(offers))))
+
+            return each(work, range(0, len(offers), PIECE))
+
         if self.equal:
             # All of y_j enters the value of a set Q of r once for each other record of Q, and
             # r - 1 distances are at least the r - 1 smallest.
@@ -177,19 +190,13 @@ class Market:
             shares += 2 * r * grid
             shares[:2] = 0.0
         else:
-            shares = np.hstack(each(lambda p: best_shares(market, size, grid, *p), pieces))
-        hopes_of = each(lambda p: best_hopes(market, shares[size - 1], size, grid, *p), pieces)
-        hopes = (np.concatenate([h[0] for h in hopes_of]), np.concatenate([h[1] for h in hopes_of]))
-
-        def search(piece: tuple[int, int]) -> tuple[Integers, bool]:
-            if over():
-                return np.empty((0, size), dtype=np.int64), False
-            answer: tuple[Integers, bool] = profitable_groups(
-                market, shares, hopes, charges, self._twin, size, grid, *piece, most
-            )
-            return answer
-
-        answers = each(search, pieces)
+            shares = np.hstack(in_pieces(lambda p: best_shares(market, size, grid, *p)))
+        hoped = in_pieces(lambda p: best_hopes(market, shares[size - 1], size, grid, *p))
+        hopes = (np.concatenate([h[0] for h in hoped]), np.concatenate([h[1] for h in hoped]))
+        twins = self._twin
+        answers = in_pieces(
+            lambda p: profitable_groups(market, shares, hopes, charges, twins, size, grid, *p, most)
+        )
         return np.concatenate([a[0] for a in answers]), all(a[1] for a in answers)
 
     def _grid(self, size: int, highest: float) -> float:
