@@ -64,9 +64,9 @@ def weighted_prices(
                     place -= 1
                 terms[place], chosen[place] = term, at
             above, below = 0.0, own[i]
-            for at in chosen:
-                above += w[at] * d[at]
-                below += w[at]
+            for taken in chosen:
+                above += w[taken] * d[taken]
+                below += w[taken]
             better = above / below
         prices[i] = 0.5 * own[i] * ratio
     return prices
