@@ -21,7 +21,7 @@ from tessella.grouping.base import Grouping
 from tessella.grouping.bound import bound_of_parts
 from tests.reference.optimum import least_sse, least_sse_of_strata, sse_of
 
-# The least IL that we know of, and the bounds of FIGURES: what lies between is the truth.
+# Bounds on IL computed by other code, and the least IL that we know of: the truth lies between.
 KNOWN = {"tarragona": (14.4588, 14.49), "census": (4.66, 4.70), "eia": (0.3428, 0.3495)}
 
 

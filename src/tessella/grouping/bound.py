@@ -42,6 +42,7 @@ ROUNDING = 1e-12
 ONE_GROUP = "exact, one group"
 NEIGHBOURS = "nearest neighbours"
 COLUMNS = "column generation"
+CUTS = "column generation with cuts"
 PROOFS = {
     ONE_GROUP: "Fewer than 2k records leave a single group, whose SSE this is.",
     NEIGHBOURS: (
@@ -52,6 +53,13 @@ PROOFS = {
         "Every record has a price. An exhaustive search in double precision, after the last step, "
         "left no group of at least k records that costs less than its records' prices, which "
         "sum to the bound; the solver's tolerances do not enter."
+    ),
+    CUTS: (
+        "Every record has a price, and some triples of records have a charge, paid by a group that "
+        "holds two or three of them: in a partition at most one group does. An exhaustive search "
+        "in double precision, after the last step, left no group of at least k records that costs "
+        "less than its records' prices without its charges; all prices without all charges "
+        "make the bound; the solver's tolerances do not enter."
     ),
 }
 
@@ -319,8 +327,7 @@ class _Work:
             worth -= ROUNDING * market.scale * float(market.copies @ np.abs(columns.prices))
             if worth > self.values[part]:
                 self.values[part] = worth
-                cuts = int((columns.cuts.prices > 0).sum())
-                self.methods[part] = COLUMNS + (" with cuts" if cuts else "")
+                self.methods[part] = CUTS if (columns.cuts.prices > 0).any() else COLUMNS
             self.note()
 
         columns.run(with_cuts=True, note=rise)
@@ -340,13 +347,12 @@ class _Work:
                 f"none with groups of at least {self.k} is below {value:.6g}",
             )
         kinds = sorted(set(self.methods))
-        proofs = [proof for kind, proof in PROOFS.items() if any(m.startswith(kind) for m in kinds)]
         return LowerBound(
             value=value if self.upper is None else min(value, self.upper),
             method=", ".join([" and ".join(kinds), *sorted(self.remarks)]),
             k=self.k,
             n=len(self.X),
-            proof=" ".join(proofs),
+            proof=" ".join(PROOFS[kind] for kind in kinds),
             finished=not self.remarks,
             seconds=self.seconds(),
             history=tuple(self.history),
