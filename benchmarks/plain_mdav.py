@@ -121,7 +121,7 @@ def plain_mdav(X: Floats, weights: Floats, k: int) -> Integers:
                 if i < k - 1:
                     left = take_out(columns, rows, places, left, members[i])
                 labels[members[i]] = group
-                add_record(sums, X[members[i]], -weights[members[i]])
+                add_record(sums, X, members[i], -weights[members[i]])
             if turns == 2 and labels[seed] == group:
                 seed = search(columns, rows, left, X[members[k - 1]], near[:0], members[:0], block)
             group += 1

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from tessella.exceptions import OutOfRangeError, UnknownOptionError
 from tessella.grouping import IMHM, OrderedGrouping, RepOrdMic
+from tessella.grouping.ordering import ORDERS
 from tessella.grouping.reordering import (
     FULL,
     SAMPLE,
@@ -97,9 +98,8 @@ def test_k_holds(X, k):
 def test_never_worse_than_the_first_orders():
     X = smooth(1, n=300)
     weights = np.random.default_rng(1).uniform(0.5, 3, 300)
-    orders = ("nearest", "pca", "zscore", "tour")
-    iterated = IMHM(k=4, orders=orders).fit(X, sample_weight=weights)
-    for order in orders:
+    iterated = IMHM(k=4).fit(X, sample_weight=weights)
+    for order in ORDERS:
         once = OrderedGrouping(k=4, order=order).fit(X, sample_weight=weights)
         assert iterated.inertia_ <= once.inertia_
 
@@ -151,9 +151,9 @@ def test_starts_have_1_to_max_clusters_and_no_more_than_there_are_records():
 
 
 def test_fewer_starts_for_more_records():
-    assert [fewer(200, n) for n in (100, FULL, 2 * FULL, 10**6, 10**9)] == [200, 200, 100, 1, 1]
-    assert fewer(500, 10**9, least=10) == 10
-    assert fewer(5, 10**9, least=10) == 5
+    assert [fewer(200, n) for n in (100, FULL, 2 * FULL, 10**6, 10**9)] == [200, 200, 50, 1, 1]
+    assert fewer(500, 10**9, least=20) == 20
+    assert fewer(5, 10**9, least=20) == 5
 
 
 def test_large_clusters_are_halved():
@@ -236,9 +236,9 @@ def loss(grouping, X):
 @pytest.mark.parametrize("k", [3, 5, 10])
 @pytest.mark.parametrize("name", IMHM_LOSS)
 def test_imhm_meets_the_published_figures(name, k, request):
-    """All but one are beaten; Tarragona at k = 10 stays 1.1 % above."""
+    """All but one are beaten; Tarragona at k = 10 stays 0.8 % above."""
     X = standardised(request.getfixturevalue(name))
-    margin = 1.015 if (name, k) == ("tarragona", 10) else 1.0
+    margin = 1.01 if (name, k) == ("tarragona", 10) else 1.0
     assert loss(IMHM(k=k), X) <= margin * IMHM_LOSS[name][k]
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..exceptions import OutOfRangeError
 from ..kernels import mdav as WAYS
 from ..kernels.groups import weighted_centres
+from ..kernels.heaps import pile
 from ..kernels.mdav import mean_of, sums_of, take_groups
 from ..kernels.nearby import plant
 from ..kernels.outward import arrange
@@ -24,16 +25,30 @@ __all__ = ["CBFS", "MDAV", "VMDAV"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# One sector is best where records are densest in the middle, many where they are in clusters.
+SECTOR = 1024  # points in a sector, if there are many
+MUCH = 0.2  # share of all points that is too much for a search for the farthest
+
 
 def outside_in(X: Floats, weights: Floats, k: int, way: int, *, gamma: float = 0.0) -> Integers:
     """Take groups out until fewer than 2k records (MDAV) or k (the others) are left, at -1."""
-    labels, sums, centre = np.full(len(X), -1), sums_of(X, weights), np.empty(X.shape[1])
+    sums, centre = sums_of(X, weights), np.empty(X.shape[1])
     mean_of(sums, centre)
-    while len(rows := np.flatnonzero(labels < 0)) >= (2 * k if way == WAYS.MDAV else k):
+    heaps = pile(X, centre)
+    by_place, weights = np.full(len(X), -1), weights[heaps.rows]
+    in_sectors = False
+    while (by_place < 0).sum() >= (2 * k if way == WAYS.MDAV else k):
         if way != WAYS.VMDAV:
             mean_of(sums, centre)
-        tree, shells = plant(X, rows, centre), arrange(X, rows, centre)
-        take_groups(X, weights, k, way, gamma, labels, sums, tree, shells)
+        remaining = np.flatnonzero(heaps.tops < heaps.ends)
+        tree = plant(heaps.points, remaining, centre, len(remaining) == len(heaps.points))
+        near = tree.heaps[tree.heaps >= 0]
+        sectors = arrange(heaps.points, near, centre, SECTOR if in_sectors else 2**62)
+        share = take_groups(heaps, weights, k, way, gamma, by_place, sums, tree, sectors)
+        if share > MUCH:  # try the other way
+            in_sectors = not in_sectors
+    labels = np.empty_like(by_place)
+    labels[heaps.rows] = by_place
     return labels
 
 

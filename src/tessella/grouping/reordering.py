@@ -38,6 +38,7 @@ WALKED = 10  # outcomes of RepOrdMic that are walked again, the best ones
 # What one start may cost grows with n; so that large tables end, there are fewer of them.
 FULL = 5_000  # records up to which every start is taken, and the size of the largest first group
 SAMPLE = 20_000  # records on which k-means looks for its centres, at most
+SLOW_ORDERS = ("mdav", "cbfs")  # not tried beyond that many records unless asked for
 
 
 def first_records(X: Floats, weights: Floats, count: int) -> Integers:
@@ -53,8 +54,11 @@ def first_records(X: Floats, weights: Floats, count: int) -> Integers:
 
 
 def fewer(count: int, n: int, least: int = 1) -> int:
-    """Scale a number of repetitions down with the number of records."""
-    return max(min(least, count), min(count, count * FULL // n))
+    """Scale a number of repetitions down with the square of the number of records.
+
+    A walk takes more than twice as long for twice the records, and more rounds until it settles.
+    """
+    return max(min(least, count), min(count, count * FULL**2 // n**2))
 
 
 class IMHM(Grouping):
@@ -67,11 +71,12 @@ class IMHM(Grouping):
     ----------
     k : int
         The least number of records in a group.
-    orders : sequence of str
-        First orders, as in `OrderedGrouping`; the best outcome is kept.
+    orders : sequence of str, optional
+        First orders, as in `OrderedGrouping`; the best outcome is kept. All of them if not given,
+        but for more than 20,000 records "mdav" and "cbfs", which would take too long.
     max_rounds : int
         Rounds from each first order, at most, for up to 5,000 records; beyond, the number falls
-        with n, to no fewer than 10.
+        with n, to no fewer than 20.
     patience : int
         Stop after this number of rounds in a row that gain less than 1e-5 of the SSE.
 
@@ -114,7 +119,7 @@ class IMHM(Grouping):
         self,
         k: int = 3,
         *,
-        orders: Sequence[str] = ("nearest", "pca", "zscore", "tour"),
+        orders: Sequence[str] | None = None,
         max_rounds: int = 500,
         patience: int = 30,
     ) -> None:
@@ -124,9 +129,9 @@ class IMHM(Grouping):
         self.patience = patience
 
     def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
-        if isinstance(self.orders, str) or len(self.orders) == 0:
+        if isinstance(self.orders, str) or (self.orders is not None and len(self.orders) == 0):
             raise OutOfRangeError("orders", self.orders, 'a list such as ["nearest", "pca"]')
-        for order in self.orders:
+        for order in self.orders or ():
             check_order(order, name="an order of orders")
         check_count("max_rounds", self.max_rounds)
         check_count("patience", self.patience)
@@ -140,14 +145,15 @@ class IMHM(Grouping):
         random: np.random.Generator,  # noqa: ARG002
     ) -> Integers:
         tree = plant(X)
-        firsts = first_records(X, weights, fewer(self.max_rounds, len(X), least=10))
+        firsts = first_records(X, weights, fewer(self.max_rounds, len(X), least=20))
+        orders = self.orders or [o for o in ORDERS if len(X) <= SAMPLE or o not in SLOW_ORDERS]
 
         def run(order: str) -> Outcome:
             labels, _ = best_cut(X, weights, ORDERS[order](X, weights, k), k)
             labels, errors = keep_walking(X, weights, tree, labels, firsts, k, self.patience, True)
             return labels, errors[-1]
 
-        return best_first(each(run, self.orders))[0][0]
+        return best_first(each(run, orders))[0][0]
 
 
 class RepOrdMic(Grouping):
@@ -285,7 +291,7 @@ def kmeans_starts(
     sample = np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
     distinct = len(np.unique(X[sample], axis=0))
     largest = min(max_clusters, distinct)
-    numbers = np.unique(np.linspace(1, largest, fewer(largest, n)).astype(np.int64))
+    numbers = np.unique(np.linspace(largest, 1, fewer(largest, n)).astype(np.int64))
     threads = ThreadpoolController()
 
     def cluster(number: np.int64) -> Integers:

@@ -1,16 +1,54 @@
-"""Cut a table into leaves of records that are near each other."""
+"""Cut a table into leaves of sixteen points that are near each other.
+
+It is done on a rounded copy: float32, centred, and scaled by a power of two, so that no value is
+too large or too small for it.
+"""
 
 from __future__ import annotations
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._jit import kernel
 
+Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
-SAMPLE = 16  # records that are looked at to find a wide column
+LEAF = 16  # points in a leaf
+STEP = 5  # the rounded copy has a multiple of so many columns, the last are zeros
+SAMPLE = 16  # points that are looked at to find a wide column
+
+
+class Rounded(NamedTuple):
+    """A rounded copy of some points."""
+
+    table: Singles  # (columns, points)
+    scale: float  # with which they are multiplied, after the centre is subtracted
+    reach: float  # the longest of them, after that
+
+
+@kernel
+def rounded(points: Floats, which: Integers, centre: Floats) -> Rounded:
+    """Copy some points centred, scaled and rounded, columns first, padded with zeros."""
+    d = points.shape[1]
+    largest, longest = 0.0, 0.0
+    for i in which:
+        length = 0.0
+        for j in range(d):
+            side = abs(points[i, j] - centre[j])
+            largest = max(largest, side)
+            length += side * side
+        longest = max(longest, length)
+    scale = 0.5 ** max(math.frexp(largest)[1], -1000)
+    table = np.zeros(((d + STEP - 1) // STEP * STEP, which.shape[0]), dtype=np.float32)
+    for i in range(which.shape[0]):
+        for j in range(d):
+            table[j, i] = np.float32((points[which[i], j] - centre[j]) * scale)
+    return Rounded(table, scale, math.sqrt(longest) * scale)
 
 
 @kernel
@@ -74,12 +112,12 @@ def _halve(
 
 
 @kernel
-def order_by_leaves(table: Singles, d: int, size: int) -> Integers:
-    """Order the records of a table (columns first, d of them count) leaf by leaf.
+def order_by_leaves(table: Singles, d: int) -> Integers:
+    """Order the points of a rounded table, of which d columns count, leaf by leaf.
 
-    The table is cut in two along a wide column, and so on, down to leaves of `size` records. With
-    size s, cuts fall on multiples of s, while larger of s^2, of s^3 ...: all leaves but the last
-    are full, and so are the nodes of s leaves, the nodes of s such nodes ...
+    The table is cut in two along a wide column, and so on. Cuts fall on multiples of 16 points, in
+    larger parts of 16^2, in yet larger ones of 16^3 ...: all leaves but the last are full, and so
+    are the nodes of sixteen leaves, the nodes of sixteen such nodes ...
     """
     n = table.shape[1]
     order, spare_order = np.arange(n), np.empty(n, dtype=np.int64)
@@ -88,11 +126,11 @@ def order_by_leaves(table: Singles, d: int, size: int) -> Integers:
     while height > 0:
         height -= 1
         first, last = firsts[height], lasts[height]
-        if last - first <= size:
+        if last - first <= LEAF:
             continue
-        unit = size
-        while unit * size < last - first:
-            unit *= size
+        unit = LEAF
+        while unit * LEAF < last - first:
+            unit *= LEAF
         middle = first + ((last - first + unit - 1) // unit + 1) // 2 * unit
         widest, width = 0, np.float32(-1.0)
         step = max(1, (last - first) // SAMPLE)

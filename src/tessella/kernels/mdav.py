@@ -17,31 +17,32 @@ from numpy.typing import NDArray
 
 from . import nearby, outward
 from ._jit import kernel
-from .nearby import Tree, nearest
-from .outward import Shells, farthest
+from .heaps import Heaps
+from .nearby import Scratch, Tree, nearest, scratch
+from .outward import Sectors, farthest
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-take_from_tree, take_from_shells = nearby.take_out, outward.take_out
+take_from_tree, take_from_sectors = nearby.take_out, outward.take_out
 
 MDAV, VMDAV, CBFS = 0, 1, 2
 
-WEAR = 0.4  # tree and shells have served when this share of their records is left,
-SEARCHES = 30  # or when seeds have cost as many searches through all shells;
-FEW = 256  # for as few records as this they serve to the end
+WEAR = 0.4  # tree and sectors have served when this share of their points is left,
+SEARCHES = 500  # or when seeds have cost as much as so many searches through all sectors;
+FEW = 256  # for as few points as this they serve to the end
 
 
 @kernel
-def add_record(sums: Floats, x: Floats, weight: float) -> None:
+def add_record(sums: Floats, X: Floats, row: int, weight: float) -> None:
     """Add a weighted record to sums of shape (2, d + 1); take it away with a negative weight.
 
     The first row holds the sums of w x and, last, of w; the second what rounding lost of them
     (Neumaier 1974): the mean of what remains does not drift while a million records leave.
     """
-    d = x.shape[0]
+    d = X.shape[1]
     for j in range(d + 1):
-        term = weight * x[j] if j < d else weight
+        term = weight * X[row, j] if j < d else weight
         total = sums[0, j] + term
         if abs(sums[0, j]) >= abs(term):
             sums[1, j] += (sums[0, j] - total) + term
@@ -61,7 +62,7 @@ def mean_of(sums: Floats, mean: Floats) -> None:
 
 @kernel
 def take_groups(
-    X: Floats,
+    heaps: Heaps,
     weights: Floats,
     k: int,
     way: int,
@@ -69,48 +70,82 @@ def take_groups(
     labels: Integers,
     sums: Floats,
     tree: Tree,
-    shells: Shells,
-) -> None:
-    """Take groups out until too few records are left, or tree and shells have served.
+    sectors: Sectors,
+) -> float:
+    """Take groups out until too few records are left, or tree and sectors have served.
 
-    Groups are numbered in the order in which they are taken, -1 are the records that remain.
-    `sums` are those of the records that remain, `tree` and `shells` hold them, the shells around
-    the centre from which the first seed of all is measured.
+    Labels and weights are by place, see `Heaps`. Groups are numbered in the order in which they are
+    taken, -1 are the records that remain. `sums` are those of the records that remain; `tree` and
+    `sectors` hold their points, the sectors around the centre from which seeds are measured.
+    Returns the share of the sectors that a search for a seed looked at, on average.
     """
-    d = X.shape[1]
-    aim, centre, distances = np.empty(d), shells.centre.copy(), np.empty(2 * k)
+    points, heap_of, d = heaps.points, heaps.heap_of, heaps.points.shape[1]
+    aim, centre, distances, room = np.empty(d), sectors.centre.copy(), np.empty(k), scratch(d)
     members, group_sums = np.empty(2 * k, dtype=np.int64), np.zeros((2, d + 1))
-    group, left, worn = labels.max() + 1, shells.counts.sum(), 0
-    enough = WEAR * left if left > FEW else 0.0
-    least = 2 * k if way == MDAV else k
-    while left >= least and left >= enough and worn <= SEARCHES * shells.counts.shape[0]:
+    group, left, n_points = labels.max() + 1, 0, sectors.counts.sum()
+    for label in labels:
+        left += label < 0
+    enough = WEAR * n_points if n_points > FEW else 0.0
+    n_blocks, looked, searches = sectors.counts.shape[0], 0, 0
+    while left >= (2 * k if way == MDAV else k) and n_points >= enough:
+        if looked > SEARCHES * n_blocks:
+            break
         if way != VMDAV:  # which measures from the centre of all records throughout
             mean_of(sums, centre)
         for turn in range(2 if way == MDAV and left >= 3 * k else 1):
-            if turn == 0:
-                aim[:] = centre
-            members[0], size = farthest(shells, aim), 1
-            worn += shells.state[1] if turn == 0 else 0
-            aim[:] = X[members[0]]  # from here the second seed is farthest
-            take_from_tree(tree, members[0])
+            for j in range(d):
+                aim[j] = centre[j] if turn == 0 else points[heap_of[members[0]], j]
+            members[0], taken, size = farthest(sectors, heaps, aim), 0, 1
+            looked += sectors.state[0]
+            searches += 1
+            for j in range(d):
+                aim[j] = points[heap_of[members[0]], j]
             group_sums[:] = 0.0
-            while size < k:
-                if way == CBFS:
-                    add_record(group_sums, X[members[size - 1]], weights[members[size - 1]])
-                    mean_of(group_sums, aim)
-                wanted = 1 if way == CBFS else k - 1
-                nearest(tree, X, aim, distances[:wanted], members[size : size + wanted])
-                for _ in range(wanted):
-                    take_from_tree(tree, members[size])
-                    size += 1
+            while taken < size:
+                n_points -= take(members, taken, size, heaps, tree, sectors)
+                taken = size
+                if size < k:
+                    if way == CBFS:
+                        last = members[size - 1]
+                        add_record(group_sums, points, heap_of[last], weights[last])
+                        mean_of(group_sums, aim)
+                    size = size + 1 if way == CBFS else k
+                    nearest(tree, room, heaps, aim, distances[taken:size], members[taken:size])
             if way == VMDAV:
-                size = _extend(tree, X, members, k, left - k, gamma)
+                size = _extend(members, k, left - k, gamma, heaps, tree, room, sectors)
             for i in range(size):
                 labels[members[i]] = group
-                take_from_shells(shells, members[i])
-                add_record(sums, X[members[i]], -weights[members[i]])
+                add_record(sums, points, heap_of[members[i]], -weights[members[i]])
             group += 1
             left -= size
+    return float(looked / (searches * n_blocks))
+
+
+@kernel
+def take(
+    members: Integers, first: int, last: int, heaps: Heaps, tree: Tree, sectors: Sectors
+) -> int:
+    """Take records off their heaps, and points out of which none is left; return how many points.
+
+    `members` from `first` to `last` are each the lowest row of its heap when its turn comes.
+    """
+    heap_of, tops, ends = heaps.heap_of, heaps.tops, heaps.ends
+    points, boxes, parents, seats = tree.points, tree.boxes, tree.parents, tree.seats
+    blocks, counts, tree_places, sector_places = (
+        sectors.points,
+        sectors.counts,
+        tree.places,
+        sectors.places,
+    )
+    d, gone, single = tree.centre.shape[0], 0, heaps.points.shape[0] == heap_of.shape[0]
+    for i in range(first, last):
+        heap = members[i] if single else heap_of[members[i]]
+        tops[heap] += 1
+        if single or tops[heap] == ends[heap]:
+            take_from_tree(points, boxes, parents, seats, d, tree_places[heap])
+            take_from_sectors(blocks, counts, d, sector_places[heap])
+            gone += 1
+    return gone
 
 
 @kernel
@@ -118,44 +153,53 @@ def sums_of(X: Floats, weights: Floats) -> Floats:
     """Return the sums of all records, see `add_record`."""
     sums = np.zeros((2, X.shape[1] + 1))
     for row in range(X.shape[0]):
-        add_record(sums, X[row], weights[row])
+        add_record(sums, X, row, weights[row])
     return sums
 
 
 @kernel
-def _extend(tree: Tree, X: Floats, members: Integers, k: int, outside: int, gamma: float) -> int:
+def _extend(
+    members: Integers,
+    k: int,
+    outside: int,
+    gamma: float,
+    heaps: Heaps,
+    tree: Tree,
+    room: Scratch,
+    sectors: Sectors,
+) -> int:
     """Let records that are much nearer to the group than to the others join it, up to 2k - 1.
 
     A record that is nearest to the group, at distance a, and at distance b from the nearest other
     one outside, joins if a < gamma b. Returns the size of the group.
     """
-    rows, squares = np.empty(2, dtype=np.int64), np.empty(2)
-    near_rows, near_squares = np.full(2 * k, -1), np.full(2 * k, np.inf)
-    size, known = k, 0
+    points, heap_of, rows = heaps.points, heaps.heap_of, heaps.rows
+    found, squares = np.empty(2, dtype=np.int64), np.empty(2)
+    near, near_squares = np.full(2 * k, -1), np.full(2 * k, np.inf)
+    size = k
     while size < 2 * k - 1 and outside > 0:
         best = 0
         for i in range(size):
-            if i >= known or near_rows[i] < 0:
-                nearest(tree, X, X[members[i]], squares[:1], rows[:1])
-                near_rows[i], near_squares[i] = rows[0], squares[0]
+            if near[i] < 0:
+                nearest(tree, room, heaps, points[heap_of[members[i]]], squares[:1], found[:1])
+                near[i], near_squares[i] = found[0], squares[0]
             if near_squares[i] < near_squares[best] or (
-                near_squares[i] == near_squares[best] and near_rows[i] < near_rows[best]
+                near_squares[i] == near_squares[best] and rows[near[i]] < rows[near[best]]
             ):
                 best = i
-        known, row = size, near_rows[best]
-        rows[0], squares[0] = -1, np.inf
+        joining = near[best]
+        found[0], squares[0] = -1, np.inf
         if outside > 1:
-            nearest(tree, X, X[row], squares, rows)
-            if rows[0] == row:
-                rows[0], squares[0] = rows[1], squares[1]
+            nearest(tree, room, heaps, points[heap_of[joining]], squares, found)
+            if found[0] == joining:
+                found[0], squares[0] = found[1], squares[1]
         if not math.sqrt(near_squares[best]) < gamma * math.sqrt(squares[0]):
             break
-        take_from_tree(tree, row)
-        outside -= 1
         for i in range(size):
-            if near_rows[i] == row:
-                near_rows[i] = -1
-        members[size], near_rows[size], near_squares[size] = row, rows[0], squares[0]
+            if near[i] == joining:
+                near[i] = -1
+        members[size], near[size], near_squares[size] = joining, found[0], squares[0]
+        take(members, size, size + 1, heaps, tree, sectors)
         size += 1
-        known = size
+        outside -= 1
     return size

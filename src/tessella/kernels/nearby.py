@@ -1,6 +1,6 @@
-"""The m nearest of the records that remain: a tree of boxes whose records can be taken out.
+"""The m nearest of the records that remain: a tree of boxes whose points can be taken out.
 
-A leaf holds up to sixteen records, a node up to sixteen boxes, both column by column: one vector
+A leaf holds up to sixteen points, a node up to sixteen boxes, both column by column: one vector
 register holds the same column of all sixteen. Boxes tighten when records leave.
 
 The search runs on rounded copies (float32, centred, scaled by a power of two), half the memory and
@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._jit import kernel, spliced
-from .leaves import order_by_leaves
+from .heaps import Heaps
+from .leaves import LEAF, STEP, order_by_leaves, rounded
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
-LANES = 16
-STEP = 5  # columns that one pass over the lanes handles; the tables are padded to it with zeros
+LANES = LEAF  # and one pass over the lanes handles STEP columns
 PENDING = 64  # records that wait to be measured exactly
 FARTHEST = np.float32(3e38)  # beyond every finite distance, and below that of an empty box
 NOBODY = np.iinfo(np.int64).max
@@ -44,23 +44,27 @@ class Tree(NamedTuple):
 
     points: Singles  # (leaves, columns, 16), flat; NaN where no record is
     boxes: Singles  # (nodes, columns, 2, 16), flat: low and negated high sides of the children
-    rows: Integers  # (leaves, 16), flat
-    places: Integers  # (n,) where each row stands in `rows`
-    lowest: Integers  # (leaves,) no lower row is in the leaf
+    heaps: Integers  # (leaves, 16), flat: which point
+    places: Integers  # (heaps,) where each point stands in `heaps`
     below: Integers  # (nodes,) the first child; a leaf f counts as node `nodes` + f
     parents: Integers  # (nodes,) -1 for the root
     seats: Integers  # (nodes,) which child of its parent
     centre: Floats  # (d,) what was subtracted,
     scale: float  # and then multiplied with
-    reach: float  # the longest record after that
-    query: Singles  # scratch of the search, from here on
+    reach: float  # the longest point after that
+
+
+class Scratch(NamedTuple):
+    """What a search writes on."""
+
+    query: Singles
     gaps: Singles
     lanes: Singles
     open: Integers
-    stack_bounds: Singles
-    stack_nodes: Integers
+    bounds: Singles
+    nodes: Integers
     pending: Integers
-    pending_squares: Singles
+    squares: Singles
 
 
 @spliced
@@ -100,46 +104,37 @@ def add_gaps(boxes: Singles, start: int, query: Singles, out: Singles) -> None:
 
 
 @kernel
-def _rounded(X: Floats, rows: Integers, centre: Floats, scale: float) -> Singles:
-    """Copy some records centred, scaled and rounded, columns first, padded with zeros."""
-    d = X.shape[1]
-    table = np.zeros(((d + STEP - 1) // STEP * STEP, rows.shape[0]), dtype=np.float32)
-    for i in range(rows.shape[0]):
-        for j in range(d):
-            table[j, i] = np.float32((X[rows[i], j] - centre[j]) * scale)
-    return table
-
-
-@kernel
-def plant(X: Floats, rows: Integers, centre: Floats) -> Tree:
-    """Build the tree of some records in O(n d log n)."""
-    d = X.shape[1]
-    largest, longest = 0.0, 0.0
-    for row in rows:
-        length = 0.0
-        for j in range(d):
-            side = abs(X[row, j] - centre[j])
-            largest = max(largest, side)
-            length += side * side
-        longest = max(longest, length)
-    scale = 0.5 ** max(math.frexp(largest)[1], -1000)  # a power of two: scaling rounds nothing
-    table = _rounded(X, rows, centre, scale)
-    columns, n_leaves = table.shape[0], (rows.shape[0] + LANES - 1) // LANES
-    order = order_by_leaves(table, d, LANES)
+def plant(points: Floats, which: Integers, centre: Floats, ordered: bool) -> Tree:
+    """Build the tree of some points in O(n d log n), or O(n d) if they are in order of leaves."""
+    d = points.shape[1]
+    copy = rounded(points, which, centre)
+    columns, n = copy.table.shape
+    order = np.arange(n) if ordered else order_by_leaves(copy.table, d)
+    n_leaves = (n + LANES - 1) // LANES
     below, parents, seats = _stack_up(n_leaves)
     tree = Tree(
         np.zeros(n_leaves * columns * LANES, dtype=np.float32),
         _empty_boxes(below.shape[0], columns, d),
         np.full(n_leaves * LANES, -1),
-        np.empty(X.shape[0], dtype=np.int64),
-        np.full(n_leaves, NOBODY),
+        np.empty(points.shape[0], dtype=np.int64),
         below,
         parents,
         seats,
         centre.copy(),
-        scale,
-        math.sqrt(longest) * scale,
-        np.zeros(columns, dtype=np.float32),
+        copy.scale,
+        copy.reach,
+    )
+    for leaf in range(n_leaves):
+        _fill(tree, leaf, copy.table, which, order)
+    _enclose(tree)
+    return tree
+
+
+@kernel
+def scratch(d: int) -> Scratch:
+    """Make room for searches among points of d columns."""
+    return Scratch(
+        np.zeros((d + STEP - 1) // STEP * STEP, dtype=np.float32),
         np.empty(LANES, dtype=np.float32),
         np.empty(LANES, dtype=np.float32),
         np.empty(LANES + 1, dtype=np.int64),
@@ -148,10 +143,6 @@ def plant(X: Floats, rows: Integers, centre: Floats) -> Tree:
         np.empty(PENDING, dtype=np.int64),
         np.empty(PENDING, dtype=np.float32),
     )
-    for leaf in range(n_leaves):
-        _fill(tree, leaf, table, rows, order)
-    _enclose(tree)
-    return tree
 
 
 @kernel
@@ -187,15 +178,13 @@ def _empty_boxes(n_nodes: int, columns: int, d: int) -> Singles:
 
 
 @kernel
-def _fill(tree: Tree, leaf: int, table: Singles, rows: Integers, order: Integers) -> None:
-    """Set the records of a leaf, and its box."""
+def _fill(tree: Tree, leaf: int, table: Singles, which: Integers, order: Integers) -> None:
+    """Set the points of a leaf, and its box."""
     columns, d, first = table.shape[0], tree.centre.shape[0], leaf * LANES
-    count = min(LANES, rows.shape[0] - first)
+    count = min(LANES, which.shape[0] - first)
     for slot in range(count):
-        row = rows[order[first + slot]]
-        tree.rows[leaf * LANES + slot] = row
-        tree.places[row] = leaf * LANES + slot
-        tree.lowest[leaf] = min(tree.lowest[leaf], row)
+        heap = which[order[first + slot]]
+        tree.heaps[first + slot], tree.places[heap] = heap, first + slot
     for slot in range(count, LANES):
         tree.points[leaf * columns * LANES + slot] = np.nan
     node, seat = leaf // LANES, leaf % LANES
@@ -213,7 +202,7 @@ def _fill(tree: Tree, leaf: int, table: Singles, rows: Integers, order: Integers
 @kernel
 def _enclose(tree: Tree) -> None:
     """Set the boxes of all nodes from the leaves' boxes upwards."""
-    columns = tree.query.shape[0]
+    columns = (tree.centre.shape[0] + STEP - 1) // STEP * STEP
     for node in range(tree.below.shape[0] - 1):
         for j in range(tree.centre.shape[0]):
             for side in range(2):
@@ -233,12 +222,15 @@ def _smallest(values: Singles, first: int, sign: np.float32) -> np.float32:
 
 
 @kernel
-def take_out(tree: Tree, row: int) -> None:
-    """Take a record out of the tree, and tighten the boxes that it held open."""
-    points, boxes, parents, seats = tree.points, tree.boxes, tree.parents, tree.seats
-    leaf, slot = tree.places[row] // LANES, tree.places[row] % LANES
-    columns = tree.query.shape[0]
-    for j in range(tree.centre.shape[0]):
+def take_out(
+    points: Singles, boxes: Singles, parents: Integers, seats: Integers, d: int, place: int
+) -> None:
+    """Take the point at a place out of the tree, and tighten the boxes that it held open.
+
+    The arrays are those of the `Tree`: to hand them over one by one saves counting references.
+    """
+    columns, leaf, slot = (d + STEP - 1) // STEP * STEP, place // LANES, place % LANES
+    for j in range(d):
         first = (leaf * columns + j) * LANES
         gone = points[first + slot]
         points[first + slot] = np.nan
@@ -248,7 +240,7 @@ def take_out(tree: Tree, row: int) -> None:
             if boxes[(2 * (node * columns + j) + side) * LANES + seat] != sign * gone:
                 continue
             smallest = _smallest(points, first, sign)
-            while smallest != sign * gone:  # else a record with the same value remains
+            while smallest != sign * gone:  # else a point with the same value remains
                 at = (2 * (node * columns + j) + side) * LANES
                 boxes[at + seat] = smallest
                 node, seat = parents[node], seats[node]
@@ -261,16 +253,19 @@ def take_out(tree: Tree, row: int) -> None:
 
 
 @kernel
-def nearest(tree: Tree, X: Floats, point: Floats, distances: Floats, found: Integers) -> None:
+def nearest(
+    tree: Tree, room: Scratch, heaps: Heaps, point: Floats, distances: Floats, found: Integers
+) -> None:
     """Find as many of the nearest remaining records of a point as `found` has room for.
 
-    Sets squared distances and rows, nearest first, of equals the lowest row first. At least as many
-    records must remain.
+    Sets squared distances and places, nearest first, of equals the lowest row first. At least as
+    many records must remain.
     """
     m = found.shape[0]
-    points, boxes, rows, children = tree.points, tree.boxes, tree.rows, tree.below
-    query, gaps, lanes, open, lowest = tree.query, tree.gaps, tree.lanes, tree.open, tree.lowest
-    centre, pending, pending_squares = tree.centre, tree.pending, tree.pending_squares
+    points, boxes, children, centre = tree.points, tree.boxes, tree.below, tree.centre
+    query, gaps, lanes, open = room.query, room.gaps, room.lanes, room.open
+    bounds, nodes, pending, squares = room.bounds, room.nodes, room.pending, room.squares
+    tops, ends, single = heaps.tops, heaps.ends, heaps.points.shape[0] == heaps.rows.shape[0]
     n_nodes, columns, d = children.shape[0], query.shape[0], centre.shape[0]
     length = 0.0
     for j in range(d):
@@ -283,8 +278,7 @@ def nearest(tree: Tree, X: Floats, point: Floats, distances: Floats, found: Inte
     for i in range(m):
         distances[i], found[i], smallest[i] = np.inf, NOBODY, FARTHEST
     limit, waiting = FARTHEST, np.int64(0)  # typed: a literal has _settle compiled once more
-    bounds, nodes, height = tree.stack_bounds, tree.stack_nodes, 1
-    bounds[0], nodes[0] = 0.0, n_nodes - 1
+    bounds[0], nodes[0], height = 0.0, n_nodes - 1, 1
     while height > 0:
         height -= 1
         if bounds[height] > limit:
@@ -316,8 +310,6 @@ def nearest(tree: Tree, X: Floats, point: Floats, distances: Floats, found: Inte
             if gaps[open[n_open]] > limit:
                 continue
             leaf = below - n_nodes + open[n_open]
-            if distances[m - 1] == 0.0 and lowest[leaf] > found[m - 1]:
-                continue  # a heap of equal records: only a lower row could come in
             add_squares(points, leaf * columns * LANES, query, lanes)
             hits = 0
             for i in range(LANES):
@@ -328,46 +320,56 @@ def nearest(tree: Tree, X: Floats, point: Floats, distances: Floats, found: Inte
                 if not lanes[i] <= limit:  # NaN is nobody
                     continue
                 if waiting == PENDING:
-                    _settle(tree, X, point, waiting, limit, distances, found)
+                    _settle(pending, squares, waiting, limit, heaps, point, distances, found)
                     waiting = np.int64(0)
-                pending[waiting] = rows[leaf * LANES + i]
-                pending_squares[waiting] = lanes[i]
+                heap = tree.heaps[leaf * LANES + i]
+                pending[waiting], squares[waiting] = heap, lanes[i]
                 waiting += 1
-                to = m - 1
-                if lanes[i] < smallest[to]:
+                for _ in range(1 if single else min(m, ends[heap] - tops[heap])):
+                    to = m - 1
+                    if lanes[i] >= smallest[to]:
+                        break
                     while to > 0 and smallest[to - 1] > lanes[i]:
                         smallest[to] = smallest[to - 1]
                         to -= 1
                     smallest[to] = lanes[i]
-                    root = (math.sqrt(smallest[m - 1]) + blur) * margin
-                    limit = np.float32(min(root * root, FARTHEST))
-    _settle(tree, X, point, waiting, limit, distances, found)
+                root = (math.sqrt(smallest[m - 1]) + blur) * margin
+                limit = np.float32(min(root * root, FARTHEST))
+    _settle(pending, squares, waiting, limit, heaps, point, distances, found)
 
 
 @kernel
 def _settle(
-    tree: Tree,
-    X: Floats,
-    point: Floats,
+    pending: Integers,
+    squares: Singles,
     waiting: np.int64,
     limit: np.float32,
+    heaps: Heaps,
+    point: Floats,
     distances: Floats,
     found: Integers,
 ) -> None:
-    """Measure the waiting records exactly and sort them into the nearest."""
+    """Measure the waiting points exactly and sort their records into the nearest."""
     for i in range(waiting):
-        if tree.pending_squares[i] > limit:
+        if squares[i] > limit:
             continue
-        row, distance = tree.pending[i], 0.0
-        for j in range(X.shape[1]):
-            side = X[row, j] - point[j]
+        heap, distance = pending[i], 0.0
+        for j in range(point.shape[0]):
+            side = heaps.points[heap, j] - point[j]
             distance += side * side
-        to = found.shape[0] - 1
-        if distance > distances[to] or (distance == distances[to] and row > found[to]):
-            continue
-        while to > 0 and (
-            distances[to - 1] > distance or (distances[to - 1] == distance and found[to - 1] > row)
-        ):
-            distances[to], found[to] = distances[to - 1], found[to - 1]
-            to -= 1
-        distances[to], found[to] = distance, row
+        for place in range(heaps.tops[heap], heaps.ends[heap]):
+            to = found.shape[0] - 1
+            if _after(distance, place, distances[to], found[to], heaps.rows):
+                break
+            while to > 0 and _after(distances[to - 1], found[to - 1], distance, place, heaps.rows):
+                distances[to], found[to] = distances[to - 1], found[to - 1]
+                to -= 1
+            distances[to], found[to] = distance, place
+
+
+@kernel
+def _after(distance: float, place: int, other: float, other_place: int, rows: Integers) -> bool:
+    """Whether a record comes after another one, which may be nobody."""
+    if distance != other or other_place == NOBODY:
+        return distance > other
+    return place == NOBODY or rows[place] > rows[other_place]

@@ -1,12 +1,20 @@
-"""The farthest of the records that remain: shells around a centre, the outermost first.
+"""The farthest of the records that remain: sectors of shells around a centre, outermost first.
 
-With c the centre, |x - p| <= |x - c| + |p - c|: once the next shell is too near to the centre to
-beat the best record so far, no later one can. Records far out are few, so a search from the mean
-(or from any record, whose farthest one lies opposite) ends after a few shells, in many columns
-too, where boxes prune nothing.
+A *sector* holds points that are near each other; in it, *blocks* of 64 points stand by their
+distance from the centre, the outermost first. Measured from the centre, a point x of a block is no
+longer than the block's radius R and lies in the box of its sector, low <= x <= high. From a
+query p it is thus at most
+
+    |x - p|^2 <= R^2 + |p|^2 - 2 A + 2 min(R |p_S|, -B),
+
+where low and high bound each product x_j p_j from below: A sums the bounds that are positive, B
+those that are negative, and S has the columns of the latter (on these, Cauchy-Schwarz gives the
+R |p_S|). The bound falls with R, so a sector is left at the first block that cannot hold
+the farthest point. Far out there are few records: a search ends soon in many columns too, where
+boxes alone prune nothing.
 
 Distances are summed in the order of the columns, as a plain scan would, and ties go to the lowest
-row: shells and scan agree to the last bit.
+row: sectors and scan agree to the last bit.
 """
 
 from __future__ import annotations
@@ -18,32 +26,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._jit import kernel, spliced
+from .heaps import Heaps
+from .leaves import STEP
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LANES = 64  # records in a shell
-STEP = 5  # columns that one pass over the lanes handles; shells are padded to it with zeros
-NOBODY = np.iinfo(np.int64).max
+LANES = 64  # points in a block
 
 
-class Shells(NamedTuple):
-    """Records by their distance from a centre, in shells of 64."""
+class Sectors(NamedTuple):
+    """Points by place and by distance from a centre."""
 
-    points: Floats  # (shells, columns, 64), flat; NaN where no record is
-    radii: Floats  # (shells,) no record of this shell or a later one is farther from the centre
-    rows: Integers  # (shells, 64), flat
-    places: Integers  # (n,) where each row stands in `rows`
-    counts: Integers  # (shells,) how many records remain
+    points: Floats  # (blocks, columns, 64), flat; NaN where no point is
+    radii: Floats  # (blocks,)
+    heaps: Integers  # (blocks, 64), flat: which point
+    places: Integers  # (heaps,) where each point stands in `heaps`
+    counts: Integers  # (blocks,) how many points remain
+    heads: Integers  # (sectors,) the first block that is not empty
+    ends: Integers  # (sectors,) where the sector's blocks end
+    low: Floats  # (d, sectors) the box of each sector, measured from the centre
+    high: Floats
     centre: Floats  # (d,)
     query: Floats  # scratch of the search, from here on
     lanes: Floats
-    state: Integers  # the first shell that is not empty, and how many the last search looked at
+    above: Floats  # (sectors,) A
+    below: Floats  # (sectors,) B
+    across: Floats  # (sectors,) |p_S|^2, then its root
+    state: Integers  # how many blocks the last search looked at
 
 
 @spliced
 def add_squares(points: Floats, start: int, query: Floats, out: Floats) -> None:
-    """Squared distances from a query to the records of a shell, column by column."""
+    """Squared distances from a query to the points of a block, column by column."""
     at = np.uint64(start)
     for i in range(LANES):
         out[i] = 0.0
@@ -58,110 +73,157 @@ def add_squares(points: Floats, start: int, query: Floats, out: Floats) -> None:
 
 
 @kernel
-def _outward_order(squares: Floats) -> Integers:
-    """Order by size, the largest first, to one part in a thousand: that is all a shell needs.
+def _outward_order(squares: Floats, size: int) -> Integers:
+    """Order by sectors of a size, in them by square, the largest first, to one part in a thousand.
 
-    A radix sort on the leading 22 bits, which order floats that are not negative.
+    A radix sort on the leading 22 bits, which order floats that are not negative, then by sector.
     """
+    n = squares.shape[0]
     keys = squares.view(np.int64)
-    order, other = np.arange(squares.shape[0]), np.empty(squares.shape[0], dtype=np.int64)
+    order, other = np.arange(n), np.empty(n, dtype=np.int64)
     for shift in (42, 53):
         starts = np.zeros(2049, dtype=np.int64)
-        for key in keys:
-            starts[2048 - ((key >> shift) & 2047)] += 1
+        for i in range(n):
+            starts[2048 - ((keys[i] >> shift) & 2047)] += 1
         for digit in range(2048):
             starts[digit + 1] += starts[digit]
-        for i in order:
+        for at in range(n):
+            i = order[at]
             digit = 2047 - ((keys[i] >> shift) & 2047)
             other[starts[digit]] = i
             starts[digit] += 1
         order, other = other, order
-    return order
+    filled = np.zeros(n // size + 1, dtype=np.int64)
+    for at in range(n):
+        i = order[at]
+        other[i // size * size + filled[i // size]] = i
+        filled[i // size] += 1
+    return other
 
 
 @kernel
-def arrange(X: Floats, rows: Integers, centre: Floats) -> Shells:
-    """Arrange some records in shells around a centre, in O(n d)."""
-    n, d = rows.shape[0], X.shape[1]
+def arrange(points: Floats, by_place: Integers, centre: Floats, size: int) -> Sectors:
+    """Arrange some points around a centre, in sectors of a size, a multiple of 64; in O(n d).
+
+    The points of a sector follow each other in `by_place`.
+    """
+    n, d = by_place.shape[0], points.shape[1]
     squares = np.zeros(n)
+    n_sectors = (n + size - 1) // size
+    low, high = np.full((d, n_sectors), np.inf), np.full((d, n_sectors), -np.inf)
     for i in range(n):
         for j in range(d):
-            side = X[rows[i], j] - centre[j]
+            side = points[by_place[i], j] - centre[j]
             squares[i] += side * side
-    order = _outward_order(squares)
-    n_shells, columns = (n + LANES - 1) // LANES, (d + STEP - 1) // STEP * STEP
-    points = np.zeros((n_shells, columns, LANES))
-    radii, counts = np.zeros(n_shells), np.zeros(n_shells, dtype=np.int64)
-    found, places = np.full(n_shells * LANES, -1), np.empty(X.shape[0], dtype=np.int64)
-    radius = 0.0
-    for shell in range(n_shells - 1, -1, -1):
-        counts[shell] = min(LANES, n - shell * LANES)
-        for slot in range(counts[shell], LANES):
-            points[shell, 0, slot] = np.nan
-        for slot in range(counts[shell]):
-            place = shell * LANES + slot
-            row = rows[order[place]]
-            found[place], places[row] = row, place
-            for j in range(d):
-                points[shell, j, slot] = X[row, j]
-            radius = max(radius, squares[order[place]])
-        radii[shell] = math.sqrt(radius)
-    return Shells(
-        points.reshape(-1),
-        radii,
-        found,
-        places,
-        counts,
+            low[j, i // size] = min(low[j, i // size], side)
+            high[j, i // size] = max(high[j, i // size], side)
+    order = _outward_order(squares, size)
+    n_blocks, columns = (n + LANES - 1) // LANES, (d + STEP - 1) // STEP * STEP
+    sectors = Sectors(
+        np.zeros(n_blocks * columns * LANES),
+        np.zeros(n_blocks),
+        np.full(n_blocks * LANES, -1),
+        np.empty(points.shape[0], dtype=np.int64),
+        np.zeros(n_blocks, dtype=np.int64),
+        np.empty(n_sectors, dtype=np.int64),
+        np.empty(n_sectors, dtype=np.int64),
+        low,
+        high,
         centre.copy(),
         np.zeros(columns),
         np.empty(LANES),
-        np.zeros(2, dtype=np.int64),
+        np.empty(n_sectors),
+        np.empty(n_sectors),
+        np.empty(n_sectors),
+        np.zeros(1, dtype=np.int64),
     )
+    for sector in range(n_sectors):
+        sectors.heads[sector] = sector * size // LANES
+        sectors.ends[sector] = min(n_blocks, (sector + 1) * size // LANES)
+        radius = 0.0
+        for block in range(sectors.ends[sector] - 1, sectors.heads[sector] - 1, -1):
+            for lane in range(LANES):
+                place = block * LANES + lane
+                if place >= n:
+                    sectors.points[block * columns * LANES + lane] = np.nan
+                    continue
+                heap = by_place[order[place]]
+                sectors.heaps[place], sectors.places[heap] = heap, place
+                sectors.counts[block] += 1
+                for j in range(d):
+                    sectors.points[(block * columns + j) * LANES + lane] = points[heap, j]
+                radius = max(radius, squares[order[place]])
+            sectors.radii[block] = math.sqrt(radius)
+    return sectors
 
 
 @kernel
-def take_out(shells: Shells, row: int) -> None:
-    """Take a record out of its shell."""
-    shell, slot = shells.places[row] // LANES, shells.places[row] % LANES
-    shells.points[shell * shells.query.shape[0] * LANES + slot] = np.nan
-    shells.counts[shell] -= 1
+def take_out(points: Floats, counts: Integers, d: int, place: int) -> None:
+    """Take the point at a place out of its block; the arrays are those of the `Sectors`."""
+    columns, block, lane = (d + STEP - 1) // STEP * STEP, place // LANES, place % LANES
+    points[block * columns * LANES + lane] = np.nan
+    counts[block] -= 1
 
 
 @kernel
-def _reached(lanes: Floats, best: float) -> int:
-    """Count the distances that are not smaller than the best."""
-    count = 0
-    for i in range(lanes.shape[0]):
-        count += lanes[i] >= best
-    return count
+def _face(sectors: Sectors, point: Floats) -> float:
+    """Turn to a point: set the query and the sectors' bounds, return the length of p."""
+    above, below, across = sectors.above, sectors.below, sectors.across
+    n_sectors = above.shape[0]
+    for s in range(n_sectors):
+        above[s] = below[s] = across[s] = 0.0
+    length = 0.0
+    for j in range(sectors.centre.shape[0]):
+        sectors.query[j] = point[j]
+        p = point[j] - sectors.centre[j]
+        length += p * p
+        low, high = sectors.low[j], sectors.high[j]
+        for s in range(n_sectors):
+            a, b = low[s] * p, high[s] * p
+            least = a if a < b else b
+            above[s] += least if least > 0.0 else 0.0
+            below[s] += least if least < 0.0 else 0.0
+            across[s] += p * p if least < 0.0 else 0.0
+    for s in range(n_sectors):
+        across[s] = math.sqrt(across[s])
+    return math.sqrt(length)
 
 
 @kernel
-def farthest(shells: Shells, point: Floats) -> int:
-    """Return the row of the remaining record farthest from a point, of equals the lowest row."""
-    columns, d = shells.query.shape[0], shells.centre.shape[0]
-    offset = 0.0
-    for j in range(d):
-        shells.query[j] = point[j]
-        side = point[j] - shells.centre[j]
-        offset += side * side
-    offset = math.sqrt(offset)
-    while shells.counts[shells.state[0]] == 0:
-        shells.state[0] += 1
+def farthest(sectors: Sectors, heaps: Heaps, point: Floats) -> int:
+    """Return the place of the remaining record farthest from a point, of equals the lowest row."""
+    points, radii, counts, lanes = sectors.points, sectors.radii, sectors.counts, sectors.lanes
+    columns, n_sectors = sectors.query.shape[0], sectors.heads.shape[0]
+    length = _face(sectors, point)
     # Rounding, and underflow of squares, by which a computed distance may exceed the bound.
-    margin, tiny = 1.0 + 1e-15 * (d + 10), 1e-150
-    best, found = -1.0, NOBODY
-    shells.state[1] = 0
-    for shell in range(shells.state[0], shells.radii.shape[0]):
-        bound = (shells.radii[shell] + offset) * margin + tiny
-        if bound * bound < best:
-            break
-        shells.state[1] += 1
-        add_squares(shells.points, shell * columns * LANES, shells.query, shells.lanes)
-        if _reached(shells.lanes, best) == 0:
+    margin, tiny = 1e-14 * (sectors.centre.shape[0] + 10), 1e-150
+    start, outermost = 0, -1.0
+    for s in range(n_sectors):
+        while sectors.heads[s] < sectors.ends[s] and counts[sectors.heads[s]] == 0:
+            sectors.heads[s] += 1
+        if sectors.heads[s] < sectors.ends[s]:
+            radius = radii[sectors.heads[s]]
+            bound = radius * radius - 2.0 * sectors.above[s]
+            bound += 2.0 * min(radius * sectors.across[s], -sectors.below[s])
+            if bound > outermost:
+                start, outermost = s, bound
+    best, found = -1.0, -1
+    sectors.state[0] = 0
+    for turn in range(n_sectors + 1):  # the most promising sector first, then all others
+        s = start if turn == 0 else turn - 1
+        if turn > 0 and s == start:
             continue
-        for i in range(LANES):
-            row, distance = shells.rows[shell * LANES + i], shells.lanes[i]
-            if distance > best or (distance == best and row < found):
-                best, found = distance, row
+        for block in range(sectors.heads[s], sectors.ends[s]):
+            radius = radii[block] + tiny
+            bound = radius * radius + length * length
+            bound += 2.0 * min(radius * sectors.across[s], -sectors.below[s])
+            if bound * (1.0 + margin) - 2.0 * sectors.above[s] * (1.0 - margin) < best:
+                break
+            sectors.state[0] += 1
+            add_squares(points, block * columns * LANES, sectors.query, lanes)
+            for i in range(LANES):
+                if lanes[i] >= best:
+                    place = heaps.tops[sectors.heaps[block * LANES + i]]
+                    if lanes[i] > best or heaps.rows[place] < heaps.rows[found]:
+                        best, found = lanes[i], place
     return found
