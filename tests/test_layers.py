@@ -21,7 +21,7 @@ ROOT = Path(tessella.__file__).parent
 FLOORS = [
     {"exceptions"},
     {"_lazy", "parallel", "kernels"},
-    {"frame"},
+    {"frame", "linear"},
     {"schema", "io", "datasets"},
     {"rules"},
     {"plan", "grouping"},

@@ -7,17 +7,24 @@ that the place that raises it only hands over the facts, and a test may look at 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 __all__ = [
     "BadOptionError",
     "BadTableError",
     "BrokenPromiseError",
+    "ContradictionError",
     "DataNotFoundError",
     "GroupSizeError",
     "MissingPackageError",
     "MissingValuesError",
+    "NoWholeSolutionError",
     "OutOfRangeError",
+    "RuleMistake",
+    "RuleSyntaxError",
+    "RuleTableError",
+    "RuleTranslationError",
     "SmallJointGroupsWarning",
     "TessellaError",
     "TessellaWarning",
@@ -183,6 +190,92 @@ class BrokenPromiseError(TessellaError, AssertionError):
         return cls(
             f"{count} released records differ from the others of their group ({method}); the "
             "result is withheld. This is a bug in tessella: please report it with the dtypes."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleMistake:
+    """One thing that is wrong in the text of a rule.
+
+    `where` is the place ("line 4"), `text` the text around it, `start` and `width` the spot in
+    that text, or None where there is no single spot.
+    """
+
+    where: str
+    message: str
+    hint: str = ""
+    text: str = ""
+    start: int | None = None
+    width: int = 1
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.message}"]
+        if self.text and self.start is not None:
+            text, start = self.text.replace("\t", " "), self.start
+            if len(text) > 100:  # a window around the spot
+                cut = max(0, min(start - 40, len(text) - 90))
+                text, start = text[cut : cut + 90], start - cut
+            carets = "^" * max(1, min(self.width, len(text) - start))
+            lines += [f"    {text}", "    " + " " * start + carets]
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+
+class RuleSyntaxError(TessellaError, ValueError):
+    """Rules that cannot be read, with every mistake that was found."""
+
+    def __init__(self, mistakes: Sequence[RuleMistake], *, origin: str = "the rules") -> None:
+        self.mistakes = tuple(mistakes)
+        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+        shown = [str(mistake) for mistake in mistakes[:20]]
+        more = [f"... and {len(mistakes) - 20} more."] if len(mistakes) > 20 else []
+        super().__init__("\n".join([f"{count} in {origin}:", *shown, *more]))
+
+
+class RuleTableError(BadTableError):
+    """Rules that a table cannot be confronted with; `problems` has all of them."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        head = "The table cannot be confronted with the rules:"
+        super().__init__("\n".join([head, *(f"- {problem}" for problem in problems)]))
+
+
+class RuleTranslationError(TessellaError, ValueError):
+    """Rules that another language cannot say; `problems` has all of them."""
+
+    def __init__(self, problems: Sequence[str], *, language: str) -> None:
+        self.problems = tuple(problems)
+        head = f"{language} cannot say these rules; leave them out or write them in another way:"
+        super().__init__("\n".join([head, *(f"- {problem}" for problem in problems)]))
+
+
+class ContradictionError(TessellaError, ValueError):
+    """Rules that no record can obey together; `rows` has a least set of them, by name."""
+
+    def __init__(self, rows: Sequence[str]) -> None:
+        self.rows = tuple(rows)
+        listed = "; ".join(repr(row) for row in rows)
+        super().__init__(
+            f"No record can obey this rule: {listed}. Correct it or leave it out."
+            if len(self.rows) == 1
+            else f"No record can obey these {len(self.rows)} rules together: {listed}. "
+            "Without any one of them the others could be kept: correct or leave out one."
+        )
+
+
+class NoWholeSolutionError(TessellaError, ValueError):
+    """Rules that numbers can obey, but not whole numbers; `rows` has a least set, by name."""
+
+    def __init__(self, rows: Sequence[str], *, record: int | None = None) -> None:
+        self.rows = tuple(rows)
+        self.record = record
+        listed = "; ".join(repr(row) for row in rows)
+        where = "" if record is None else f" within the bounds of record {record}"
+        super().__init__(
+            f"No whole numbers obey {listed}{where}, though other numbers do. Release these "
+            "columns as real numbers, widen the bounds, or correct the coefficients."
         )
 
 

@@ -1,0 +1,28 @@
+"""Linear equations and inequalities between the columns of a table.
+
+`LinearSystem` holds the rows, says who breaks them and which of them contradict each other, and
+moves records to the nearest point that keeps them all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .contradiction import Implied as Implied
+    from .project import Projector as Projector
+    from .system import LinearSystem as LinearSystem
+    from .system import Violation as Violation
+
+_HOMES = {
+    "Implied": ".contradiction",
+    "LinearSystem": ".system",
+    "Projector": ".project",
+    "Violation": ".system",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

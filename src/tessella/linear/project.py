@@ -1,0 +1,162 @@
+"""The nearest point of a polyhedron to each of many points, exactly.
+
+For a record x, minimise sum_j w_j (v_j - x_j)^2 subject to A v = b and G v <= h. The equations are
+met by an orthogonal projection whose basis is computed once; the inequalities by a dual active-set
+method in a kernel; rounding is then undone on the final rows. Every result is verified against all
+rows as they were given, and a record that fails is solved again by another exact method.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadTableError, BrokenPromiseError
+from ..kernels.polyhedron import FAILED, INSIDE, nearest_points
+from ..parallel import each
+from .scaling import orthonormal
+
+__all__ = ["Projector"]
+
+Floats = NDArray[np.float64]
+
+BLOCK = 2048
+TOLERANCE = 1e-9  # no result that breaks a row by more of its scale is handed out
+
+
+class Projector:
+    """Everything about a system that does not depend on the record.
+
+    `LinearSystem.projector` makes one, from rows that do not contradict each other; calling it
+    with an array of shape (n, d) gives the nearest points.
+
+    Parameters
+    ----------
+    A, b, G, h : ndarray
+        The rows.
+    kept : list of int
+        The places of independent equations that span all.
+    metric : ndarray of shape (d,)
+        The positive weight of each column.
+
+    References
+    ----------
+    D. Goldfarb, A. Idnani (1983), "A numerically stable dual method for solving strictly convex
+    quadratic programs", Mathematical Programming 27. C. L. Lawson, R. J. Hanson (1974), "Solving
+    least squares problems", chapter 23: least distance programming, the second method.
+    """
+
+    def __init__(
+        self, *, A: Floats, b: Floats, G: Floats, h: Floats, kept: list[int], metric: Floats
+    ) -> None:
+        d = len(metric)
+        self._rows = (A, b, G, h)
+        self.spread = 1.0 / np.sqrt(metric)
+        self.A, self.b, equations = self._unit_rows(A[kept], b[kept])
+        # An inequality between nothing but constants says nothing about where to go.
+        self.G, self.h, self.normals = self._unit_rows(G[G.any(axis=1)], h[G.any(axis=1)])
+        self.Q, self.R = np.zeros((d, d)), np.zeros((d, d))
+        m = len(kept)
+        self.Q[:m], self.R[:m, :m] = orthonormal(equations)
+
+    def _unit_rows(self, M: Floats, right: Floats) -> tuple[Floats, Floats, Floats]:
+        size = np.abs(M * self.spread).max(axis=1, initial=0.0)  # squares must not overflow
+        length = size * np.sqrt(((M * self.spread / size[:, None]) ** 2).sum(axis=1))
+        rows = np.ascontiguousarray(M / length[:, None])
+        return rows, right / length, np.ascontiguousarray(rows * self.spread)
+
+    def __call__(self, X: Floats) -> Floats:
+        """Return the nearest point to each row of X, shape (n, d)."""
+        if not np.isfinite(X).all():
+            raise BadTableError(
+                "Only finite numbers have a nearest point, and the table has missing or infinite "
+                "ones. Fill or drop them before."
+            )
+        starts = range(0, len(X), BLOCK)
+        blocks = each(lambda start: self._block(X[start : start + BLOCK]), starts)
+        return np.concatenate(blocks) if blocks else np.empty_like(X)
+
+    def _block(self, X: Floats) -> Floats:
+        V, found = nearest_points(
+            X, self.A, self.b, self.G, self.h, self.normals, self.spread, self.Q, self.R
+        )
+        self._snap_to_bounds(V, found != INSIDE)
+        for i in np.flatnonzero((found == FAILED) | (self._worst(V, X) > TOLERANCE)):
+            V[i] = self._least_distance(X[i])
+        return V
+
+    def _worst(self, V: Floats, X: Floats) -> Floats:
+        """The largest share of any row's scale by which each point breaks that row."""
+        A, b, G, h = self._rows
+        worst = np.zeros(len(V))
+        size = np.maximum(np.abs(V), np.abs(X))
+        for M, right, equal in ((A, b, True), (G, h, False)):
+            off = V @ M.T - right
+            off = np.abs(off) if equal else np.maximum(off, 0.0)
+            scale = size @ np.abs(M).T + np.abs(right)
+            share = np.divide(off, scale, out=np.zeros_like(off), where=off != 0)
+            worst = np.maximum(worst, share.max(axis=1, initial=0.0))
+        worst[np.isnan(worst)] = np.inf
+        return worst
+
+    def _snap_to_bounds(self, V: Floats, moved: NDArray[np.bool_]) -> None:
+        """Where a bound on one column is met up to rounding, meet it to the bit."""
+        _, _, G, h = self._rows
+        for row, right in zip(G, h):
+            places = np.flatnonzero(row)
+            if len(places) != 1:
+                continue
+            bound, column = right / row[places[0]], V[:, places[0]]
+            beyond = column > bound if row[places[0]] > 0 else column < bound
+            near = np.abs(column - bound) <= 1e-11 * abs(bound)
+            column[moved & beyond & near] = bound
+
+    def _least_distance(self, x: Floats) -> Floats:
+        """Solve one record as a nonnegative least squares problem, and verify it."""
+        from scipy.optimize import nnls
+
+        m, d = len(self.b), len(x)
+        full, _ = np.linalg.qr(np.vstack([self.Q[:m], np.eye(d)]).T)
+        free = full[:, m:d].T  # orthonormal, orthogonal to the equations
+        start = self._on_equations(x)
+        # Least |z| with C z <= f, for v = start + spread * (z @ free).
+        C, f = self.normals @ free.T, self.h - self.G @ start
+        told = np.flatnonzero((C**2).sum(axis=1) > 1e-18)  # not settled by the equations
+        C, f = C[told], f[told]
+        unit = max(1.0, float(np.abs(f).max(initial=0.0)))
+        E = np.vstack([-C.T, -f / unit])
+        goal = np.append(np.zeros(d - m), 1.0)
+        weights = np.zeros(len(f))
+        if E.size > 0 and d > m:  # SciPy's solver does not survive empty matrices
+            with suppress(RuntimeError):  # unfinished: the check below has the last word
+                weights, _ = nnls(E, goal, maxiter=100 * (len(f) + d))
+        rest = E @ weights - goal
+        z = -rest[:-1] / rest[-1] * unit if rest[-1] != 0 else np.zeros(d - m)
+        v = start + self.spread * (z @ free)
+        active = told[weights > 1e-12 * weights.max(initial=0.0)]
+        v = self._polished(v, active)
+        if not self._worst(v[None], x[None])[0] <= TOLERANCE:
+            raise BrokenPromiseError(
+                "No point that obeys all linear rows to 1e-9 of their scale was found for a "
+                "record, although the rows do not contradict each other; the result is withheld. "
+                "Rows whose coefficients differ by many orders of magnitude may be the reason."
+            )
+        return v
+
+    def _on_equations(self, x: Floats) -> Floats:
+        m = len(self.b)
+        for _ in range(2):
+            y = np.linalg.solve(self.R[:m, :m].T, self.A @ x - self.b)
+            x = x - self.spread * (y @ self.Q[:m])
+        return x
+
+    def _polished(self, v: Floats, active: NDArray[np.intp]) -> Floats:
+        """Meet the equations and the active rows, from a point that nearly does."""
+        rows = np.vstack([self.A, self.G[active]])
+        right = np.concatenate([self.b, self.h[active]])
+        for _ in range(2):
+            step = np.linalg.lstsq(rows * self.spread, rows @ v - right, rcond=1e-12)[0]
+            v = v - self.spread * step
+        return v

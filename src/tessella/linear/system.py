@@ -1,0 +1,444 @@
+"""A system of linear equations and inequalities between the columns of a table.
+
+A *row* is one equation a v = b or one inequality g v <= h, with a name that a person gave it; a
+*record* v is a row of the table. Size matters only in proportion: a record breaks a row by so much
+of the row's *scale*, sum_j |a_j v_j| + |b|, the size of what is added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..exceptions import BadOptionError, BadTableError, ContradictionError, UnknownColumnError
+from .contradiction import Implied, contradicting_rows, implied_rows
+from .project import Projector
+from .scaling import dependence
+
+__all__ = ["LinearSystem", "Violation"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """By how much each record breaks each row, both of shape (n, rows); zero where it does not."""
+
+    absolute: Floats  # |a v - b|, or max(0, g v - h)
+    relative: Floats  # the same as a share of the row's scale at this record
+
+
+class LinearSystem:
+    """Linear equations A v = b and inequalities G v <= h, by name.
+
+    Parameters
+    ----------
+    A, b : array-like of shape (m, d) and (m,), optional
+        The equations.
+    G, h : array-like of shape (p, d) and (p,), optional
+        The inequalities.
+    columns : sequence of names, optional
+        The names of the d columns; without them, columns are known by position.
+    names : sequence of str, optional
+        A name for each row, equations first: the text of a rule, say. Otherwise the row is
+        written out.
+
+    Attributes
+    ----------
+    A, b, G, h : ndarray
+        As given, in float64; not writeable.
+    columns : tuple or None
+    names : tuple of str
+
+    Examples
+    --------
+    >>> from tessella.linear import LinearSystem
+    >>> system = LinearSystem([[1, 1, -1]], [0], [[0, 1, -1]], [0], columns=["net", "tax", "gross"])
+    >>> system
+    LinearSystem of 3 columns:
+      row 1: net + tax - gross == 0
+      row 2: tax - gross <= 0
+    >>> system.holds([[80.0, 20.0, 100.0], [80.0, 30.0, 100.0]])
+    array([ True, False])
+    >>> system.project([[80.0, 30.0, 100.0]]).round(9)
+    array([[ 76.66666667,  26.66666667, 103.33333333]])
+    """
+
+    def __init__(
+        self,
+        A: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        G: ArrayLike | None = None,
+        h: ArrayLike | None = None,
+        *,
+        columns: Sequence[Hashable] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        wide = _width(A, G, columns)
+        self.A, self.b = _rows("A", A, "b", b, wide)
+        self.G, self.h = _rows("G", G, "h", h, wide)
+        self.columns = None if columns is None else tuple(columns)
+        if self.columns is not None and (
+            len(self.columns) != wide or len(set(self.columns)) != wide
+        ):
+            raise BadOptionError("columns", list(self.columns), f"{wide} different names")
+        given = None if names is None else tuple(str(name) for name in names)
+        if given is not None and len(given) != self.n_rows:
+            raise BadOptionError("names", list(given), f"one name for each of {self.n_rows} rows")
+        self.names: tuple[str, ...] = given if given is not None else self._written_out()
+
+    @classmethod
+    def equalities(
+        cls,
+        A: ArrayLike,
+        b: ArrayLike,
+        *,
+        columns: Sequence[Hashable] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> LinearSystem:
+        """Build a system of equations A v = b alone."""
+        return cls(A, b, columns=columns, names=names)
+
+    @classmethod
+    def inequalities(
+        cls,
+        G: ArrayLike,
+        h: ArrayLike,
+        *,
+        columns: Sequence[Hashable] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> LinearSystem:
+        """Build a system of inequalities G v <= h alone."""
+        return cls(None, None, G, h, columns=columns, names=names)
+
+    @property
+    def n_columns(self) -> int:
+        """The number d of columns."""
+        return int(self.A.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        """The number of equations and inequalities."""
+        return len(self.b) + len(self.h)
+
+    def __repr__(self) -> str:
+        lines = self._written_out()
+        told = (
+            line if name == line else f"{line.partition(': ')[2]}   # {name}"
+            for name, line in zip(self.names, lines)
+        )
+        return f"LinearSystem of {self.n_columns} columns:" + "".join(f"\n  {one}" for one in told)
+
+    # who breaks it
+
+    def violation(self, X: ArrayLike) -> Violation:
+        """Measure by how much each record breaks each row; NaN where a value is missing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The records.
+
+        Examples
+        --------
+        >>> from tessella.linear import LinearSystem
+        >>> rule = LinearSystem.equalities([[1, 1, -1]], [0])
+        >>> broken = rule.violation([[3.0, 2.0, 4.0]])
+        >>> float(broken.absolute[0, 0]), round(float(broken.relative[0, 0]), 3)
+        (1.0, 0.111)
+        """
+        X = self._records(X)
+        stack, right = np.vstack([self.A, self.G]), np.concatenate([self.b, self.h])
+        absolute = X @ stack.T - right
+        m = len(self.b)
+        absolute[:, :m] = np.abs(absolute[:, :m])
+        absolute[:, m:] = np.maximum(absolute[:, m:], 0.0)
+        scale = np.abs(X) @ np.abs(stack).T + np.abs(right)
+        relative = np.divide(absolute, scale, out=np.zeros_like(absolute), where=scale != 0)
+        return Violation(absolute=absolute, relative=relative)
+
+    def holds(self, X: ArrayLike, *, tolerance: float = 1e-9) -> NDArray[np.bool_]:
+        """Say which records obey all rows, to a share of each row's scale; missing is no."""
+        return np.asarray((self.violation(X).relative <= tolerance).all(axis=1))
+
+    # what it says
+
+    @cached_property
+    def _dependence(self) -> tuple[list[int], dict[int, Floats]]:
+        return dependence(self.A)
+
+    @property
+    def redundant(self) -> tuple[str, ...]:
+        """The equations that are combinations of those before them; they need no further care."""
+        return tuple(self.names[i] for i in self._dependence[1])
+
+    @cached_property
+    def contradiction(self) -> tuple[str, ...]:
+        """A least set of rows that no record can obey together; empty where there is none."""
+        found = contradicting_rows(self.A, self.b, self.G, self.h)
+        return tuple(self.names[i] for i in found)
+
+    def check(self) -> None:
+        """Raise `ContradictionError` where no record can obey all rows.
+
+        Examples
+        --------
+        >>> from tessella.linear import LinearSystem
+        >>> LinearSystem([[1, 1]], [1], [[1, 0], [0, 1]], [0, 0]).check()
+        Traceback (most recent call last):
+          ...
+        tessella.exceptions.ContradictionError: No record can obey these 3 rules together: ...
+        """
+        if self.contradiction:
+            raise ContradictionError(self.contradiction)
+
+    def implied(self) -> list[Implied]:
+        """List the rows that are always true or follow from others, with the reasons.
+
+        Of rows that follow from each other the first are kept, so all that are listed may be left
+        out together.
+
+        Examples
+        --------
+        >>> from tessella.linear import LinearSystem
+        >>> order = LinearSystem.inequalities([[1, -1, 0], [0, 1, -1], [1, 0, -1]], [0, 0, 0])
+        >>> [str(one) for one in order.implied()]
+        ["'row 3: v1 - v3 <= 0' follows from 'row 1: v1 - v2 <= 0', 'row 2: v2 - v3 <= 0'"]
+        """
+        self.check()
+        found = implied_rows(self.A, self.b, self.G, self.h)
+        return [
+            Implied(row=self.names[i], because=tuple(self.names[j] for j in reasons))
+            for i, reasons in found.items()
+        ]
+
+    # the nearest record that obeys it
+
+    def projector(self, metric: ArrayLike | None = None) -> Projector:
+        """Prepare to project many times; see `project`."""
+        self.check()
+        weights = np.ones(self.n_columns) if metric is None else _metric(metric, self.n_columns)
+        return Projector(
+            A=self.A, b=self.b, G=self.G, h=self.h, kept=self._dependence[0], metric=weights
+        )
+
+    @cached_property
+    def _plain_projector(self) -> Projector:
+        return self.projector()
+
+    def project(self, X: ArrayLike, *, metric: ArrayLike | None = None) -> Floats:
+        """Move each record to the nearest point that obeys all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The records; without missing values.
+        metric : array-like of shape (d,), optional
+            A positive weight for each column: distances are sum_j metric_j (v_j - x_j)^2.
+
+        Returns
+        -------
+        V : ndarray of shape (n, d)
+            Points that obey every row, to 1e-12 of its scale where the numbers allow and never
+            worse than 1e-9. A record that obeys the rows to 1e-12 comes back bit for bit.
+
+        Raises
+        ------
+        ContradictionError
+            Where no point obeys all rows.
+
+        Notes
+        -----
+        Exact, by an active-set method: see `tessella.linear.project`.
+        """
+        projector = self._plain_projector if metric is None else self.projector(metric)
+        return projector(self._records(X))
+
+    # the same rows elsewhere
+
+    def rescaled(self, centre: ArrayLike, unit: ArrayLike) -> LinearSystem:
+        """Write the same system in the coordinates z = (v - centre) / unit.
+
+        Examples
+        --------
+        >>> from tessella.linear import LinearSystem
+        >>> LinearSystem.equalities([[1, 2]], [5]).rescaled([1, 1], [10, 1])
+        LinearSystem of 2 columns:
+          10*v1 + 2*v2 == 2   # row 1: v1 + 2*v2 == 5
+        """
+        d = self.n_columns
+        middle = np.broadcast_to(np.asarray(centre, dtype=np.float64), (d,))
+        units = _metric(np.broadcast_to(np.asarray(unit, dtype=np.float64), (d,)), d, "unit")
+        return LinearSystem(
+            self.A * units,
+            self.b - self.A @ middle,
+            self.G * units,
+            self.h - self.G @ middle,
+            columns=self.columns,
+            names=self.names,
+        )
+
+    def part(self, columns: Sequence[Hashable]) -> LinearSystem:
+        """Take the rows about some columns, names or positions, in that order.
+
+        A row about these columns and others cannot be kept by these alone, and is an error.
+        """
+        places = self._places(columns)
+        outside = np.ones(self.n_columns, dtype=bool)
+        outside[places] = False
+        kept = []
+        for i, row in enumerate(np.vstack([self.A, self.G])):
+            if not row[places].any():
+                continue
+            if row[outside].any():
+                raise BadOptionError(
+                    "columns",
+                    list(columns),
+                    f"also the other columns of {self.names[i]!r}, or none of them",
+                )
+            kept.append(i)
+        m = len(self.b)
+        equal, unequal = [i for i in kept if i < m], [i - m for i in kept if i >= m]
+        return LinearSystem(
+            self.A[np.ix_(equal, places)],
+            self.b[equal],
+            self.G[np.ix_(unequal, places)],
+            self.h[unequal],
+            columns=None if self.columns is None else [self.columns[j] for j in places],
+            names=[self.names[i] for i in kept],
+        )
+
+    def merged(self, other: LinearSystem) -> LinearSystem:
+        """Join the rows of two systems; named columns are matched by name, others by position."""
+        if (self.columns is None) != (other.columns is None):
+            raise BadOptionError("other", other, "a system with named columns as this one, or none")
+        if self.columns is None or other.columns is None:
+            if self.n_columns != other.n_columns:
+                raise BadOptionError("other", other, f"a system of {self.n_columns} columns")
+            columns: tuple[Hashable, ...] | None = None
+            wide = self.n_columns
+            places = list(range(wide))
+        else:
+            columns = tuple(dict.fromkeys([*self.columns, *other.columns]))
+            wide = len(columns)
+            places = [columns.index(name) for name in other.columns]
+
+        def joined(mine: Floats, theirs: Floats) -> Floats:
+            out = np.zeros((len(mine) + len(theirs), wide))
+            out[: len(mine), : self.n_columns] = mine
+            out[len(mine) :, places] = theirs
+            return out
+
+        m, k = len(self.b), len(other.b)
+        return LinearSystem(
+            joined(self.A, other.A),
+            np.concatenate([self.b, other.b]),
+            joined(self.G, other.G),
+            np.concatenate([self.h, other.h]),
+            columns=columns,
+            names=[*self.names[:m], *other.names[:k], *self.names[m:], *other.names[k:]],
+        )
+
+    # small things
+
+    def _places(self, columns: Sequence[Hashable]) -> list[int]:
+        known: Sequence[Any] = range(self.n_columns) if self.columns is None else self.columns
+        for name in columns:
+            if name not in known:
+                raise UnknownColumnError(name, known, who="part()")
+        if len(set(columns)) != len(columns):
+            raise BadOptionError("columns", list(columns), "each column once")
+        return [known.index(name) for name in columns]
+
+    def _records(self, X: Any) -> Floats:
+        if not isinstance(X, np.ndarray | list | tuple):
+            raise BadTableError(
+                f"A linear system reads arrays, and was given a {type(X).__name__}. Give its "
+                "columns as an array of shape (n, d), in the order of the system's columns."
+            )
+        return as_records(X, self.n_columns)
+
+    def _written_out(self) -> tuple[str, ...]:
+        labels = [
+            f"v{j + 1}" if self.columns is None else str(self.columns[j])
+            for j in range(self.n_columns)
+        ]
+        both = [(self.A, self.b, "=="), (self.G, self.h, "<=")]
+        rows = [(a, r, sign) for M, right, sign in both for a, r in zip(M, right)]
+        return tuple(
+            f"row {i}: {_sum(a, labels)} {sign} {r:.12g}" for i, (a, r, sign) in enumerate(rows, 1)
+        )
+
+
+def as_records(X: ArrayLike, d: int) -> Floats:
+    """Read numbers of shape (n, d), in C order."""
+    try:
+        values = np.asarray(X)
+        if values.dtype.kind not in "biuf":
+            raise TypeError
+        records = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadTableError(
+            "A linear system reads numbers, and the table has cells that are none."
+        ) from None
+    if records.ndim != 2 or records.shape[1] != d:
+        raise BadTableError(
+            f"The linear system is about {d} columns, and the table has shape {records.shape}. "
+            f"Give an array of shape (n, {d})."
+        )
+    return records
+
+
+def _width(A: Any, G: Any, columns: Sequence[Hashable] | None) -> int:
+    for matrix in (A, G):
+        if matrix is not None and np.ndim(matrix) == 2 and np.shape(matrix)[1] > 0:
+            return int(np.shape(matrix)[1])
+    if columns is not None and len(columns) > 0:
+        return len(columns)
+    raise BadOptionError("A", A, "a matrix with one row for each equation, or name the columns")
+
+
+def _rows(name: str, matrix: Any, side: str, right: Any, wide: int) -> tuple[Floats, Floats]:
+    """Read a matrix and its right-hand side; none at all is no rows."""
+    if (matrix is None) != (right is None):
+        missing = side if right is None else name
+        raise BadOptionError(missing, None, f"both {name} and {side}, or neither")
+    out = []
+    for label, value, shape in ((name, matrix, (-1, wide)), (side, right, (-1,))):
+        try:
+            numbers = np.array([] if value is None else value, dtype=np.float64)
+            numbers = numbers.reshape(shape) if numbers.size == 0 else numbers
+        except (TypeError, ValueError):
+            raise BadOptionError(label, value, "numbers") from None
+        if numbers.ndim != len(shape) or (len(shape) == 2 and numbers.shape[1] != wide):
+            expected = f"a matrix with {wide} columns" if len(shape) == 2 else "one number a row"
+            raise BadOptionError(label, value, expected)
+        if not np.isfinite(numbers).all():
+            raise BadOptionError(label, value, "finite numbers; leave out a row without a limit")
+        numbers.flags.writeable = False
+        out.append(numbers)
+    if len(out[0]) != len(out[1]):
+        raise BadOptionError(side, right, f"{len(out[0])} numbers, one for each row of {name}")
+    return out[0], out[1]
+
+
+def _metric(metric: ArrayLike, d: int, name: str = "metric") -> Floats:
+    weights = np.asarray(metric, dtype=np.float64)
+    if weights.shape != (d,) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise BadOptionError(name, metric, f"{d} positive numbers, one for each column")
+    return weights
+
+
+def _sum(coefficients: Floats, labels: Sequence[str]) -> str:
+    text = ""
+    for a, label in zip(coefficients, labels):
+        if a == 0:
+            continue
+        sign = ("-" if a < 0 else "") if not text else (" - " if a < 0 else " + ")
+        text += sign + ("" if abs(a) == 1 else f"{abs(a):.12g}*") + label
+    return text or "0"
