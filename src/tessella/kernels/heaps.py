@@ -35,7 +35,7 @@ class Heaps(NamedTuple):
 def pile(X: Floats, centre: Floats) -> Heaps:
     """Pile equal records, in O(n d), and move the heaps, in O(n d log n)."""
     n, d = X.shape
-    number, firsts = _number(X)
+    number, firsts = number_equal(X)
     n_heaps = firsts.shape[0]
     order = order_by_leaves(rounded(X, firsts, centre).table, d)
     points, heaps = np.empty((n_heaps, d)), np.empty(n_heaps, dtype=np.int64)
@@ -58,7 +58,7 @@ def pile(X: Floats, centre: Floats) -> Heaps:
 
 
 @kernel
-def _number(X: Floats) -> tuple[Integers, Integers]:
+def number_equal(X: Floats) -> tuple[Integers, Integers]:
     """Number different records in the order in which they are met; return also where."""
     n, d = X.shape
     size = 4

@@ -1,0 +1,297 @@
+"""Fuzzy c-means: every record belongs to every centre, to a degree.
+
+A sweep computes degrees from centres, then centres from degrees. Both halves are sums over
+records, so a table may be swept in pieces, on any number of cores, and give the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels.degrees import NEAREST, Law
+from .base import FuzzyClusterer, check_number
+from .collapse import critical_lambda, critical_m, retreat
+from .field import Field, entropy_law, power_law
+
+__all__ = ["EntropyFuzzyCMeans", "FuzzyCMeans"]
+
+Floats = NDArray[np.float64]
+
+LARGEST_AUTO = 2.0  # the m that is customary where the table allows it
+MILDER = 0.7  # the next fuzziness that is tried after a collapse
+
+
+class FuzzyCMeans(FuzzyClusterer):
+    """Fuzzy c-means, the memberships raised to the power m.
+
+    Minimises J(u, v) = sum over records i and centres c of w_i u_ic^m |x_i - v_c|^2, subject to
+    sum over c of u_ic = 1 and u_ic >= 0.
+
+    Parameters
+    ----------
+    n_clusters : int, default 8
+        The number of centres, c.
+    m : float or "auto", default "auto"
+        Fuzziness. 1 is k-means, exactly; the larger, the more a record belongs to all centres.
+        "auto" takes 2, or what the table bears without collapse; see `m_`.
+    init : {"k-means++", "records"} or array-like of shape (n_clusters, d)
+        First centres: records that are spread out, records at random, or given ones (one start).
+    n_init : int, default 20
+        The number of starts; the best objective is kept.
+    max_iter : int, default 1000
+        The largest number of sweeps of a start.
+    tol : float, default 1e-5
+        Centres rest when none moves farther than this share of the table's spread (the root of
+        the mean squared distance to the mean).
+    constraints : pair (A, b), LinearSystem or parsed rules, optional
+        What every centre obeys: A v = b, or linear equations and inequalities between columns.
+    neglect : float, default 1e-12
+        The share of a record's membership that may be left out by not visiting far centres; 0
+        visits all. See Notes.
+    random_state : int, RandomState or None, default None
+        Seeds the starts.
+
+    Attributes
+    ----------
+    m_ : float
+        The fuzziness used.
+
+    Notes
+    -----
+    Given centres, u_ic = 1 / sum over r of (|x_i - v_c|^2 / |x_i - v_r|^2)^(1/(m-1)); a record on
+    a centre belongs to it with degree one. Given degrees, v_c is the mean of the records with
+    weights w_i u_ic^m, projected on the constraints. Centres are visited from the nearest box of
+    sixteen on, until what all others can add to the sum is below `neglect`: each membership is then
+    exact up to that share, and the objective up to (m - 1) times that share.
+
+    Collapse (centres that coincide, memberships of 1/c) is an error that says which m would work.
+
+    References
+    ----------
+    J. C. Bezdek (1981). Pattern recognition with fuzzy objective function algorithms. Plenum.
+    V. Torra (2020). Fuzzy clustering-based microaggregation to achieve probabilistic k-anonymity
+    for data with constraints. Journal of Intelligent and Fuzzy Systems 39(5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.fuzzy import FuzzyCMeans
+    >>> X = np.array([[0.0], [1.0], [2.0], [8.0], [9.0], [10.0]])
+    >>> found = FuzzyCMeans(2, m=1.5, random_state=0).fit(X)
+    >>> np.sort(found.cluster_centers_.ravel()).round(2)
+    array([1., 9.])
+    >>> found.membership([[1.0], [5.0]]).round(2).max(axis=1)
+    array([1. , 0.5])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        m: Any = "auto",
+        init: Any = "k-means++",
+        n_init: int = 20,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        constraints: Any = None,
+        neglect: float = 1e-12,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
+            constraints=constraints, neglect=neglect, random_state=random_state,
+        )  # fmt: skip
+        self.m = m
+
+    def membership(self, X: ArrayLike, *, m: float | None = None) -> Floats:
+        """Return the degrees to which records belong to the centres; rows sum to one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The records.
+        m : float, optional
+            Another fuzziness than that of the fit.
+
+        Returns
+        -------
+        u : ndarray of shape (n, n_clusters)
+        """
+        used = getattr(self, "m_", 1.0) if m is None else check_number("m", m, 1.0)
+        return self._memberships(X, power_law(used, self.neglect))
+
+    def _law(self, field: Field, c: int) -> Law:
+        if not self._is_auto():
+            self.m_ = check_number("m", self.m, 1.0)
+            return power_law(self.m_, self.neglect)
+        first = min(LARGEST_AUTO, 1 + (critical_m(field) - 1) / 2) - 1
+        found = retreat(lambda above: self._collapses_at(field, c, above), first, shrink=MILDER)
+        self.m_ = 1 + (first * MILDER**12 if found is None else found)
+        return power_law(self.m_, self.neglect)
+
+    def _collapses_at(self, field: Field, c: int, above: float) -> bool:
+        return self._collapses(field, c, power_law(1 + above, self.neglect))
+
+    def _milder(self, law: Law) -> Law:  # noqa: ARG002
+        self.m_ = 1 + MILDER * (self.m_ - 1)
+        return power_law(self.m_, self.neglect)
+
+    def _is_auto(self) -> bool:
+        return isinstance(self.m, str) and self.m == "auto"
+
+    def _told(self, field: Field, law: Law) -> str:  # noqa: ARG002
+        return f"m={self.m_:g}"
+
+    def _advice(self, field: Field, c: int, law: Law) -> str:
+        if law.kind == NEAREST:
+            return "Give fewer clusters."
+        limit = critical_m(field)
+        found = retreat(
+            lambda above: self._collapses_at(field, c, above),
+            MILDER * (min(limit, self.m_) - 1),
+            shrink=MILDER,
+        )
+        known = f"Above m of about {limit:.3g} all centres fall to the mean. " if limit < 10 else ""
+        if found is None:
+            return f"{known}No m above 1 was found to work in a trial: give fewer clusters."
+        works = 1 + _floor(found)
+        return f'{known}In a trial m={works:.4g} kept all centres apart: give that, or m="auto".'
+
+
+class EntropyFuzzyCMeans(FuzzyClusterer):
+    """Fuzzy c-means with entropy: memberships fall off exponentially with the squared distance.
+
+    Minimises J(u, v) = sum over records i and centres c of w_i (u_ic |x_i - v_c|^2 + u_ic ln(u_ic)
+    / lambda), subject to sum over c of u_ic = 1 and u_ic >= 0.
+
+    Parameters
+    ----------
+    n_clusters : int, default 8
+        The number of centres, c.
+    lambda_ : float or "auto", default "auto"
+        The larger, the crisper; per squared unit of the table. "auto" takes one that suits
+        the spread of that many clusters and does not collapse; see `lambda_used_`.
+    init, n_init, max_iter, tol, constraints, neglect, random_state
+        As for `FuzzyCMeans`.
+
+    Attributes
+    ----------
+    lambda_used_ : float
+        The lambda used.
+
+    Notes
+    -----
+    Given centres, u_ic is proportional to exp(-lambda |x_i - v_c|^2), computed from differences to
+    the nearest centre: nothing overflows. Given degrees, v_c is the mean of the records with
+    weights w_i u_ic, projected on the constraints. A record on a centre may have a degree below one.
+    With a share `neglect` of the mass left out, the objective is exact up to neglect / lambda
+    a record.
+
+    References
+    ----------
+    S. Miyamoto and M. Mukaidono (1997). Fuzzy c-means as a regularization and maximum entropy
+    approach. IFSA World Congress.
+    V. Torra (2020). Fuzzy clustering-based microaggregation to achieve probabilistic k-anonymity
+    for data with constraints. Journal of Intelligent and Fuzzy Systems 39(5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.fuzzy import EntropyFuzzyCMeans
+    >>> X = np.array([[0.0], [1.0], [2.0], [8.0], [9.0], [10.0]])
+    >>> found = EntropyFuzzyCMeans(2, lambda_=1.0, random_state=0).fit(X)
+    >>> np.sort(found.cluster_centers_.ravel()).round(2)
+    array([1., 9.])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        lambda_: Any = "auto",
+        init: Any = "k-means++",
+        n_init: int = 20,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        constraints: Any = None,
+        neglect: float = 1e-12,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
+            constraints=constraints, neglect=neglect, random_state=random_state,
+        )  # fmt: skip
+        self.lambda_ = lambda_
+
+    def membership(self, X: ArrayLike, *, lambda_: float | None = None) -> Floats:
+        """Return the degrees to which records belong to the centres; rows sum to one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The records.
+        lambda_ : float, optional
+            Another one than that of the fit.
+
+        Returns
+        -------
+        u : ndarray of shape (n, n_clusters)
+        """
+        used = getattr(self, "lambda_used_", 1.0)
+        if lambda_ is not None:
+            used = check_number("lambda_", lambda_, 0.0, open_end=True)
+        return self._memberships(X, entropy_law(used, self.neglect))
+
+    def _law(self, field: Field, c: int) -> Law:
+        if not self._is_auto():
+            given = check_number("lambda_", self.lambda_, 0.0, open_end=True)
+            self.lambda_used_ = given
+            return field.law(entropy_law(given, self.neglect))
+        # With c clusters of equal size the variance within is that of the table times c^(-2/d),
+        # as for a space filled evenly; the temperature of half of it keeps neighbours apart.
+        first = 1 / (2 * critical_lambda(field) * c ** (2 / field.records.shape[1]))
+        found = retreat(lambda warmth: self._collapses_at(field, c, warmth), first, shrink=0.5)
+        law = entropy_law(1 / (first * 0.5**12 if found is None else found), self.neglect)
+        self.lambda_used_ = law.rate * field.scale**2
+        return law
+
+    def _collapses_at(self, field: Field, c: int, warmth: float) -> bool:
+        return self._collapses(field, c, entropy_law(1 / warmth, self.neglect))
+
+    def _milder(self, law: Law) -> Law:
+        self.lambda_used_ *= 2
+        return entropy_law(2 * law.rate, self.neglect)
+
+    def _is_auto(self) -> bool:
+        return isinstance(self.lambda_, str) and self.lambda_ == "auto"
+
+    def _told(self, field: Field, law: Law) -> str:  # noqa: ARG002
+        return f"lambda_={self.lambda_used_:g}"
+
+    def _advice(self, field: Field, c: int, law: Law) -> str:
+        limit = critical_lambda(field)
+        found = retreat(
+            lambda warmth: self._collapses_at(field, c, warmth),
+            0.5 / max(limit, law.rate),
+            shrink=0.5,
+        )
+        known = (
+            f"Below lambda_ of about {limit * field.scale**2:.3g} all centres fall to the mean. "
+        )
+        if found is None:
+            return f"{known}None was found to work in a trial: give fewer clusters."
+        works = field.scale**2 / found
+        return (
+            f"{known}In a trial lambda_={works:.4g} kept all centres apart: give that, or "
+            'lambda_="auto".'
+        )
+
+
+def _floor(value: float) -> float:
+    """Round down to two digits."""
+    digits = 1 - math.floor(math.log10(value))
+    return float(math.floor(value * 10**digits) / 10**digits)

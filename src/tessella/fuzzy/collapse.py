@@ -1,0 +1,90 @@
+"""Collapse: too much fuzziness puts centres on top of each other, and c clusters are fewer.
+
+The place where all centres are at the mean is always a rest of the loop. It attracts the loop when
+the table has no direction in which it is much wider than in others:
+
+- with the exponent m, if m > 1 / (1 - 2 F), F the largest eigenvalue of the mean of z z' / |z|^2,
+  z a record minus the mean (Yu, Cheng and Huang 2004), for F < 1/2;
+- with entropy, if lambda < 1 / (2 V), V the largest eigenvalue of the covariance (Rose 1998).
+
+Fewer centres may coincide long before; that is found by looking at them.
+
+References
+----------
+J. Yu, Q. Cheng and H. Huang (2004). Analysis of the weighting exponent in the FCM. IEEE
+Transactions on Systems, Man, and Cybernetics B 34(1).
+K. Rose (1998). Deterministic annealing for clustering, compression, classification, regression,
+and related optimization problems. Proceedings of the IEEE 86(11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from ..kernels.degrees import Law
+from .field import Field
+
+__all__ = ["Collapse", "critical_lambda", "critical_m", "find_collapse", "retreat"]
+
+Floats = NDArray[np.float64]
+
+CLOSE = 0.01  # centres nearer than this share of their clusters' radius coincide
+EVEN = 1.01  # the largest degrees are on average less than this times 1/c: all degrees are 1/c
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """How many of c centres coincide with another."""
+
+    coincide: int
+    c: int
+    even: bool  # all degrees are 1/c
+
+
+def find_collapse(field: Field, centres: Floats, law: Law) -> Collapse | None:
+    """Look for centres that coincide, compared with the radius of their own clusters."""
+    c = len(centres)
+    if c < 2:
+        return None
+    totals = field.spread(centres, law)
+    radius = np.sqrt(totals[:, 1] / np.maximum(totals[:, 0], 1e-300))
+    gap, other = (found[:, 1] for found in KDTree(centres).query(centres, k=2))
+    coincide = int((gap <= CLOSE * np.minimum(radius, radius[other])).sum())
+    outlook, _ = field.draw(centres, law, np.full(field.n, -1.0))
+    even = bool(np.average(outlook.largest, weights=field.weights) * c < EVEN)
+    return Collapse(coincide, c, even) if coincide or even else None
+
+
+def critical_m(field: Field) -> float:
+    """Return the m above which the mean attracts all centres; infinity if it never does."""
+    squares = (field.records**2).sum(axis=1)
+    away = squares > 0
+    if not away.any():
+        return 1.0
+    unit = field.records[away] * np.sqrt(field.weights[away] / squares[away])[:, None]
+    share = float(np.linalg.eigvalsh(unit.T @ unit / field.weights.sum())[-1])
+    return 1 / (1 - 2 * share) if share < 0.5 else float("inf")
+
+
+def critical_lambda(field: Field) -> float:
+    """Return the lambda, in the field's units, below which the mean attracts all centres."""
+    scaled = field.records * np.sqrt(field.weights / field.weights.sum())[:, None]
+    wide = float(np.linalg.eigvalsh(scaled.T @ scaled)[-1])
+    return 1 / (2 * wide) if wide > 0 else float("inf")
+
+
+def retreat(
+    collapses: Callable[[float], bool], first: float, *, shrink: float, tries: int = 12
+) -> float | None:
+    """Multiply a fuzziness by `shrink` until it no longer collapses; None if it always does."""
+    value = first
+    for _ in range(tries):
+        if not collapses(value):
+            return value
+        value *= shrink
+    return None

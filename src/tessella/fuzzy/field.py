@@ -1,0 +1,191 @@
+"""The field on which centres move: the records, prepared once for many sweeps.
+
+Records are centred and scaled by a power of two, so that offsets cost no digits and no square
+overflows, and cut into pieces that cores may work on side by side. The pieces depend on the table
+alone: every number of cores gives the same sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.assignment import Outlook, draw, spread, write_degrees
+from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
+from ..kernels.leaves import order_by_leaves, rounded
+from ..kernels.sweep import Sums, sweep
+from ..parallel import each
+
+__all__ = ["Field", "entropy_law", "power_law"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Result = TypeVar("Result")
+
+PIECES, LEAST_PIECE = 8, 2048  # pieces at most, and records in a piece at least
+
+
+def power_law(m: float, neglect: float = 0.0) -> Law:
+    """Return degrees proportional to D^(-1/(m-1)); m = 1 is the nearest centre.
+
+    An exponent that is whole but for rounding, as 1 / (1.2 - 1), is taken as whole: products are
+    faster than powers, and nearer to what was meant.
+    """
+    if m == 1:
+        return Law(NEAREST, 0.0, neglect)
+    rate = 1 / (m - 1)
+    whole = round(rate)
+    return Law(POWER, float(whole) if abs(rate - whole) < 1e-9 * rate else rate, neglect)
+
+
+def entropy_law(rate: float, neglect: float = 0.0) -> Law:
+    """Return degrees proportional to e^(-lambda D)."""
+    return Law(EXPONENTIAL, float(rate), neglect)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Field:
+    """Records to be clustered, in the field's own units.
+
+    A point x of the table is at (x - origin) * scale.
+    """
+
+    records: Floats
+    weights: Floats
+    origin: Floats
+    scale: float
+    pieces: list[Integers]
+    size: float  # root of the mean squared distance of records to their mean
+
+    @classmethod
+    def of(cls, X: Floats, weights: Floats, n_centres: int) -> Field:
+        """Prepare a table of shape (n, d) for a number of centres."""
+        share = weights / weights.sum()
+        origin = X[0] + share @ (X - X[0])
+        away = np.abs(X - origin).max(initial=0.0)
+        scale = 0.5 ** math.frexp(away)[1] if away > 0 else 1.0
+        records = np.ascontiguousarray((X - origin) * scale)
+        rows = leaf_order(records) if n_centres > FEW * LANES else np.arange(len(X))
+        size = math.sqrt(float(share @ (records**2).sum(axis=1)))
+        return cls(
+            records=records, weights=weights, origin=origin, scale=scale,
+            pieces=_cut(rows), size=size,
+        )  # fmt: skip
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return len(self.records)
+
+    def inward(self, points: Floats) -> Floats:
+        """Bring points of the table into the field."""
+        return np.ascontiguousarray((points - self.origin) * self.scale)
+
+    def outward(self, points: Floats) -> Floats:
+        """Bring points of the field back to the table's units."""
+        return points / self.scale + self.origin
+
+    def law(self, law: Law) -> Law:
+        """Bring a law of the table's units into the field: lambda is per squared unit."""
+        return (
+            law if law.kind != EXPONENTIAL else Law(law.kind, law.rate / self.scale**2, law.neglect)
+        )
+
+    def objective(self, value: float) -> float:
+        """Bring a sum of squares of the field back to the table's units."""
+        return value / self.scale**2
+
+    def sweep(self, centres: Floats, law: Law, *, alone: bool = False) -> Swept:
+        """Sweep all records once; `alone` keeps to this thread."""
+        packed = arrange(centres)
+        sums = self.on_pieces(
+            lambda rows: sweep(self.records, self.weights, rows, packed, law), alone=alone
+        )
+        return Swept.of(sums, packed, centres)
+
+    def draw(self, centres: Floats, law: Law, chances: Floats) -> tuple[Outlook, Floats]:
+        """Draw a centre for each record; return the outlook and expected sizes, see `draw`."""
+        packed, n = arrange(centres), self.n
+        outlook = Outlook(np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
+        parts = self.on_pieces(lambda rows: draw(self.records, rows, packed, law, chances, outlook))
+        return outlook, sum(parts, np.zeros(len(centres)))
+
+    def nearest(self, centres: Floats, law: Law) -> Integers:
+        """Return for each record the centre of the largest degree."""
+        labels: Integers = self.draw(centres, law, np.full(self.n, -1.0))[0].drawn
+        return labels
+
+    def degrees(self, centres: Floats, law: Law) -> Floats:
+        """Return all degrees, of shape (n, c)."""
+        packed, out = arrange(centres), np.zeros((self.n, len(centres)))
+        self.on_pieces(lambda rows: write_degrees(self.records, rows, packed, law, out))
+        return out
+
+    def spread(self, centres: Floats, law: Law) -> Floats:
+        """Return weight and weighted squares of each centre, of shape (c, 2)."""
+        packed = arrange(centres)
+        parts = self.on_pieces(lambda rows: spread(self.records, self.weights, rows, packed, law))
+        return sum(parts, np.zeros((len(centres), 2)))
+
+    def on_pieces(
+        self, function: Callable[[Integers], Result], *, alone: bool = False
+    ) -> list[Result]:
+        """Apply a function to the rows of each piece, results in order."""
+        if alone:
+            return [function(rows) for rows in self.pieces]
+        return each(function, self.pieces)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Swept:
+    """What a sweep gives: the objective of the centres it began with, and better centres."""
+
+    objective: float
+    centres: Floats
+    weights: Floats  # (c,) sums of degree^m; a centre without weight stays where it was
+    visited: int  # pairs of record and centre
+
+    @classmethod
+    def of(cls, sums: list[Sums], packed: Centres, old: Floats) -> Swept:
+        """Add up the pieces, in order."""
+        c, d = old.shape
+        points = sum((s.points for s in sums[1:]), sums[0].points)
+        totals = sum((s.weights for s in sums[1:]), sums[0].weights).ravel()[:c]
+        flat = np.moveaxis(points, 1, 2).reshape(-1, d)[:c]
+        centres, weights = old.copy(), np.empty(c)
+        held = totals > 0
+        centres[packed.order[held]] = flat[held] / totals[held, None]
+        weights[packed.order] = totals
+        return cls(
+            objective=float(sum(s.objective[0] for s in sums)),
+            centres=centres,
+            weights=weights,
+            visited=sum(int(s.visited[0]) for s in sums),
+        )
+
+
+def arrange(centres: Floats) -> Centres:
+    """Pack centres into blocks, neighbours together where not all blocks are visited anyway."""
+    near = len(centres) > FEW * LANES
+    return pack(centres, leaf_order(centres) if near else np.arange(len(centres)))
+
+
+def leaf_order(points: Floats) -> Integers:
+    """Order points so that sixteen that follow each other are near each other."""
+    middle = points.mean(axis=0)
+    order: Integers = order_by_leaves(
+        rounded(points, np.arange(len(points)), middle).table, points.shape[1]
+    )
+    return order
+
+
+def _cut(rows: Integers) -> list[Integers]:
+    """Cut rows into pieces of whole tiles."""
+    count = max(1, min(PIECES, len(rows) // LEAST_PIECE))
+    size = -(-len(rows) // (count * TILE)) * TILE
+    return [rows[first : first + size] for first in range(0, len(rows), size)]

@@ -1,0 +1,295 @@
+"""To what degree records belong to centres: distances and degrees, tile by tile.
+
+A *tile* is a few records that lie near each other; centres come in *blocks* of sixteen that lie
+near each other, too. For a tile, blocks are visited from the nearest on, until what all others could
+add to the mass of any record of the tile is below `neglect`: a bound, not a guess. Nothing of
+size n x c is ever held.
+
+The degree of a record at squared distances D to the centres is proportional to
+
+    power:        (least D / D)^(1 / (m - 1))
+    exponential:  e^(-lambda (D - least D))
+    nearest:      1 at the nearest centre, 0 elsewhere (m = 1)
+
+and what is stored is this proportion, 1 at the nearest centre; the mass is its sum over centres.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+from .elementary import exponentials, powers
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LANES = 16  # centres in a block
+TILE = 16  # records in a tile
+STEP = 4  # columns that are added up together
+TINY = 1e-290  # added to both sides of a ratio of squares, so that 0 / 0 is 1
+FAR = 1e200  # where the places of a block that hold no centre are
+FEW = 4  # with no more blocks than that, all are visited
+POWER, EXPONENTIAL, NEAREST = 0, 1, 2
+
+
+class Centres(NamedTuple):
+    """Centres in blocks, each with the box that holds it."""
+
+    points: Floats  # (blocks, d, LANES)
+    low: Floats  # (d, blocks)
+    high: Floats  # (d, blocks)
+    counts: Integers  # (blocks,) centres in each
+    order: Integers  # (c,) the centre at each place
+
+
+class Law(NamedTuple):
+    """How degrees follow from distances."""
+
+    kind: int  # POWER, EXPONENTIAL, NEAREST
+    rate: float  # 1 / (m - 1), or lambda
+    neglect: float  # what may be left out of a record's mass, as a share
+
+
+class Room(NamedTuple):
+    """What a tile needs to be worked on."""
+
+    records: Floats  # (TILE, d)
+    squares: Floats  # (blocks, TILE * LANES) by place in `visited`; under POWER least / square
+    degrees: Floats  # (blocks, TILE * LANES)
+    least: Floats  # (TILE,) the least square of each record
+    mass: Floats  # (TILE,) the sum of its degrees
+    visited: Integers  # (blocks,) the blocks visited, the nearest first
+    gaps: Floats  # (blocks,) squared distances from the tile's box to those of the blocks
+    lanes: Floats  # (TILE * LANES,)
+    more: Floats  # (TILE * LANES,)
+
+
+@kernel
+def pack(centres: Floats, order: Integers) -> Centres:
+    """Put centres into blocks, in an order in which neighbours follow each other."""
+    c, d = centres.shape
+    n_blocks = (c + LANES - 1) // LANES
+    points = np.full((n_blocks, d, LANES), FAR)
+    low, high = np.full((d, n_blocks), np.inf), np.full((d, n_blocks), -np.inf)
+    counts = np.zeros(n_blocks, dtype=np.int64)
+    for place in range(c):
+        block, lane = place // LANES, place % LANES
+        counts[block] += 1
+        for j in range(d):
+            value = centres[order[place], j]
+            points[block, j, lane] = value
+            low[j, block] = min(low[j, block], value)
+            high[j, block] = max(high[j, block], value)
+    return Centres(points, low, high, counts, order)
+
+
+@kernel
+def make_room(n_blocks: int, d: int) -> Room:
+    """Allocate, once for many tiles."""
+    return Room(
+        np.zeros((TILE, d)),
+        np.zeros((n_blocks, TILE * LANES)),
+        np.zeros((n_blocks, TILE * LANES)),
+        np.zeros(TILE),
+        np.zeros(TILE),
+        np.zeros(n_blocks, dtype=np.int64),
+        np.zeros(n_blocks),
+        np.zeros(TILE * LANES),
+        np.zeros(TILE * LANES),
+    )
+
+
+@kernel
+def load(X: Floats, rows: Integers, first: int, room: Room) -> int:
+    """Copy the records of a tile; return how many there are. The rest repeats the last."""
+    size = min(TILE, rows.shape[0] - first)
+    for i in range(TILE):
+        row = rows[first + min(i, size - 1)]
+        for j in range(X.shape[1]):
+            room.records[i, j] = X[row, j]
+    return size
+
+
+@kernel
+def _squares(points: Floats, records: Floats, out: Floats) -> None:
+    """Squared distances of a tile's records to the centres of one block."""
+    d = points.shape[0]
+    even = d // STEP * STEP
+    for i in range(TILE):
+        at = i * LANES
+        for lane in range(LANES):
+            out[at + lane] = 0.0
+        for j in range(0, even, STEP):
+            a, b, c, e = records[i, j], records[i, j + 1], records[i, j + 2], records[i, j + 3]
+            for lane in range(LANES):
+                p = points[j, lane] - a
+                q = points[j + 1, lane] - b
+                r = points[j + 2, lane] - c
+                s = points[j + 3, lane] - e
+                out[at + lane] += (p * p + q * q) + (r * r + s * s)
+        for j in range(even, d):
+            a = records[i, j]
+            for lane in range(LANES):
+                p = points[j, lane] - a
+                out[at + lane] += p * p
+
+
+@kernel
+def _order_blocks(centres: Centres, law: Law, room: Room) -> int:
+    """Order the blocks that may matter by the squared distance between the boxes; count them.
+
+    Every record of the tile has a centre within the farthest corners of the tile's box and the box
+    of a block: `reach`. Blocks so far off that all centres at their distance, together, would
+    have less than half of `neglect`, are left out.
+    """
+    d, n_blocks = room.records.shape[1], centres.counts.shape[0]
+    gaps, reaches = room.gaps, np.zeros(n_blocks)
+    gaps[:] = 0.0
+    for j in range(d):
+        low, high = room.records[0, j], room.records[0, j]
+        for i in range(1, TILE):
+            low, high = min(low, room.records[i, j]), max(high, room.records[i, j])
+        lows, highs = centres.low[j], centres.high[j]
+        for block in range(n_blocks):
+            gap = max(0.0, max(lows[block] - high, low - highs[block]))
+            gaps[block] += gap * gap
+            reach = max(high - lows[block], highs[block] - low)
+            reaches[block] += reach * reach
+    reach, share = np.inf, 0.5 * law.neglect / (n_blocks * LANES)
+    for block in range(n_blocks):
+        reach = min(reach, reaches[block])
+    if law.kind == POWER:
+        limit = reach * share ** (-1.0 / law.rate)
+    elif law.kind == EXPONENTIAL:
+        limit = reach - math.log(share) / law.rate
+    else:
+        limit = reach
+    count = 0
+    for block in range(n_blocks):
+        if gaps[block] <= limit:
+            room.visited[count] = block
+            reaches[count] = gaps[block]
+            count += 1
+    order = np.argsort(reaches[:count], kind="mergesort")
+    blocks = room.visited[:count].copy()
+    for place in range(count):
+        room.visited[place] = blocks[order[place]]
+        gaps[place] = reaches[order[place]]
+    return count
+
+
+@kernel
+def _enough(
+    farthest: float, law: Law, centres: Centres, room: Room, place: int, count: int
+) -> bool:
+    """Tell whether the blocks from a place on add less than half of `neglect` to any mass.
+
+    `farthest` is the largest of the records' least squares. No centre of a block is nearer than
+    the block's box, so its degree is at most that of the gap.
+    """
+    if room.gaps[place] <= farthest:
+        return False
+    if law.kind == NEAREST:
+        return True
+    total, allowed = 0.0, 0.5 * law.neglect
+    for later in range(place, count):
+        if law.kind == POWER:
+            degree = (farthest / room.gaps[later]) ** law.rate
+        else:
+            degree = math.exp(-law.rate * (room.gaps[later] - farthest))
+        total += degree * centres.counts[room.visited[later]]
+        if total > allowed:
+            return False
+        if degree * LANES * (count - later) <= allowed - total:
+            return True  # those that follow are not nearer
+    return True
+
+
+@kernel
+def visit(centres: Centres, law: Law, room: Room) -> int:
+    """Fill in squares, degrees and mass of a tile; return the number of blocks visited."""
+    n_blocks = centres.counts.shape[0]
+    least = room.lanes
+    least[:] = np.inf
+    sparse = law.neglect > 0.0 and n_blocks > FEW
+    count = n_blocks
+    if sparse:
+        count = _order_blocks(centres, law, room)
+    else:
+        for block in range(n_blocks):
+            room.visited[block] = block
+    used = 0
+    while used < count:
+        # Between looks at the bound a quarter more is visited: looking costs about as much.
+        upto = min(count, used + 1 + used // 4) if sparse else count
+        for place in range(used, upto):
+            squares = room.squares[place]
+            _squares(centres.points[room.visited[place]], room.records, squares)
+            for lane in range(TILE * LANES):
+                least[lane] = min(least[lane], squares[lane])
+        used = upto
+        farthest = 0.0
+        for i in range(TILE):
+            nearest = least[i * LANES]
+            for lane in range(1, LANES):
+                nearest = min(nearest, least[i * LANES + lane])
+            room.least[i] = nearest
+            farthest = max(farthest, nearest)
+        if used < count and _enough(farthest, law, centres, room, used, count):
+            break
+    _fill_degrees(law, centres, used, room)
+    return used
+
+
+@kernel
+def _fill_degrees(law: Law, centres: Centres, used: int, room: Room) -> None:
+    sums, least = room.lanes, room.more
+    sums[:] = 0.0
+    for i in range(TILE):
+        for lane in range(LANES):
+            least[i * LANES + lane] = room.least[i]
+    spare = np.empty(TILE * LANES)
+    for place in range(used):
+        squares, degrees = room.squares[place], room.degrees[place]
+        if law.kind == POWER:
+            for lane in range(TILE * LANES):
+                squares[lane] = (least[lane] + TINY) / (squares[lane] + TINY)
+            powers(squares, law.rate, degrees, spare)
+        elif law.kind == EXPONENTIAL:
+            for lane in range(TILE * LANES):
+                degrees[lane] = law.rate * (least[lane] - squares[lane])
+            exponentials(degrees, spare)
+        else:
+            for lane in range(TILE * LANES):
+                degrees[lane] = 1.0 if squares[lane] == least[lane] else 0.0
+        for lane in range(TILE * LANES):
+            sums[lane] += degrees[lane]
+    for i in range(TILE):
+        total = 0.0
+        for lane in range(LANES):
+            total += sums[i * LANES + lane]
+        room.mass[i] = total
+    if law.kind == NEAREST:
+        _keep_first(centres, used, room)
+
+
+@kernel
+def _keep_first(centres: Centres, used: int, room: Room) -> None:
+    """Leave a record with several nearest centres to one of them, the one of the least number."""
+    for i in range(TILE):
+        if room.mass[i] > 1.0:
+            first, at, lane_at = centres.order.shape[0], 0, 0
+            for place in range(used):
+                for lane in range(i * LANES, (i + 1) * LANES):
+                    if room.degrees[place, lane] > 0.0:
+                        room.degrees[place, lane] = 0.0
+                        number = centres.order[room.visited[place] * LANES + lane % LANES]
+                        if number < first:
+                            first, at, lane_at = number, place, lane
+            room.degrees[at, lane_at] = 1.0
+            room.mass[i] = 1.0
