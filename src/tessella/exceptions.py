@@ -14,6 +14,8 @@ __all__ = [
     "BadOptionError",
     "BadTableError",
     "BrokenPromiseError",
+    "ClusterCountError",
+    "CollapsedError",
     "ContradictionError",
     "DataNotFoundError",
     "GroupSizeError",
@@ -97,6 +99,49 @@ class GroupSizeError(TessellaError, ValueError):
         return cls(
             f"The masker has k={masker!r} and its method has k={method!r}. "
             "Give k once, to the masker."
+        )
+
+
+class ClusterCountError(TessellaError, ValueError):
+    """A number of clusters that the table cannot have."""
+
+    @classmethod
+    def not_an_integer(cls, c: object) -> ClusterCountError:
+        """Build the error for a number such as 2.5, "3", True or 0."""
+        return cls(
+            f"n_clusters must be a whole number of at least 1, and is {c!r} ({type(c).__name__})."
+        )
+
+    @classmethod
+    def more_than_records(cls, c: int, n: int) -> ClusterCountError:
+        """Build the error for more clusters than records."""
+        records = "1 sample" if n == 1 else f"{n} records"
+        return cls(
+            f"n_clusters={c} needs at least {c} records, and the table has {records}. "
+            "Give fewer clusters or a larger table."
+        )
+
+    @classmethod
+    def more_than_distinct(cls, c: int, distinct: int, n: int) -> ClusterCountError:
+        """Build the error for more clusters than different records."""
+        return cls(
+            f"n_clusters={c} needs at least {c} different records, and only {distinct} of the "
+            f"table's {n} are different. Centres would coincide: give n_clusters={distinct} or "
+            "fewer."
+        )
+
+
+class CollapsedError(TessellaError, ValueError):
+    """A fuzzy clustering whose centres coincide: there are fewer clusters than asked for."""
+
+    def __init__(self, given: str, *, coincide: int, c: int, even: bool, advice: str) -> None:
+        self.coincide = coincide
+        what = f"{coincide} of {c} centres coincide with another"
+        if even:
+            what = f"all memberships are 1/{c}" + (f", and {what}" if coincide else "")
+        super().__init__(
+            f"With {given} the clustering collapsed: {what}. It is too fuzzy for this table and "
+            f"this number of clusters. {advice}"
         )
 
 
@@ -281,6 +326,14 @@ class NoWholeSolutionError(TessellaError, ValueError):
 
 class UnfinishedWarning(TessellaWarning):
     """A search stopped early and gives the best that it had."""
+
+    @classmethod
+    def of_sweeps(cls, sweeps: int, tol: float) -> UnfinishedWarning:
+        """Build the warning for centres that still moved after the last sweep allowed."""
+        return cls(
+            f"After {sweeps} sweeps the centres still move by more than tol={tol:g} of the table's "
+            "spread. Give a larger max_iter, or a larger tol."
+        )
 
 
 class SmallJointGroupsWarning(TessellaWarning):

@@ -83,7 +83,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     objectives_ : ndarray of shape (n_init,)
         The objectives of all starts: their spread tells how hard the table is.
     history_ : list of float
-        The objective before each sweep of the best start, and at its end; it never rises.
+        The objective at each sweep of the best start; it never rises.
     n_iter_ : int
         Sweeps of the best start.
     """
@@ -142,7 +142,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.cluster_centers_ = constraints.polish(field.outward(best.centres))
         self.history_ = [field.objective(value) for value in best.history]
         self.objective_ = self.history_[-1]
-        self.n_iter_ = len(best.history) - 1
+        self.n_iter_ = len(best.history)
         self.labels_ = field.nearest(best.centres, power_law(1, law.neglect))
         if not best.rests:
             warnings.warn(UnfinishedWarning.of_sweeps(self.n_iter_, self.tol), stacklevel=2)

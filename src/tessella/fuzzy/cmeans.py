@@ -187,8 +187,8 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
     -----
     Given centres, u_ic is proportional to exp(-lambda |x_i - v_c|^2), computed from differences to
     the nearest centre: nothing overflows. Given degrees, v_c is the mean of the records with
-    weights w_i u_ic, projected on the constraints. A record on a centre may have a degree below one.
-    With a share `neglect` of the mass left out, the objective is exact up to neglect / lambda
+    weights w_i u_ic, projected on the constraints. A record on a centre may have a degree below
+    one. With a share `neglect` of the mass left out, the objective is exact up to neglect / lambda
     a record.
 
     References

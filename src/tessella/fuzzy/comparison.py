@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ALIGNMENTS = ("greedy", "optimal")
+SAME = 1e-7  # objectives that differ by less, as a share, are of the same basin
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,16 +191,13 @@ def cluster_loss(
     fits = [
         _fit(model, table, n_init, seed) for table, seed in ((before, seeds[0]), (after, seeds[1]))
     ]
-    # Each side also descends from the other's centres, until neither finds a better basin.
-    for _ in range(5):
-        crossed = [
-            _fit_from(fits[i], table, fits[1 - i]) for i, table in enumerate((before, after))
-        ]
-        if all(new is old for new, old in zip(crossed, fits)):
+    for _ in range(5):  # each side tries the other's basin, until neither finds a better one
+        crossed = _fit_from(fits[1], before, unless=fits[0].objective_ * (1 - SAME))
+        fits = [crossed or fits[0], fits[1]]
+        fits[1] = _fit_from(fits[0], after, unless=fits[1].objective_ * (1 + SAME)) or fits[1]
+        if crossed is None:
             break
-        fits = crossed
-    again = _fit_from(_fit(model, before, n_init, seeds[2]), before, fits[0])
-    pair = (before, after)
+    again, pair = _fit(model, before, n_init, seeds[2]), (before, after)
     return ClusterLoss(
         optimal=compare(*fits, records=pair),
         greedy=compare(*fits, records=pair, alignment="greedy"),
@@ -213,11 +211,10 @@ def _fit(model: FuzzyClusterer, table: Floats, n_init: int, seed: int) -> FuzzyC
     return fitted
 
 
-def _fit_from(best: FuzzyClusterer, table: Floats, other: FuzzyClusterer) -> FuzzyClusterer:
-    """Descend from the centres of another fit; keep the better of the two."""
-    tried = clone(best).set_params(init=other.cluster_centers_).fit(table)
-    gain = best.objective_ - tried.objective_
-    return tried if gain > 1e-7 * abs(best.objective_) else best
+def _fit_from(fitted: FuzzyClusterer, table: Floats, *, unless: float) -> FuzzyClusterer | None:
+    """Descend from the centres of another fit; None if the objective is not below a limit."""
+    tried: FuzzyClusterer = clone(fitted).set_params(init=fitted.cluster_centers_).fit(table)
+    return tried if tried.objective_ < unless else None
 
 
 def _with_fixed_fuzziness(model: FuzzyClusterer, table: Floats, seed: int) -> FuzzyClusterer:

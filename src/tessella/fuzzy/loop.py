@@ -25,7 +25,7 @@ class Run:
     """One descent, from a start to a rest."""
 
     centres: Floats
-    history: list[float]  # the objective of the centres before each sweep, and of the last ones
+    history: list[float]  # the objective of the centres of each sweep; the last is theirs
     rests: bool  # whether the centres came to rest
 
     @property
@@ -69,11 +69,12 @@ def alternate(
         history.append(swept.objective)
         better = settle(_fill_empty(field, swept, law))
         moved = float(((better - centres) ** 2).sum(axis=1).max()) ** 0.5
-        centres = better
         if moved <= tol * field.size:
-            rests = True
+            rests = True  # they stay: a descent from a place of rest ends exactly there
             break
-    history.append(step(centres).objective)
+        centres = better
+    if not rests:
+        history.append(step(centres).objective)
     return Run(centres=centres, history=history, rests=rests)
 
 

@@ -1,8 +1,8 @@
 """To what degree records belong to centres: distances and degrees, tile by tile.
 
 A *tile* is a few records that lie near each other; centres come in *blocks* of sixteen that lie
-near each other, too. For a tile, blocks are visited from the nearest on, until what all others could
-add to the mass of any record of the tile is below `neglect`: a bound, not a guess. Nothing of
+near each other, too. For a tile, blocks are visited from the nearest on, until what all others
+could add to the mass of any record of the tile is below `neglect`: a bound, not a guess. Nothing of
 size n x c is ever held.
 
 The degree of a record at squared distances D to the centres is proportional to
