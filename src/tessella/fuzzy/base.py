@@ -26,7 +26,7 @@ from ..exceptions import (
     UnfinishedWarning,
 )
 from ..grouping.base import check_weights
-from ..kernels.degrees import Law
+from ..kernels.degrees import NEAREST, Law
 from ..kernels.heaps import number_equal
 from ..parallel import each
 from .collapse import find_collapse
@@ -96,6 +96,8 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_init: int = 20,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fall: float = 0.0,
+        accelerate: bool = True,
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
@@ -105,6 +107,8 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.fall = fall
+        self.accelerate = accelerate
         self.constraints = constraints
         self.neglect = neglect
         self.random_state = random_state
@@ -211,6 +215,8 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 settle=constraints.settle,
                 max_iter=self.max_iter,
                 tol=self.tol,
+                fall=self.fall,
+                accelerate=self.accelerate and self._may_leap(law),
             )
 
         return each(descend, starts)
@@ -230,12 +236,17 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             settle=lambda centres: centres,
             max_iter=TRIAL_ITER,
             tol=TRIAL_TOL,
+            accelerate=True,
         )
         return find_collapse(part, run.centres, law) is not None
 
     def _step(self, field: Field, law: Law, *, alone: bool) -> Step:
         """Return a function that sweeps the records once."""
         return lambda centres: field.sweep(centres, law, alone=alone)
+
+    def _may_leap(self, law: Law) -> bool:
+        """Tell whether steps lead on smoothly; with m = 1 they end in few steps anyway."""
+        return law.kind != NEAREST
 
     def _law(self, field: Field, c: int) -> Law:
         raise NotImplementedError
@@ -257,7 +268,8 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise OutOfRangeError(name, value, "a whole number of at least 1")
-        check_number("tol", self.tol, 0.0)
+        for name in ("tol", "fall"):
+            check_number(name, getattr(self, name), 0.0)
         if not check_number("neglect", self.neglect, 0.0) <= 0.01:
             raise OutOfRangeError("neglect", self.neglect, "a share between 0 and 0.01")
 

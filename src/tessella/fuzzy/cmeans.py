@@ -47,6 +47,11 @@ class FuzzyCMeans(FuzzyClusterer):
     tol : float, default 1e-5
         Centres rest when none moves farther than this share of the table's spread (the root of
         the mean squared distance to the mean).
+    fall : float, default 0
+        Centres rest, too, when a sweep lowers the objective by less than this share.
+    accelerate : bool, default True
+        Leap ahead where the last sweeps lead, wherever the objective falls there: the same kind of
+        rest in fewer sweeps. False steps as the textbook does.
     constraints : pair (A, b), LinearSystem or parsed rules, optional
         What every centre obeys: A v = b, or linear equations and inequalities between columns.
     neglect : float, default 1e-12
@@ -97,13 +102,16 @@ class FuzzyCMeans(FuzzyClusterer):
         n_init: int = 20,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fall: float = 0.0,
+        accelerate: bool = True,
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
     ) -> None:
         super().__init__(
             n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            constraints=constraints, neglect=neglect, random_state=random_state,
+            fall=fall, accelerate=accelerate, constraints=constraints, neglect=neglect,
+            random_state=random_state,
         )  # fmt: skip
         self.m = m
 
@@ -175,7 +183,7 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
     lambda_ : float or "auto", default "auto"
         The larger, the crisper; per squared unit of the table. "auto" takes one that suits
         the spread of that many clusters and does not collapse; see `lambda_used_`.
-    init, n_init, max_iter, tol, constraints, neglect, random_state
+    init, n_init, max_iter, tol, fall, accelerate, constraints, neglect, random_state
         As for `FuzzyCMeans`.
 
     Attributes
@@ -217,13 +225,16 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
         n_init: int = 20,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fall: float = 0.0,
+        accelerate: bool = True,
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
     ) -> None:
         super().__init__(
             n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            constraints=constraints, neglect=neglect, random_state=random_state,
+            fall=fall, accelerate=accelerate, constraints=constraints, neglect=neglect,
+            random_state=random_state,
         )  # fmt: skip
         self.lambda_ = lambda_
 

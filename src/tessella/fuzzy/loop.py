@@ -19,6 +19,9 @@ __all__ = ["Run", "alternate"]
 
 Floats = NDArray[np.float64]
 
+WINDOW = 6  # steps that a leap looks back on
+RIDGE = 1e-10  # relative, against steps that are nearly parallel
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
@@ -43,6 +46,8 @@ def alternate(
     settle: Callable[[Floats], Floats],
     max_iter: int,
     tol: float,
+    fall: float = 0.0,
+    accelerate: bool = False,
 ) -> Run:
     """Move centres until none moves by more than tol, in units of the table's spread.
 
@@ -62,20 +67,69 @@ def alternate(
         The largest number of sweeps.
     tol : float
         The distance that counts as rest.
+    fall : float
+        Centres rest, too, when a sweep lowers the objective by less than this share.
+    accelerate : bool
+        Leap ahead where the last steps lead, if the objective falls there; else step.
     """
     centres, history, rests = settle(centres), [], False
+    ahead = Ahead()
+    safe = centres
     for _ in range(max_iter):
         swept = step(centres)
+        if history and swept.objective > history[-1] and ahead.leapt:
+            ahead, centres = Ahead(), safe  # the leap went uphill: take the plain step instead
+            swept = step(centres)
         history.append(swept.objective)
         better = settle(_fill_empty(field, swept, law))
         moved = float(((better - centres) ** 2).sum(axis=1).max()) ** 0.5
-        if moved <= tol * field.size:
+        lowered = len(history) < 2 or history[-2] - history[-1] >= fall * abs(history[-1])
+        if moved <= tol * field.size or not lowered:
             rests = True  # they stay: a descent from a place of rest ends exactly there
             break
-        centres = better
+        safe = better
+        centres = settle(ahead.leap(centres, better)) if accelerate else better
     if not rests:
-        history.append(step(centres).objective)
+        last = step(centres).objective
+        if last > history[-1]:
+            centres, last = safe, step(safe).objective
+        history.append(last)
     return Run(centres=centres, history=history, rests=rests)
+
+
+class Ahead:
+    """Anderson's extrapolation: from the last steps to where they lead.
+
+    With steps f_k = g_k - v_k from places v_k to g_k, the combination of the last places whose
+    steps nearly cancel is a better guess than the last place alone. The caller checks that the
+    objective falls.
+
+    References
+    ----------
+    H. F. Walker and P. Ni (2011). Anderson acceleration for fixed-point iterations. SIAM Journal on
+    Numerical Analysis 49(4).
+    """
+
+    def __init__(self) -> None:
+        self.places: list[Floats] = []
+        self.steps: list[Floats] = []
+        self.leapt = False
+
+    def leap(self, place: Floats, better: Floats) -> Floats:
+        """Return the next place, after a step from `place` to `better`."""
+        self.places, self.steps = self.places[-WINDOW:], self.steps[-WINDOW:]
+        self.places.append(better.ravel())
+        self.steps.append((better - place).ravel())
+        self.leapt = len(self.steps) > 2
+        if not self.leapt:
+            return better
+        steps = np.diff(np.array(self.steps), axis=0)
+        places = np.diff(np.array(self.places), axis=0)
+        gram = steps @ steps.T
+        gram[np.diag_indices_from(gram)] *= 1 + RIDGE
+        share = np.linalg.lstsq(gram, steps @ self.steps[-1], rcond=None)[0]
+        leap: Floats = self.places[-1] - share @ places
+        return leap.reshape(better.shape)
 
 
 def _fill_empty(field: Field, swept: Swept, law: Law) -> Floats:

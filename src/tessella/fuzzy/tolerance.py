@@ -43,8 +43,8 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
         clustering is that of `FuzzyCMeans`.
     shape : {"ball", "box"}, default "ball"
         Whether the limit is on the length of the displacement or on each column.
-    m, init, n_init, max_iter, tol, constraints, neglect, random_state
-        As for `FuzzyCMeans`.
+    m, init, n_init, max_iter, tol, fall, accelerate, constraints, neglect, random_state
+        As for `FuzzyCMeans`; sweeps are never accelerated here.
 
     Notes
     -----
@@ -85,13 +85,16 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
         n_init: int = 20,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fall: float = 0.0,
+        accelerate: bool = True,
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
     ) -> None:
         super().__init__(
             n_clusters, m=m, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            constraints=constraints, neglect=neglect, random_state=random_state,
+            fall=fall, accelerate=accelerate, constraints=constraints, neglect=neglect,
+            random_state=random_state,
         )  # fmt: skip
         self.kappa = kappa
         self.shape = shape
@@ -136,6 +139,10 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
             if np.abs(displaced - before).max(initial=0.0) <= SETTLED:
                 break
         return super().membership(field.outward(displaced), m=m)
+
+    def _may_leap(self, law: Law) -> bool:  # noqa: ARG002
+        """Never: a leap that is taken back would leave records displaced for it."""
+        return False
 
     def _step(self, field: Field, law: Law, *, alone: bool) -> Step:
         """Return a function that sweeps records and displaces them, starting at home."""
