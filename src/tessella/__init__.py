@@ -14,18 +14,22 @@ if TYPE_CHECKING:
     from . import exceptions as exceptions
     from . import grouping as grouping
     from . import masking as masking
+    from . import rules as rules
     from .masking.microaggregation import Microaggregation as Microaggregation
+    from .rules.collection import Rules as Rules
     from .schema import Schema as Schema
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Microaggregation": ".masking.microaggregation",
+    "Rules": ".rules.collection",
     "Schema": ".schema",
     "datasets": ".datasets",
     "exceptions": ".exceptions",
     "grouping": ".grouping",
     "masking": ".masking",
+    "rules": ".rules",
 }
 
 __all__ = sorted(_HOMES)

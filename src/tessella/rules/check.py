@@ -1,0 +1,284 @@
+"""What is wrong with rules before any data are touched.
+
+Rules about one column at a time (intervals, sets, yes or no) are joined and compared; linear ones
+are handed to a linear program. Nothing is said about what neither can decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from .context import Context, key_of, uses
+from .forms import Always, Form
+from .rule import Rule
+
+if TYPE_CHECKING:
+    from .collection import Rules
+
+__all__ = ["Finding", "check"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a person should look at.
+
+    `kind` is "contradiction", "always false", "always true", "duplicate", "redundant", "idle" (a
+    condition that no record meets), "conflict" (a column that is both text and number),
+    "nobody" (no record obeys) or "unknown" (no record can be judged); `rules` are the names of
+    the rules that it is about.
+    """
+
+    kind: str
+    rules: tuple[str, ...]
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+    @classmethod
+    def idle(cls, rule: Rule) -> Finding:
+        """Build the finding for a condition that no record meets."""
+        return cls("idle", (rule.name,), f"No record meets the condition of {rule.name}.")
+
+    @classmethod
+    def unknown_everywhere(cls, rule: Rule) -> Finding:
+        """Build the finding for a rule that cannot be judged in any record."""
+        return cls(
+            "unknown",
+            (rule.name,),
+            f"{rule.name} cannot be judged: what it asks for is missing in every record.",
+        )
+
+    @classmethod
+    def nobody_obeys(cls, rule: Rule, count: int) -> Finding:
+        """Build the finding for a rule that every record breaks."""
+        who = "that it is about " if rule.is_conditional else ""
+        return cls(
+            "nobody",
+            (rule.name,),
+            f"No record {who}obeys {rule.name} ({count:,} break it). Is the rule right?",
+        )
+
+
+def check(rules: Rules) -> list[Finding]:
+    """Look for rules that contradict or repeat each other: see `Rules.check`."""
+    found = [*_conflicts(rules), *_duplicates(rules)]
+    repeated = {finding.rules[-1] for finding in found if finding.kind == "duplicate"}
+    remaining = [rule for rule in rules if rule.name not in repeated]
+
+    alone = [finding for rule in remaining if (finding := _alone(rule))]
+    found += alone
+    settled = {finding.rules[0] for finding in alone}
+    remaining = [rule for rule in remaining if rule.name not in settled and rule.tolerance is None]
+
+    contradictions = _contradictions(remaining) or _linear_contradictions(remaining)
+    if contradictions:  # from a contradiction anything follows: say no more
+        return found + contradictions
+    return found + _redundant(remaining)
+
+
+def _conflicts(rules: Rules) -> list[Finding]:
+    found = []
+    for column in rules.columns:
+        users: dict[str, list[str]] = {"text": [], "number": []}
+        for rule in rules:
+            for kind in uses(rule, column):
+                users[kind].append(rule.name)
+        if users["text"] and users["number"]:
+            names = tuple(dict.fromkeys([*users["text"], *users["number"]]))
+            found.append(
+                Finding(
+                    "conflict",
+                    names,
+                    f"Column {column!r} is text in {_list(users['text'])} and a number in "
+                    f"{_list(users['number'])}.",
+                )
+            )
+    return found
+
+
+def _duplicates(rules: Iterable[Rule]) -> list[Finding]:
+    seen: dict[object, Rule] = {}
+    found = []
+    for rule in rules:
+        key = (
+            None if rule.condition is None else frozenset(map(key_of, rule.condition_forms)),
+            frozenset(map(key_of, rule.forms)),
+            # A tolerance is measured in the units in which the rule is written.
+            None if rule.tolerance is None else (rule.text, rule.tolerance),
+        )
+        if key in seen:
+            first = seen[key]
+            found.append(
+                Finding(
+                    "duplicate",
+                    (first.name, rule.name),
+                    f"{rule.name} says the same as {first.name}: {first.text}",
+                )
+            )
+        seen.setdefault(key, rule)
+    return found
+
+
+def _alone(rule: Rule) -> Finding | None:
+    """What a rule's own text decides."""
+    condition = Context(rule.condition_forms)
+    if condition.empty:
+        return Finding(
+            "always true", (rule.name,), f"{rule.name} applies to no record: {rule.text}"
+        )
+    if rule.tolerance is None and condition.implies_all(rule.forms):
+        return Finding("always true", (rule.name,), f"{rule.name} cannot be broken: {rule.text}")
+    if rule.tolerance is None and condition.plus(rule.forms).empty:
+        if rule.is_conditional:
+            return Finding(
+                "always false",
+                (rule.name,),
+                f"No record that meets the condition of {rule.name} can obey it: {rule.text}",
+            )
+        return Finding("always false", (rule.name,), f"No record can obey {rule.name}: {rule.text}")
+    return None
+
+
+def _contradictions(rules: Sequence[Rule]) -> list[Finding]:
+    plain = [rule for rule in rules if not rule.is_conditional]
+    found = []
+    for column in dict.fromkeys(column for rule in plain for column in rule.columns):
+        here = [rule for rule in plain if column in rule.columns]
+        if not Context(_forms(here)).empty_in(column):
+            continue
+        culprits = next(
+            (pair for pair in combinations(here, 2) if Context(_forms(pair)).empty_in(column)), here
+        )
+        found.append(_contradiction(culprits))
+    if found:
+        return found
+    for rule in rules:
+        if not rule.is_conditional:
+            continue
+        others = _neighbours(rule, rules)
+        context = _context(rule, others)
+        if not context.empty and context.plus(rule.forms).empty:
+            needed = _needed(rule, others, partial(_excludes, rule))
+            found.append(
+                Finding(
+                    "contradiction",
+                    (rule.name, *(other.name for other in needed)),
+                    f"No record can meet the condition of {rule.name} and obey it"
+                    f"{_beside(needed)}: {rule.text}",
+                )
+            )
+    return found
+
+
+def _contradiction(culprits: Sequence[Rule]) -> Finding:
+    return Finding(
+        "contradiction",
+        tuple(rule.name for rule in culprits),
+        f"No record can obey {_list([rule.name for rule in culprits])} together: "
+        + "; ".join(rule.text for rule in culprits),
+    )
+
+
+def _redundant(rules: Sequence[Rule]) -> list[Finding]:
+    kept = list(rules)
+    found = []
+    for rule in reversed(rules):  # the later of two that say the same is the one too many
+        others = _neighbours(rule, kept)
+        context = _context(rule, others)
+        if context.empty and rule.is_conditional:
+            needed = _needed(rule, others, lambda c: c.empty)
+            message = f"{rule.name} applies to no record{_beside(needed)}: {rule.text}"
+        elif context.implies_all(rule.forms):
+            needed = _needed(rule, others, partial(_implies, rule))
+            message = f"{rule.name} follows from {_list([r.name for r in needed])}: {rule.text}"
+        else:
+            continue
+        kept.remove(rule)
+        found.append(Finding("redundant", (rule.name, *(r.name for r in needed)), message))
+    return found[::-1] + _linear_redundant(kept)
+
+
+def _linear_redundant(rules: Sequence[Rule]) -> list[Finding]:
+    from .linear_check import redundant
+
+    plain = [rule for rule in rules if not rule.is_conditional]
+    texts = {rule.name: rule.text for rule in plain}
+    return [
+        Finding(
+            "redundant",
+            (name, *(reason.name for reason in reasons)),
+            f"{name} follows from {_list([reason.name for reason in reasons])}: {texts[name]}",
+        )
+        for name, reasons in redundant(plain).items()
+    ]
+
+
+def _neighbours(rule: Rule, rules: Iterable[Rule]) -> list[Rule]:
+    columns = set(rule.columns)
+    return [other for other in rules if other is not rule and columns.intersection(other.columns)]
+
+
+def _context(rule: Rule, others: Iterable[Rule]) -> Context:
+    """What is known of a record that meets a rule's condition and obeys the other rules."""
+    context = Context(rule.condition_forms)
+    waiting = list(others)
+    for other in [each for each in waiting if not each.is_conditional]:
+        context = context.plus(other.forms)
+    waiting = [each for each in waiting if each.is_conditional]
+    progress = True
+    while progress:
+        progress = False
+        for other in waiting[:]:
+            if context.implies_all(other.condition_forms):
+                context = context.plus(other.forms)
+                waiting.remove(other)
+                progress = True
+    return context
+
+
+def _excludes(rule: Rule, context: Context) -> bool:
+    return context.plus(rule.forms).empty
+
+
+def _implies(rule: Rule, context: Context) -> bool:
+    return context.implies_all(rule.forms)
+
+
+def _needed(rule: Rule, others: Sequence[Rule], decides: Callable[[Context], bool]) -> list[Rule]:
+    """Return a smallest set of other rules that still decides; one, if one is enough."""
+    for other in others:
+        if decides(_context(rule, [other])):
+            return [other]
+    needed = list(others)
+    for other in others:
+        fewer = [each for each in needed if each is not other]
+        if decides(_context(rule, fewer)):
+            needed = fewer
+    return needed
+
+
+def _linear_contradictions(rules: Sequence[Rule]) -> list[Finding]:
+    from .linear_check import contradiction
+
+    culprits = contradiction([rule for rule in rules if not rule.is_conditional])
+    return [_contradiction(culprits)] if culprits else []
+
+
+def _forms(rules: Iterable[Rule]) -> list[Form]:
+    return [form for rule in rules for form in rule.forms if not isinstance(form, Always)]
+
+
+def _beside(rules: Sequence[Rule]) -> str:
+    return f" beside {_list([rule.name for rule in rules])}" if rules else ""
+
+
+def _list(names: Sequence[str]) -> str:
+    names = list(dict.fromkeys(names))
+    if len(names) > 6:
+        names = [*names[:5], f"{len(names) - 5} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

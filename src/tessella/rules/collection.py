@@ -1,0 +1,337 @@
+"""The rules of a table: read, look at, write, confront, check."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from ..exceptions import (
+    BadOptionError,
+    RuleMistake,
+    RuleSyntaxError,
+    UnknownOptionError,
+)
+from .expressions import Aggregate, Name, Observed, walk
+from .parser import Parsed, parse_line
+from .rule import Rule
+
+if TYPE_CHECKING:
+    from ..schema import Schema
+    from .check import Finding
+    from .confront import Confrontation
+
+__all__ = ["Entry", "Rules"]
+
+LARGEST = 10 * 2**20  # bytes of a rules file: far more than anybody writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A rule that is still text; what is given beside it wins over what is in the text."""
+
+    text: str
+    where: str
+    line: int | None = None
+    name: str | None = None
+    label: str | None = None
+    tolerance: float | None = None
+
+
+class Rules(Sequence[Rule]):
+    """What must be true of every record of a table.
+
+    Parameters
+    ----------
+    rules : iterable of Rule or str
+        Rules, or lines of text; `Rules.parse`, `read`, `from_toml` and `from_validate` are the
+        other ways in.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.rules import Rules
+    >>> rules = Rules.parse('''
+    ... 0 <= age <= 125              # values in an interval
+    ... net + tax == gross ± 1       # linear
+    ... if age < 15: gross == 0
+    ... ''')
+    >>> [rule.kind for rule in rules]
+    ['interval', 'linear', 'conditional']
+    >>> table = pd.DataFrame(
+    ...     {"age": [40, 12, 11], "net": [90, 5, 0], "tax": [12, 0, None], "gross": [101, 5, 0]}
+    ... )
+    >>> print(rules.confront(table))
+    3 records, 3 rules: 1 rule is broken, by 1 record.
+    rule  holds  breaks  unknown  worst  text
+    R1        3       0        0         0 <= age <= 125
+    R2        2       0        1         net + tax == gross ± 1
+    R3        2       1        0      5  if age < 15: gross == 0
+    """
+
+    def __init__(self, rules: Iterable[Rule | str] = ()) -> None:
+        if isinstance(rules, str):
+            raise BadOptionError("rules", rules, "a list of rules; for text, call Rules.parse")
+        given = list(rules)
+        if any(not isinstance(rule, Rule) for rule in given):
+            given = list(Rules.parse([str(rule) for rule in given]))
+        self._rules: tuple[Rule, ...] = tuple(given)  # type: ignore[arg-type]
+        self._by_name = {rule.name: rule for rule in self._rules}
+        if len(self._by_name) < len(self._rules):
+            names = [rule.name for rule in self._rules]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise BadOptionError("rules", twice, "each rule a name of its own")
+
+    @classmethod
+    def parse(
+        cls,
+        text: str | Iterable[str],
+        *,
+        folder: str | Path | None = None,
+        origin: str | None = None,
+    ) -> Rules:
+        """Read rules from text, one a line, or from a list of lines.
+
+        Parameters
+        ----------
+        text : str or iterable of str
+            The rules. Empty lines and lines that only hold a comment are passed over.
+        folder : path, optional
+            Where the files lie that rules name in table("...").
+        origin : str, optional
+            Where the text comes from, for messages.
+
+        Raises
+        ------
+        RuleSyntaxError
+            With every mistake of every line.
+        """
+        if isinstance(text, str):
+            _refuse_size(len(text), origin)
+            lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        else:
+            lines = [_one_line(line) for line in text]
+        entries = [
+            Entry(text=line, where=f"line {at}", line=at)
+            for at, line in enumerate(lines, start=1)
+            if line.strip()
+        ]
+        return cls.from_entries(entries, folder=folder, origin=origin)
+
+    @classmethod
+    def from_entries(
+        cls,
+        entries: Iterable[Entry],
+        *,
+        folder: str | Path | None = None,
+        origin: str | None = None,
+        mistakes: Iterable[RuleMistake] = (),
+    ) -> Rules:
+        """Read rules that another format holds as text; all mistakes are reported together."""
+        wrong = list(mistakes)
+        read: list[tuple[Entry, Parsed]] = []
+        place = None if folder is None else Path(folder)
+        for entry in entries:
+            found = parse_line(entry.text, where=entry.where, folder=place)
+            if isinstance(found, Parsed):
+                read.append((entry, found))
+            else:
+                wrong += found
+        rules = [_rule(entry, parsed, at, origin) for at, (entry, parsed) in enumerate(read, 1)]
+        wrong += _names_twice(rules, [entry for entry, _ in read])
+        if wrong:
+            raise RuleSyntaxError(wrong, origin=origin or "the rules")
+        return cls(rules)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Rules:
+        """Read a file of rules: TOML (.toml), R's validate (.yaml, .yml), or text (any other)."""
+        from .interchange import read_file
+
+        return read_file(Path(path))
+
+    @classmethod
+    def from_toml(
+        cls, text: str, *, folder: str | Path | None = None, origin: str | None = None
+    ) -> Rules:
+        """Read rules from TOML: `rules = ["...", ...]`, or tables [[rules]].
+
+        A table has `rule` and, if wanted, `name`, `label` and `tolerance`.
+        """
+        from .interchange import from_toml
+
+        return from_toml(text, folder=folder, origin=origin)
+
+    @classmethod
+    def from_validate(cls, text: str, *, origin: str | None = None) -> Rules:
+        """Read the YAML of R's package validate; what cannot be said here is reported."""
+        from .validate import from_validate
+
+        return from_validate(text, origin=origin)
+
+    def to_text(self) -> str:
+        """Write the rules as text that reads back as the same rules."""
+        return "".join(f"{rule.named(f'R{at}')}\n" for at, rule in enumerate(self, start=1))
+
+    def to_toml(self) -> str:
+        """Write the rules as TOML that reads back as the same rules."""
+        from .interchange import to_toml
+
+        return to_toml(self)
+
+    def to_validate(self) -> str:
+        """Write the rules as the YAML of R's validate, or say which ones it cannot say."""
+        from .validate import to_validate
+
+        return to_validate(self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each rule."""
+        return tuple(self._by_name)
+
+    @property
+    def columns(self) -> tuple[Name, ...]:
+        """The columns that the rules name, each once, in the order of the text."""
+        return tuple(dict.fromkeys(name for rule in self for name in rule.columns))
+
+    def for_columns(self, columns: Iterable[Hashable], *, only: bool = False) -> Rules:
+        """Return the rules that name at least one of these columns, or `only` such columns."""
+        wanted = {columns} if isinstance(columns, str) else set(columns)
+        if only:
+            return Rules(rule for rule in self if wanted.issuperset(rule.columns))
+        return Rules(rule for rule in self if wanted.intersection(rule.columns))
+
+    def of_kind(self, *kinds: str) -> Rules:
+        """Return the rules of some kinds (see `Rule.kind`)."""
+        return Rules(rule for rule in self if rule.kind in kinds)
+
+    def fix(self, table: Any, *, schema: Schema | None = None) -> Rules:
+        """Look up mean(x), observed(x) and the like in the original table, once and for all.
+
+        A fixed rule says of a released table what it said of the original one: values that exist
+        in the original, an income below the original mean. It holds original values: it is as
+        confidential as the table, and its text does not show them.
+        """
+        from .confront import fix
+
+        return fix(self, table, schema=schema)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether no rule asks for the original table any more."""
+        nodes = [node for rule in self for node in walk(rule.truth)]
+        return not any(
+            (isinstance(node, Aggregate) and node.value is None)
+            or (isinstance(node, Observed) and node.domain is None)
+            for node in nodes
+        )
+
+    def confront(
+        self,
+        table: Any,
+        *,
+        tolerance: float = 1e-9,
+        schema: Schema | None = None,
+    ) -> Confrontation:
+        """Find out which records break which rules, and by how much.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The table; column 0, 1, ... of an array is col(0), col(1), ...
+        tolerance : float
+            Numbers are equal if they differ by no more than this, times the size of the terms;
+            whole numbers only if they are the same. A rule's own ± comes on top.
+        schema : Schema, optional
+            Says which values stand for "missing".
+
+        Raises
+        ------
+        RuleTableError
+            If a rule cannot be judged: a column that is not there, text compared with a number, a
+            division by zero that the rule does not guard against. All of them are named.
+        """
+        from .confront import confront
+
+        return confront(self, table, tolerance=tolerance, schema=schema)
+
+    def check(self) -> list[Finding]:
+        """Look for duplicate, always-true, contradictory and redundant rules, without data."""
+        from .check import check
+
+        return check(self)
+
+    @overload
+    def __getitem__(self, at: int | str) -> Rule: ...
+    @overload
+    def __getitem__(self, at: slice) -> Rules: ...
+    def __getitem__(self, at: int | str | slice) -> Rule | Rules:
+        if isinstance(at, slice):
+            return Rules(self._rules[at])
+        if isinstance(at, str):
+            if at not in self._by_name:
+                raise UnknownOptionError("rule", at, self.names[:20])
+            return self._by_name[at]
+        return self._rules[at]
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rules) and self._rules == other._rules
+
+    def __hash__(self) -> int:
+        return hash(self._rules)
+
+    def __str__(self) -> str:
+        return self.to_text().rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"<Rules: {len(self)} on {len(self.columns)} columns>\n{self}"
+
+
+def _rule(entry: Entry, parsed: Parsed, at: int, origin: str | None) -> Rule:
+    given = entry.name if entry.name is not None else parsed.name
+    label = entry.label if entry.label is not None else parsed.label
+    return Rule(
+        body=parsed.body,
+        condition=parsed.condition,
+        tolerance=entry.tolerance if entry.tolerance is not None else parsed.tolerance,
+        name=f"R{at}" if given is None else given,
+        label=" ".join(label.split()),
+        origin=origin,
+        line=entry.line,
+    )
+
+
+def _names_twice(rules: list[Rule], entries: list[Entry]) -> Iterator[RuleMistake]:
+    seen: dict[str, Entry] = {}
+    for rule, entry in zip(rules, entries, strict=True):
+        if rule.name in seen:
+            first = seen[rule.name].where
+            yield RuleMistake(
+                where=entry.where,
+                message=f"The name {rule.name!r} is that of another rule ({first}).",
+                hint="A rule without a name is called R1, R2, ... by its place.",
+                text=entry.text,
+            )
+        seen[rule.name] = entry
+
+
+def _one_line(line: object) -> str:
+    if not isinstance(line, str) or "\n" in line.strip("\n"):
+        raise BadOptionError("rules", line, "a list of texts, one rule in each")
+    return line.strip("\n")
+
+
+def _refuse_size(size: int, origin: str | None) -> None:
+    if size > LARGEST:
+        mistake = RuleMistake(
+            where="size", message=f"The text has {size:,} characters; {LARGEST:,} are allowed."
+        )
+        raise RuleSyntaxError([mistake], origin=origin or "the rules")

@@ -1,0 +1,366 @@
+"""A table meets its rules: which records hold, break or leave open which rule, by how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import OutOfRangeError, RuleTableError, UnknownOptionError
+from ..schema import Schema
+from .check import Finding
+from .collection import Rules
+from .columns import Columns
+from .domain import Domain
+from .expressions import (
+    Aggregate,
+    Lookup,
+    Member,
+    Node,
+    Observed,
+    columns_of,
+    positive,
+    transform,
+    walk,
+)
+from .fitting import misfits
+from .rule import Rule
+from .truth import Judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Confrontation", "confront", "fix", "judge"]
+
+Signs = NDArray[np.int8]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BLOCK = 1 << 16  # records that are judged at a time: what is calculated stays in the cache
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Confrontation:
+    """What came out of confronting a table with rules.
+
+    Attributes
+    ----------
+    rules : Rules
+        The rules.
+    signs : array of shape (n, number of rules), int8
+        1 where a record holds a rule, -1 where it breaks it, 0 where that is unknown.
+    applies : array of shape (number of rules,)
+        How many records each rule is about: those that meet its condition.
+    """
+
+    rules: Rules
+    signs: Signs
+    applies: Integers
+    rows: tuple[Integers, ...]
+    amounts: tuple[Floats, ...]
+
+    @property
+    def n_records(self) -> int:
+        """The number of records."""
+        return len(self.signs)
+
+    @property
+    def all_hold(self) -> bool:
+        """Whether no record is known to break a rule."""
+        return not any(len(rows) for rows in self.rows)
+
+    def breaking(self, rule: str | int | None = None) -> Integers:
+        """Return the row numbers of the records that break a rule, or any rule; from 0."""
+        if rule is None:
+            return np.flatnonzero((self.signs < 0).any(axis=1))
+        return self.rows[self._place(rule)]
+
+    def amount(self, rule: str | int) -> Floats:
+        """Return by how much each record of `breaking(rule)` breaks the rule.
+
+        For a comparison it is the difference of its sides, for a set of numbers the distance to
+        the nearest, for dates days; what has no size counts 1. A rule such as a < b that is
+        broken by equality is broken by 0.
+        """
+        return self.amounts[self._place(rule)]
+
+    def _place(self, rule: str | int) -> int:
+        if isinstance(rule, str):
+            if rule not in self.rules.names:
+                raise UnknownOptionError("rule", rule, self.rules.names[:20])
+            return self.rules.names.index(rule)
+        return range(len(self.rules))[rule]
+
+    def summary(self) -> pd.DataFrame:
+        """Return a frame with a row for each rule.
+
+        Columns: rule, kind, applies (records that meet the condition), holds, breaks, unknown,
+        share (of the known that hold), worst (largest amount), text, label.
+        """
+        import pandas as pd
+
+        holds = (self.signs > 0).sum(axis=0)
+        breaks = np.array([len(rows) for rows in self.rows], dtype=np.int64)
+        known = holds + breaks
+        return pd.DataFrame(
+            {
+                "rule": list(self.rules.names),
+                "kind": [rule.kind for rule in self.rules],
+                "applies": self.applies,
+                "holds": holds,
+                "breaks": breaks,
+                "unknown": self.n_records - known,
+                "share": np.divide(holds, known, out=np.full(len(known), np.nan), where=known > 0),
+                "worst": [a.max() if len(a) else np.nan for a in self.amounts],
+                "text": [rule.text for rule in self.rules],
+                "label": [rule.label for rule in self.rules],
+            }
+        )
+
+    def broken(self) -> pd.DataFrame:
+        """Return a frame with a row for each record and rule that it breaks: row, rule, amount."""
+        import pandas as pd
+
+        counts = [len(rows) for rows in self.rows]
+        nothing = [np.empty(0)]
+        frame = pd.DataFrame(
+            {
+                "row": np.concatenate([*self.rows, *nothing]).astype(np.int64),
+                "rule": np.repeat(np.array(self.rules.names, dtype=object), counts),
+                "amount": np.concatenate([*self.amounts, *nothing]),
+            }
+        )
+        return frame.sort_values("row", kind="stable", ignore_index=True)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What a person should look at: rules that no record satisfies, that judge nothing."""
+        found = []
+        for place, rule in enumerate(self.rules):
+            signs = self.signs[:, place]
+            if rule.is_conditional and not self.applies[place]:
+                found.append(Finding.idle(rule))
+            elif not (signs > 0).any() and not (signs < 0).any():
+                found.append(Finding.unknown_everywhere(rule))
+            elif len(self.rows[place]) and len(self.rows[place]) == self._judged(place, rule):
+                found.append(Finding.nobody_obeys(rule, len(self.rows[place])))
+        return found
+
+    def _judged(self, place: int, rule: Rule) -> int:
+        """How many records a rule is about and is known of."""
+        known = int((self.signs[:, place] != 0).sum())
+        return min(known, int(self.applies[place])) if rule.is_conditional else known
+
+    def picture(self) -> Any:
+        """Draw how many records hold, break or leave open each rule, as a matplotlib figure."""
+        from .picture import picture
+
+        return picture(self)
+
+    def __str__(self) -> str:
+        broken = sum(len(rows) > 0 for rows in self.rows)
+        records = len(self.breaking())
+        if broken:
+            rules = "1 rule is" if broken == 1 else f"{broken} rules are"
+            verdict = f"{rules} broken, by {_count(records, 'record')}."
+        else:
+            verdict = "no record is known to break any."
+        lines = [
+            f"{_count(self.n_records, 'record')}, {_count(len(self.rules), 'rule')}: {verdict}"
+        ]
+        cells = [("rule", "holds", "breaks", "unknown", "worst", "text")]
+        for place, rule in enumerate(self.rules):
+            counts = [int((self.signs[:, place] == sign).sum()) for sign in (1, -1, 0)]
+            amounts = self.amounts[place]
+            worst = f"{amounts.max():.6g}" if len(amounts) else ""
+            cells.append((rule.name, *(f"{count:,}" for count in counts), worst, rule.text))  # type: ignore[arg-type]
+        widths = [max(len(row[part]) for row in cells) for part in range(5)]
+        for row in cells:
+            numbers = [row[part].rjust(widths[part]) for part in range(1, 5)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *numbers, row[5]]))
+        lines += [str(finding) for finding in self.findings]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def confront(
+    rules: Rules, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
+) -> Confrontation:
+    """Confront a table with rules: see `Rules.confront`."""
+    rounding = _checked(tolerance)
+    columns = Columns(table, schema)
+    fitted = _fitted(rules, columns)
+    signs = np.empty((columns.n_rows, len(rules)), dtype=np.int8, order="F")
+    applies = np.full(len(rules), columns.n_rows, dtype=np.int64)
+    rows: list[Integers] = []
+    amounts: list[Floats] = []
+    problems: list[str] = []
+    for place, rule in enumerate(fitted):
+        domains = _domains(rule, columns)
+        zero = _judge(rule, columns, rounding, domains, signs[:, place])
+        if len(zero):
+            problems.append(_zero_problem(rule, zero))
+        if rule.condition is not None:
+            applies[place] = (_signs(rule.condition, columns, rounding, domains) > 0).sum()
+        found = np.flatnonzero(signs[:, place] < 0)
+        here = Judge(
+            columns, found, rounding=rounding, allowance=rule.tolerance or 0.0, domains=domains
+        )
+        rows.append(found)
+        amounts.append(here.amount(positive(rule.body)) if len(found) else np.empty(0))
+    if problems:
+        raise RuleTableError(problems)
+    return Confrontation(
+        rules=rules, signs=signs, applies=applies, rows=tuple(rows), amounts=tuple(amounts)
+    )
+
+
+def judge(
+    truth: Node, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
+) -> Signs:
+    """Judge one truth, such as a rule's condition: 1, 0 or -1 for each record.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.rules import Rules, judge
+    >>> rule = Rules.parse("if age < 15: income == 0")[0]
+    >>> judge(rule.condition, pd.DataFrame({"age": [12, 40, None], "income": [0, 9, 9]}))
+    array([ 1, -1,  0], dtype=int8)
+    """
+    rounding = _checked(tolerance)
+    columns = Columns(table, schema)
+    (rule,) = _fitted(Rules([Rule(body=truth, name="The condition")]), columns)
+    signs = np.empty(columns.n_rows, dtype=np.int8)
+    zero = _judge(rule, columns, rounding, _domains(rule, columns), signs)
+    if len(zero):
+        raise RuleTableError([_zero_problem(rule, zero)])
+    return signs
+
+
+def fix(rules: Rules, table: Any, *, schema: Schema | None = None) -> Rules:
+    """Look up in the original table what rules ask of it: see `Rules.fix`."""
+    return _fitted(rules, Columns(table, schema))
+
+
+def _checked(tolerance: float) -> float:
+    real = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool)
+    if not real or not 0 <= tolerance < 1:
+        raise OutOfRangeError("tolerance", tolerance, "a number from 0 to less than 1")
+    return float(tolerance)
+
+
+def _fitted(rules: Rules, columns: Columns) -> Rules:
+    """Return the rules with every value that they ask of the table, or say why they do not fit."""
+    problems = []
+    for rule in rules:
+        trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
+        said = [why for tree in trees for why in misfits(tree, columns)]
+        problems += [f"{rule.where}: {why}" for why in dict.fromkeys(said)]
+    if problems:
+        raise RuleTableError(problems)
+
+    known: dict[Node, Node] = {}
+
+    def look_up(node: Node) -> Node:
+        if isinstance(node, Aggregate) and node.value is None:
+            if node not in known:
+                known[node] = replace(node, value=_aggregate(node, columns))
+            return known[node]
+        if isinstance(node, Observed) and node.domain is None:
+            if node not in known:
+                known[node] = replace(node, domain=Domain.of_columns(columns, node.columns))
+            return known[node]
+        return node
+
+    return Rules(
+        replace(
+            rule,
+            body=transform(rule.body, look_up),
+            condition=None if rule.condition is None else transform(rule.condition, look_up),
+        )
+        for rule in rules
+    )
+
+
+def _aggregate(node: Aggregate, columns: Columns) -> float:
+    values = columns.numbers(node.column)
+    known = values[~np.isnan(values)]
+    if not len(known):
+        raise RuleTableError(
+            [f"{node.function}({node.column}) has no value: the column is missing everywhere."]
+        )
+    return float(getattr(np, node.function)(known))
+
+
+def _domains(rule: Rule, columns: Columns) -> dict[Node, Domain]:
+    """Prepare the sets that a rule looks things up in."""
+    domains: dict[Node, Domain] = {}
+    trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
+    for node in (node for tree in trees for node in walk(tree)):
+        for each in (node, positive_twin(node)):
+            if isinstance(each, Observed) and each.domain is not None:
+                domains[each] = each.domain
+            elif isinstance(each, Member):
+                names = columns_of(each)
+                kinds = [columns.kind(name) == "number" for name in names]
+                if len(kinds) == len(each.operands) and not _of_numbers(each, kinds):
+                    domains[each] = Domain.of_rows(each.among.rows, kinds)
+    return domains
+
+
+def positive_twin(node: Node) -> Node:
+    """Return the node that says the opposite, for nodes that are looked up by what they say."""
+    return replace(node, inside=not node.inside) if isinstance(node, Member | Observed) else node
+
+
+def _of_numbers(node: Member, numeric: list[bool]) -> bool:
+    return numeric == [True] and not isinstance(node.among, Lookup)
+
+
+def _judge(
+    rule: Rule, columns: Columns, rounding: float, domains: dict[Node, Domain], signs: Signs
+) -> Integers:
+    """Judge every record of a rule, block by block; return where a division by zero decides."""
+    zero = []
+    for start in range(0, columns.n_rows, BLOCK):
+        rows = slice(start, min(start + BLOCK, columns.n_rows))
+        exact = Judge(columns, rows, rounding=rounding, domains=domains)
+        loose = Judge(
+            columns, rows, rounding=rounding, allowance=rule.tolerance or 0.0, domains=domains
+        )
+        verdict = loose.truth(rule.body)
+        undefined = verdict.undefined
+        signs[rows] = verdict.signs
+        if rule.condition is not None:
+            condition = exact.truth(rule.condition)
+            signs[rows] = np.maximum(-condition.signs, verdict.signs)
+            # Where the condition is not met or unknown, nothing is divided.
+            masks = [] if undefined is None else [undefined & (condition.signs > 0)]
+            masks += [] if condition.undefined is None else [condition.undefined]
+            undefined = np.logical_or.reduce(masks) if masks else None
+        if undefined is not None:
+            zero.append(start + np.flatnonzero(undefined))
+    return np.concatenate(zero) if zero else np.empty(0, dtype=np.int64)
+
+
+def _signs(node: Node, columns: Columns, rounding: float, domains: dict[Node, Domain]) -> Signs:
+    signs = np.empty(columns.n_rows, dtype=np.int8)
+    _judge(Rule(body=node), columns, rounding, domains, signs)
+    return signs
+
+
+def _zero_problem(rule: Rule, zero: Integers) -> str:
+    shown = ", ".join(map(str, zero[:5])) + (", ..." if len(zero) > 5 else "")
+    return (
+        f"{rule.where}: {rule.text} divides by zero in {_count(len(zero), 'record')} "
+        f"(row {shown}). Multiply instead of dividing, or say when the rule applies: "
+        "if x != 0: ..."
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

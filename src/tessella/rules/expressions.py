@@ -1,0 +1,378 @@
+"""What a rule says, as a tree: numbers and columns below, truths above.
+
+A *number expression* has a value for each record (`Column`, `Number`, `Sum`, ...); a *truth* is
+true, false or unknown for each record (`Comparison`, `Member`, `And`, ...). The trees are frozen
+and compare by what they say; `write` gives the text that reads back as the same tree.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+__all__ = [
+    "Aggregate",
+    "And",
+    "Arithmetic",
+    "Column",
+    "Comparison",
+    "Flag",
+    "Function",
+    "Literals",
+    "Lookup",
+    "Member",
+    "Missing",
+    "Negative",
+    "Node",
+    "Not",
+    "Number",
+    "Observed",
+    "Or",
+    "Text",
+    "columns_of",
+    "negated",
+    "positive",
+    "transform",
+    "walk",
+    "write",
+]
+
+Name = Hashable
+Operator = Literal["<", "<=", "==", "!=", ">=", ">"]
+OPPOSITE: dict[Operator, Operator] = {
+    "<": ">=",
+    "<=": ">",
+    "==": "!=",
+    "!=": "==",
+    ">=": "<",
+    ">": "<=",
+}
+MIRROR: dict[Operator, Operator] = {
+    "<": ">",
+    "<=": ">=",
+    "==": "==",
+    "!=": "!=",
+    ">=": "<=",
+    ">": "<",
+}
+
+
+class Node:
+    """Anything that a rule is made of."""
+
+
+@dataclass(frozen=True)
+class Number(Node):
+    """A number that is written in the rule."""
+
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Text(Node):
+    """A category or an ISO date that is written in the rule, in quotes."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Flag(Node):
+    """True or False, written in the rule."""
+
+    value: bool
+
+
+@dataclass(frozen=True)
+class Column(Node):
+    """The value of a column; where a truth is expected, a column of yes and no."""
+
+    name: Name
+
+
+@dataclass(frozen=True)
+class Aggregate(Node):
+    """mean, sum, min or max of a whole column: one number, that of the original table.
+
+    `value` is None until `Rules.fix` has seen that table.
+    """
+
+    function: str
+    column: Name
+    value: float | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Negative(Node):
+    """Minus something."""
+
+    operand: Node
+
+
+@dataclass(frozen=True)
+class Arithmetic(Node):
+    """left + right, left - right, left * right, left / right, or left ** right."""
+
+    operator: Literal["+", "-", "*", "/", "**"]
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Function(Node):
+    """abs of one number, or the smallest or largest of several, within a record."""
+
+    function: Literal["abs", "min", "max"]
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Comparison(Node):
+    """a <= b < c: every neighbouring pair compares as its operator says."""
+
+    operands: tuple[Node, ...]
+    operators: tuple[Operator, ...]
+
+    @property
+    def pairs(self) -> Iterator[tuple[Node, Operator, Node]]:
+        """Left side, operator and right side of each single comparison."""
+        yield from zip(self.operands, self.operators, self.operands[1:], strict=False)
+
+
+@dataclass(frozen=True)
+class Literals(Node):
+    """Values, or tuples of values, that are written in the rule."""
+
+    rows: tuple[tuple[int | float | str | bool, ...], ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literals) and set(self.rows) == set(other.rows)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.rows))
+
+
+@dataclass(frozen=True)
+class Lookup(Node):
+    """The rows of a file, as text; read when the rule was."""
+
+    path: str
+    rows: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Member(Node):
+    """Number expressions that together are one of some rows, or none of them."""
+
+    operands: tuple[Node, ...]
+    among: Literals | Lookup
+    inside: bool = True
+
+
+@dataclass(frozen=True)
+class Observed(Node):
+    """Values of columns that occur, together, in some record of the original table.
+
+    `domain` is None until `Rules.fix` has seen that table.
+    """
+
+    columns: tuple[Name, ...]
+    domain: Any = field(default=None, compare=False, repr=False)
+    inside: bool = True
+
+
+@dataclass(frozen=True)
+class Missing(Node):
+    """missing(x), or known(x) where `missing` is False: true or false, never unknown."""
+
+    column: Name
+    missing: bool = True
+
+
+@dataclass(frozen=True)
+class Not(Node):
+    """Not so; unknown stays unknown."""
+
+    operand: Node
+
+
+@dataclass(frozen=True)
+class And(Node):
+    """All of them: false where one is false, else unknown where one is unknown."""
+
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Or(Node):
+    """One of them: true where one is true, else unknown where one is unknown."""
+
+    operands: tuple[Node, ...]
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """List the nodes directly below."""
+    below: list[Node] = []
+    for part in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, part.name)
+        if isinstance(value, Node):
+            below.append(value)
+        elif isinstance(value, tuple):
+            below += [each for each in value if isinstance(each, Node)]
+    return tuple(below)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Go through a tree, each node before those below it."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(children(node)))
+
+
+def transform(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Rebuild a tree from the leaves up, with each node changed."""
+    changes: dict[str, Any] = {}
+    for name, part in vars(node).items():
+        if isinstance(part, Node):
+            changes[name] = transform(part, change)
+        elif isinstance(part, tuple) and part and isinstance(part[0], Node):
+            changes[name] = tuple(transform(each, change) for each in part)
+    rebuilt = replace(node, **changes) if changes else node  # type: ignore[type-var]
+    return change(rebuilt)
+
+
+def columns_of(node: Node) -> tuple[Name, ...]:
+    """List the columns that a tree names, in the order of the text, each once."""
+    found: dict[Name, None] = {}
+    for each in walk(node):
+        if isinstance(each, Column):
+            found[each.name] = None
+        elif isinstance(each, Aggregate | Missing):
+            found[each.column] = None
+        elif isinstance(each, Observed):
+            found.update(dict.fromkeys(each.columns))
+    return tuple(found)
+
+
+def negated(node: Node) -> Node:
+    """Say the opposite, with `not` pushed down to where it vanishes.
+
+    In the logic of true, false and unknown (Kleene) this changes no answer.
+    """
+    if isinstance(node, Not):
+        return positive(node.operand)
+    if isinstance(node, And):
+        return Or(tuple(negated(each) for each in node.operands))
+    if isinstance(node, Or):
+        return And(tuple(negated(each) for each in node.operands))
+    if isinstance(node, Comparison):
+        single = [Comparison((a, b), (OPPOSITE[op],)) for a, op, b in node.pairs]
+        return single[0] if len(single) == 1 else Or(tuple(single))
+    if isinstance(node, Member | Observed):
+        return replace(node, inside=not node.inside)
+    if isinstance(node, Missing):
+        return replace(node, missing=not node.missing)
+    return Not(node)  # a column of yes and no
+
+
+def positive(node: Node) -> Node:
+    """Say the same with `not` only in front of columns of yes and no."""
+    if isinstance(node, Not):
+        return negated(node.operand)
+    if isinstance(node, And | Or):
+        return replace(node, operands=tuple(positive(each) for each in node.operands))
+    return node
+
+
+# How tightly each node binds, as in Python; an operand that binds less tightly is bracketed.
+_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(9)
+_BINDS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "**": _POWER}
+
+
+def write(node: Node) -> str:
+    """Write a tree as text that reads back as the same tree."""
+    return _write(node)[0]
+
+
+def _write(node: Node) -> tuple[str, int]:
+    match node:
+        case Number(value):
+            return repr(value), _SIGN if value < 0 or str(value)[0] == "-" else _ATOM
+        case Text(value):
+            return quoted(value), _ATOM
+        case Flag(value):
+            return str(value), _ATOM
+        case Column(name):
+            return column_text(name), _ATOM
+        case Aggregate(function, column):
+            return f"{function}({column_text(column)})", _ATOM
+        case Missing(column, missing):
+            return f"{'missing' if missing else 'known'}({column_text(column)})", _ATOM
+        case Observed(columns, _, inside):
+            text = f"observed({', '.join(map(column_text, columns))})"
+            return (text, _ATOM) if inside else (f"not {text}", _NOT)
+        case Function(function, operands):
+            return f"{function}({', '.join(map(write, operands))})", _ATOM
+        case Negative(operand):
+            return f"-{_within(operand, _SIGN)}", _SIGN
+        case Arithmetic("**", left, right):
+            return f"{_within(left, _ATOM)} ** {_within(right, _SIGN)}", _POWER
+        case Arithmetic(operator, left, right):
+            binds = _BINDS[operator]
+            return f"{_within(left, binds)} {operator} {_within(right, binds + 1)}", binds
+        case Comparison(operands, operators):
+            parts = [_within(operands[0], _SUM)]
+            for sign, operand in zip(operators, operands[1:], strict=True):
+                parts += [sign, _within(operand, _SUM)]
+            return " ".join(parts), _COMPARE
+        case Member(operands, among, inside):
+            subject = ", ".join(map(write, operands))
+            subject = _within(operands[0], _SUM) if len(operands) == 1 else f"({subject})"
+            return f"{subject} {'in' if inside else 'not in'} {_rows(among)}", _COMPARE
+        case Not(operand):
+            return f"not {_within(operand, _NOT)}", _NOT
+        case And(operands):
+            return " and ".join(_within(each, _AND + 1) for each in operands), _AND
+        case Or(operands):
+            return " or ".join(_within(each, _OR + 1) for each in operands), _OR
+    raise TypeError(f"no text for {node!r}")
+
+
+def _within(node: Node, least: int) -> str:
+    text, binds = _write(node)
+    return text if binds >= least else f"({text})"
+
+
+def _rows(among: Literals | Lookup) -> str:
+    if isinstance(among, Lookup):
+        return f"table({quoted(among.path)})"
+    rows = [
+        _literal(row[0]) if len(row) == 1 else f"({', '.join(map(_literal, row))})"
+        for row in among.rows
+    ]
+    return "{" + ", ".join(rows) + "}"
+
+
+def _literal(value: int | float | str | bool) -> str:
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+def quoted(text: str) -> str:
+    """Put text in double quotes, on one line."""
+    inner = text.encode("unicode_escape").decode() if not text.isprintable() else None
+    inner = text.replace("\\", "\\\\") if inner is None else inner
+    return '"' + inner.replace('"', '\\"') + '"'
+
+
+def column_text(name: Name) -> str:
+    """Write a column's name: bare, in backticks, or as col(...)."""
+    if not isinstance(name, str):
+        return f"col({name!r})"
+    dunder = name.startswith("__") and name.endswith("__")
+    if name.isidentifier() and not keyword.iskeyword(name) and not dunder:
+        return name
+    plain = name.isprintable() and "`" not in name and name.strip() == name != ""
+    return f"`{name}`" if plain else f"col({quoted(name)})"

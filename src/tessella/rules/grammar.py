@@ -1,0 +1,411 @@
+"""What the language of rules can say; nothing of it is ever executed.
+
+Python's parser only says how the text hangs together. Each of its nodes is then looked up here:
+what the language of rules has is translated, everything else (attributes, other calls, lambda,
+comprehensions, f-strings, ...) is a mistake with a hint.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from datetime import datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, cast
+
+from .expressions import (
+    Aggregate,
+    And,
+    Arithmetic,
+    Column,
+    Comparison,
+    Flag,
+    Function,
+    Literals,
+    Lookup,
+    Member,
+    Missing,
+    Negative,
+    Node,
+    Not,
+    Number,
+    Observed,
+    Or,
+    Text,
+    columns_of,
+)
+from .lookup import LookupProblem, read_lookup
+from .scanner import Part, Wrong
+from .source import INSTEAD, Source
+
+__all__ = ["Reader", "constant", "is_date"]
+
+LARGEST = 1e150  # the square of anything larger is infinite
+LARGEST_WHOLE = 2**53  # every whole number up to here is a float64
+LARGEST_POWER = 10
+DEEPEST = 100  # operations within operations; keeps every walk far from the end of the stack
+
+_ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_COMPARE = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.GtE: ">=",
+    ast.Gt: ">",
+}
+AGGREGATES = ("mean", "sum", "min", "max")
+NUMBER_FUNCTIONS = ("abs", *AGGREGATES, "col")
+TRUTH_FUNCTIONS = ("observed", "missing", "known", "col")
+_EVERY_FUNCTION = sorted({*NUMBER_FUNCTIONS, *TRUTH_FUNCTIONS, "table"})
+
+
+def is_date(text: str) -> bool:
+    """Say whether text is a date such as 2024-01-31, or a date and time."""
+    if not re.match(r"\d{4}-\d\d-\d\d", text):
+        return False
+    try:
+        return datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False
+
+
+class Reader(Source):
+    """Reads one part of a line."""
+
+    def __init__(self, part: Part, folder: Path | None) -> None:
+        super().__init__(part)
+        self.folder = folder
+        self.depth = 0
+
+    def read(self) -> Node:
+        """Read the part as a truth about one record."""
+        node = self.truth(self.tree())
+        if not columns_of(node):
+            raise Wrong(
+                self.part.places[0],
+                self.part.places[-1],
+                "This names no column, so it says nothing about a record.",
+                "Texts are written in quotes, columns without.",
+            )
+        return node
+
+    def _deeper(self, node: ast.AST) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.wrong(
+                node, f"More than {DEEPEST} operations within operations.", "Use several rules."
+            )
+
+    def truth(self, node: ast.expr) -> Node:
+        """Read something that is true or false of a record."""
+        self._deeper(node)
+        try:
+            return self._truth(node)
+        finally:
+            self.depth -= 1
+
+    def _truth(self, node: ast.expr) -> Node:
+        match node:
+            case ast.BoolOp(op=operator, values=values):
+                operands = tuple(self.truth(value) for value in values)
+                return And(operands) if isinstance(operator, ast.And) else Or(operands)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return Not(self.truth(operand))
+            case ast.Compare():
+                return self._compare(node)
+            case ast.Name():
+                return self.column(node)
+            case ast.Call(func=ast.Name(id="col")):
+                return self.column(node)
+            case ast.Call(func=ast.Name(id="observed")):
+                columns = tuple(self.column(each).name for each in self.arguments(node))
+                return Observed(columns)
+            case ast.Call(func=ast.Name(id="missing" | "known" as function)):
+                (column,) = self.arguments(node, count=1)
+                return Missing(self.column(column).name, function == "missing")
+            case ast.Call():
+                raise self._unknown_call(
+                    node, NUMBER_FUNCTIONS, "a number, and here stands a truth"
+                )
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+                raise self.wrong(
+                    node, "& and | belong to another language.", "Write `and` or `or`."
+                )
+            case ast.Constant(value=bool()):
+                raise self.wrong(node, "This names no column, so it says nothing about a record.")
+            case ast.BinOp() | ast.UnaryOp() | ast.Constant():
+                self.number(node)  # what is wrong inside of it comes first
+                raise self.wrong(node, "This is a value; a rule compares it with something.")
+        raise self.refuse(node)
+
+    def number(self, node: ast.expr) -> Node:
+        """Read something that has a value in a record."""
+        self._deeper(node)
+        try:
+            found = self._number(node)
+        finally:
+            self.depth -= 1
+        return found
+
+    def _number(self, node: ast.expr) -> Node:
+        match node:
+            case ast.Constant():
+                return self._constant(node)
+            case ast.Name():
+                return self.column(node)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+                inner = self._amount(operand)
+                if isinstance(sign, ast.UAdd):
+                    return inner
+                return Number(-inner.value) if isinstance(inner, Number) else Negative(inner)
+            case ast.BinOp(op=ast.Pow()):
+                return self._power(node)
+            case ast.BinOp(op=operator, left=left, right=right) if type(operator) in _ARITHMETIC:
+                first, second = self._amount(left), self._amount(right)
+                made = Arithmetic(cast(Any, _ARITHMETIC[type(operator)]), first, second)
+                self._check_constant(node, made)
+                return made
+            case ast.BinOp(op=ast.BitXor()):
+                raise self.wrong(node, "A power is not written with ^.", "Write x ** 2.")
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+                raise self.wrong(
+                    node,
+                    "& and | belong to another language.",
+                    "Write `and` or `or`, between comparisons.",
+                )
+            case ast.BinOp():
+                raise self.wrong(node, "Rules calculate with +, -, *, / and ** only.")
+            case ast.Call(func=ast.Name(id="col")):
+                return self.column(node)
+            case ast.Call(func=ast.Name(id="abs")):
+                return Function("abs", (self._amount(self.arguments(node, count=1)[0]),))
+            case ast.Call(func=ast.Name(id="min" | "max" as function), args=[_, _, *_]):
+                amounts = tuple(self._amount(each) for each in self.arguments(node))
+                return Function(cast(Any, function), amounts)
+            case ast.Call(func=ast.Name(id="mean" | "sum" | "min" | "max" as function)):
+                (column,) = self.arguments(node, count=1)
+                return Aggregate(function, self.column(column).name)
+            case ast.Call():
+                raise self._unknown_call(node, TRUTH_FUNCTIONS, "a truth, and here stands a number")
+            case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
+                raise self.wrong(
+                    node,
+                    "A comparison stands where a value is expected.",
+                    "Join comparisons with `and` or `or`.",
+                )
+            case ast.Tuple() | ast.Set() | ast.List():
+                raise self.wrong(node, "Values in a row stand only before and after `in`.")
+        raise self.refuse(node)
+
+    def _amount(self, node: ast.expr) -> Node:
+        """Read a value that one can calculate with."""
+        found = self.number(node)
+        if isinstance(found, Text | Flag):
+            raise self.wrong(node, "One cannot calculate with this: it is no number.")
+        return found
+
+    def _constant(self, node: ast.Constant) -> Node:
+        value = node.value
+        if isinstance(value, bool):
+            return Flag(value)
+        if isinstance(value, str):
+            return Text(value)
+        if value is None:
+            raise self.wrong(node, "Rules have no None.", "Write missing(x) or known(x).")
+        if not isinstance(value, int | float):
+            raise self.wrong(node, "This is neither a number nor text.")
+        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+            raise self.wrong(
+                node, "This whole number has more digits than a float64 keeps (2**53)."
+            )
+        if abs(value) > LARGEST:
+            raise self.wrong(node, f"This number is larger than {LARGEST:g}.")
+        return Number(value)
+
+    def _power(self, node: ast.BinOp) -> Node:
+        base = self._amount(node.left)
+        power = self.number(node.right)
+        if (
+            not isinstance(power, Number)
+            or not isinstance(power.value, int)
+            or not 1 <= power.value <= LARGEST_POWER
+        ):
+            raise self.wrong(
+                node.right,
+                f"A power is a whole number from 1 to {LARGEST_POWER}, written out.",
+                "Divide for a negative power: 1 / x.",
+            )
+        made = Arithmetic("**", base, power)
+        self._check_constant(node, made)
+        return made
+
+    def _check_constant(self, node: ast.BinOp, made: Arithmetic) -> None:
+        if made.operator == "/" and constant(made.right) == 0:
+            raise self.wrong(node.right, "This divides by zero.")
+        value = constant(made)
+        if value is not None and abs(value) > LARGEST:
+            raise self.wrong(node, f"This number is larger than {LARGEST:g}.")
+
+    def _unknown_call(self, node: ast.Call, misplaced: tuple[str, ...], gives: str) -> Wrong:
+        if not isinstance(node.func, ast.Name):
+            if type(node.func) in INSTEAD:
+                return self.refuse(node.func)
+            return self.wrong(node, "Only the functions of rules can be called.")
+        name = node.func.id
+        if name in misplaced:
+            hint = "Compare it with something." if misplaced is NUMBER_FUNCTIONS else ""
+            return self.wrong(node, f"{name} gives {gives}.", hint)
+        if name == "table":
+            return self.wrong(
+                node, "A table stands only after `in`.", '(a, b) in table("pairs.csv")'
+            )
+        near = get_close_matches(name, _EVERY_FUNCTION, n=1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        return self.wrong(
+            node.func,
+            f"Rules have no function {name!r}.",
+            f"{hint}Rules know {', '.join(_EVERY_FUNCTION)}.",
+        )
+
+    def _compare(self, node: ast.Compare) -> Node:
+        if any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            raise self.wrong(node, "Rules have no `is`.", "Write missing(x), known(x) or ==.")
+        if any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            if len(node.ops) > 1:
+                raise self.wrong(node, "`in` stands in no chain.", "Join two rules with `and`.")
+            return self._member(node)
+        sides = [node.left, *node.comparators]
+        operands = [self.number(side) for side in sides]
+        operators = [_COMPARE[type(op)] for op in node.ops]
+        both = list(zip(sides, operands, strict=True))
+        for left, operator, right in zip(both, operators, both[1:], strict=False):
+            self._check_pair(left, operator, right)
+        return Comparison(tuple(operands), cast(Any, tuple(operators)))
+
+    def _check_pair(
+        self, left: tuple[ast.expr, Node], operator: str, right: tuple[ast.expr, Node]
+    ) -> None:
+        for (at, this), (_, other) in ((left, right), (right, left)):
+            if not isinstance(this, Text | Flag):
+                continue
+            if isinstance(other, Number | Arithmetic | Negative | Function | Aggregate):
+                kind = "text" if isinstance(this, Text) else "True or False"
+                raise self.wrong(
+                    at, f"A number is compared with {kind}.", "Numbers have no quotes."
+                )
+            ordered = operator not in ("==", "!=")
+            if ordered and not (isinstance(this, Text) and is_date(this.value)):
+                raise self.wrong(
+                    at,
+                    "Text has no order, except dates written as 2024-01-31.",
+                    "List the values: x in {...}.",
+                )
+
+    def _member(self, node: ast.Compare) -> Node:
+        left = node.left.elts if isinstance(node.left, ast.Tuple) else [node.left]
+        if not left:
+            raise self.wrong(node.left, "Something is missing here: a column.")
+        operands = tuple(self.number(each) for each in left)
+        for each, operand in zip(left, operands, strict=True):
+            if isinstance(operand, Text | Flag | Number):
+                raise self.wrong(
+                    each, "The left side of `in` is a column.", 'For example x in {"a"}.'
+                )
+            if len(operands) > 1 and not isinstance(operand, Column):
+                raise self.wrong(each, "Only columns stand in a row before `in`.")
+        inside = isinstance(node.ops[0], ast.In)
+        return Member(operands, self._among(node.comparators[0], operands), inside)
+
+    def _among(self, node: ast.expr, operands: tuple[Node, ...]) -> Literals | Lookup:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "table":
+                return self._lookup(node, operands)
+            if node.func.id == "range":
+                raise self.wrong(node, "Rules have no ranges.", "Write 0 <= x <= 10.")
+            raise self._unknown_call(node, (), "")
+        if not isinstance(node, ast.Set | ast.List | ast.Tuple):
+            if type(node) in INSTEAD and not isinstance(node, ast.Dict):
+                raise self.refuse(node)
+            raise self.wrong(
+                node, "After `in` stands a set of values or a table.", 'x in {"a", "b"}'
+            )
+        if not node.elts:
+            raise self.wrong(node, "The set is empty, so no record could obey.")
+        rows = [self._row(each, len(operands)) for each in node.elts]
+        for place in range(len(operands)):
+            texts = [isinstance(row[place], str) for row in rows]
+            if any(texts) and not all(texts):
+                odd = texts.index(not texts[0])
+                raise self.wrong(node.elts[odd], "Text and numbers stand in one set.")
+            if texts[0] and not isinstance(operands[place], Column):
+                raise self.wrong(node.elts[0], "A number is compared with text.")
+        return Literals(tuple(dict.fromkeys(rows)))
+
+    def _row(self, node: ast.expr, width: int) -> tuple[int | float | str, ...]:
+        cells = node.elts if isinstance(node, ast.Tuple) and width > 1 else [node]
+        if len(cells) != width:
+            raise self.wrong(node, f"{width} values are expected here, one for each column.")
+        row: list[int | float | str] = []
+        for cell in cells:
+            value = None
+            if isinstance(cell, ast.Constant | ast.UnaryOp):
+                value = self.number(cell)
+            if not isinstance(value, Number | Text):
+                if type(cell) in INSTEAD:
+                    raise self.refuse(cell)
+                raise self.wrong(cell, "A set holds numbers or texts, written out.")
+            row.append(value.value)
+        return tuple(row)
+
+    def _lookup(self, node: ast.Call, operands: tuple[Node, ...]) -> Lookup:
+        (argument,) = self.arguments(node, count=1)
+        if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
+            raise self.wrong(argument, 'table("...") takes the name of a file, in quotes.')
+        names = [operand.name for operand in operands if isinstance(operand, Column)]
+        if len(names) < len(operands):
+            raise self.wrong(node, "Only columns can be looked up in a table.")
+        try:
+            return Lookup(argument.value, read_lookup(argument.value, names, self.folder))
+        except LookupProblem as problem:
+            raise self.wrong(argument, str(problem), problem.hint) from None
+
+
+def constant(node: Node) -> float | None:
+    """Return the value of an expression without columns, or None; infinite where it overflows."""
+    match node:
+        case Number(value):
+            return float(value)
+        case Negative(operand):
+            inner = constant(operand)
+            return None if inner is None else -inner
+        case Function(function, operands):
+            values = [constant(each) for each in operands]
+            known = [value for value in values if value is not None]
+            if len(known) < len(values):
+                return None
+            return abs(known[0]) if function == "abs" else (min, max)[function == "max"](known)
+        case Arithmetic(operator, left, right):
+            first, second = constant(left), constant(right)
+            if first is None or second is None:
+                return None
+            return _calculate(operator, first, second)
+    return None
+
+
+def _calculate(operator: str, first: float, second: float) -> float:
+    try:
+        match operator:
+            case "+":
+                return first + second
+            case "-":
+                return first - second
+            case "*":
+                return first * second
+            case "/":
+                return first / second
+        return float(first**second)
+    except (OverflowError, ZeroDivisionError):
+        return math.inf

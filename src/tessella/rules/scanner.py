@@ -1,0 +1,216 @@
+"""One line of a rules file, cut into its parts before Python's parser sees any of it.
+
+    name: if condition: rule ± tolerance  # label
+
+Quotes, backticks and brackets are followed, so that a `#`, a `:` or a `±` inside of them means
+nothing. Every part remembers where in the line it stands, so that a caret can point there.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+
+from .expressions import quoted
+
+__all__ = ["LONGEST", "Part", "Parts", "Wrong", "cut", "is_plain_name"]
+
+LONGEST = 20_000  # characters in a line: bounds the time and the stack that parsing takes
+DEEPEST = 50  # brackets within brackets
+
+_NAME = re.compile(r'\s*(?:([^\W\d][\w.\-]*)|"((?:[^"\\]|\\["\\])*)")\s*:(?!=)')
+_PLAIN = re.compile(r"[^\W\d][\w.\-]*")
+_IF = re.compile(r"\s*if\b")
+_NUMBER = re.compile(r"\s*(\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+class Wrong(Exception):
+    """A mistake at characters start to end of the line that is being read."""
+
+    def __init__(self, start: int, end: int, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.start, self.end, self.message, self.hint = start, end, message, hint
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of Python and, for each of its characters, the place in the line."""
+
+    source: str
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What stands in a line; `body` is None in a line that holds no rule."""
+
+    name: str | None = None
+    condition: Part | None = None
+    body: Part | None = None
+    tolerance: float | None = None
+    tolerance_at: tuple[int, int] = (0, 0)
+    label: str = ""
+
+
+@dataclass
+class _Marks:
+    """Where the signs that cut a line stand, outside of quotes and brackets."""
+
+    end: int
+    comment: int
+    colons: list[int]
+    tolerances: list[tuple[int, int]]
+    ticks: list[tuple[int, int]]
+
+
+def is_plain_name(name: str) -> bool:
+    """Say whether a rule's name needs no quotes."""
+    return bool(_PLAIN.fullmatch(name)) and not keyword.iskeyword(name)
+
+
+def cut(line: str) -> Parts:
+    """Cut a line into its parts, or raise `Wrong`."""
+    if len(line) > LONGEST:
+        raise Wrong(
+            0,
+            1,
+            f"The line has {len(line):,} characters; a rule has at most {LONGEST:,}.",
+            'A long list of values belongs in a file: x in table("values.csv").',
+        )
+    marks = _mark(line)
+    label = line[marks.comment + 1 :].strip() if marks.comment < len(line) else ""
+    if not line[: marks.end].strip():
+        return Parts(label=label)
+
+    name, start = _name(line, marks)
+    condition = None
+    if _IF.match(line, start, marks.end):
+        colon = next((at for at in marks.colons if at >= start), None)
+        word = _IF.match(line, start).end()  # type: ignore[union-attr]
+        if colon is None:
+            raise Wrong(
+                word - 2,
+                word,
+                "A condition has no rule.",
+                "Write: if condition: rule, for example if age < 15: income == 0.",
+            )
+        condition = _part(line, word, colon, marks)
+        start = colon + 1
+    tolerance, at, end = _tolerance(line, start, marks)
+    return Parts(
+        name=name,
+        condition=condition,
+        body=_part(line, start, end, marks),
+        tolerance=tolerance,
+        tolerance_at=at,
+        label=label,
+    )
+
+
+def _mark(line: str) -> _Marks:
+    marks = _Marks(len(line), len(line), [], [], [])
+    open_brackets: list[tuple[str, int]] = []
+    at = 0
+    while at < len(line):
+        sign = line[at]
+        if sign in "\"'":
+            at = _close(line, at, sign)
+        elif sign == "`":
+            closing = line.find("`", at + 1)
+            if closing < 0:
+                raise Wrong(at, len(line), "A backtick is opened and never closed.")
+            marks.ticks.append((at, closing + 1))
+            at = closing
+        elif sign in "([{":
+            open_brackets.append((sign, at))
+            if len(open_brackets) > DEEPEST:
+                raise Wrong(at, at + 1, f"More than {DEEPEST} brackets within brackets.")
+        elif sign in ")]}":
+            if not open_brackets or open_brackets[-1][0] != _PAIRS[sign]:
+                raise Wrong(at, at + 1, f"The bracket {sign!r} closes nothing that is open.")
+            open_brackets.pop()
+        elif sign == "#":
+            marks.end = marks.comment = at
+            break
+        elif sign == ":" and not open_brackets:
+            marks.colons.append(at)
+        elif sign == "±" or line.startswith("+/-", at):
+            marks.tolerances.append((at, at + (1 if sign == "±" else 3)))
+            at = marks.tolerances[-1][1] - 1
+        at += 1
+    if open_brackets:
+        sign, at = open_brackets[-1]
+        raise Wrong(
+            at,
+            at + 1,
+            f"The bracket {sign!r} is opened and never closed.",
+            "A rule stands on one line.",
+        )
+    return marks
+
+
+def _close(line: str, at: int, quote: str) -> int:
+    """Return the place of the quote that ends the text which starts at a place."""
+    end = at + 1
+    while end < len(line) and line[end] != quote:
+        end += 2 if line[end] == "\\" else 1
+    if end >= len(line):
+        raise Wrong(at, len(line), f"The text that starts with {quote} never ends.")
+    return end
+
+
+def _name(line: str, marks: _Marks) -> tuple[str | None, int]:
+    found = _NAME.match(line, 0, marks.end)
+    if not found:
+        return None, 0
+    bare, in_quotes = found.groups()
+    if bare is not None and keyword.iskeyword(bare):
+        return None, 0
+    name = bare if bare is not None else re.sub(r"\\(.)", r"\1", in_quotes)
+    if not name.strip():
+        raise Wrong(*found.span(), "The name of the rule is empty.")
+    return name, found.end()
+
+
+def _tolerance(line: str, start: int, marks: _Marks) -> tuple[float | None, tuple[int, int], int]:
+    early = [span for span in marks.tolerances if span[0] < start]
+    here = [span for span in marks.tolerances if span[0] >= start]
+    hint = "A tolerance is one number at the end of the rule: net + tax == gross ± 1."
+    if early or len(here) > 1:
+        raise Wrong(*(early or here[1:])[0], "A tolerance stands where none can.", hint)
+    if not here:
+        return None, (0, 0), marks.end
+    sign, after = here[0]
+    number = _NUMBER.fullmatch(line, after, marks.end)
+    if not number:
+        raise Wrong(
+            sign,
+            max(after, len(line[: marks.end].rstrip())),
+            "A tolerance stands where none can.",
+            hint,
+        )
+    value = float(number[1])
+    if value > 1e150:
+        raise Wrong(*number.span(1), "This tolerance is larger than any number of a table.", hint)
+    return value, (sign, number.end(1)), sign
+
+
+def _part(line: str, start: int, end: int, marks: _Marks) -> Part:
+    """Cut out a part; names in backticks become col("...")."""
+    source: list[str] = []
+    places: list[int] = []
+    at = start
+    for tick, after in [span for span in marks.ticks if start <= span[0] < end] + [(end, end)]:
+        source.append(line[at:tick])
+        places += range(at, tick)
+        if tick < end:
+            call = f"col({quoted(line[tick + 1 : after - 1])})"
+            source.append(call)
+            places += [tick] * (len(call) - 1) + [after - 1]
+        at = after
+    text = "".join(source)
+    shift = len(text) - len(text.lstrip())
+    text = text.strip()
+    return Part(text, (*places[shift : shift + len(text)], end))
