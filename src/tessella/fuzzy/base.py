@@ -24,6 +24,7 @@ from ..exceptions import (
     CollapsedError,
     OutOfRangeError,
     UnfinishedWarning,
+    UnknownOptionError,
 )
 from ..grouping.base import check_weights
 from ..kernels.degrees import NEAREST, Law
@@ -44,6 +45,9 @@ Step = Callable[[Floats], Swept]
 LARGEST = 25_000_000  # memberships that are handed out at once: 200 MB
 TRIAL = 2_000_000  # records times centres of a trial
 TRIAL_ITER, TRIAL_TOL = 300, 1e-4
+TRIES = 9  # milder fuzziness, or mergers, after a collapse
+MERGED = 0.1  # share of centres that may be merged
+ON_COLLAPSE = ("error", "merge")
 
 
 def check_number(name: str, value: object, low: float, *, open_end: bool = False) -> float:
@@ -74,8 +78,10 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, d)
+    cluster_centers_ : ndarray of shape (n_clusters_, d)
         The centres.
+    n_clusters_ : int
+        Their number: `n_clusters`, or fewer where centres were merged.
     labels_ : ndarray of shape (n,)
         The centre of each record's largest membership, the nearest one.
     objective_ : float
@@ -98,6 +104,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         tol: float = 1e-5,
         fall: float = 0.0,
         accelerate: bool = True,
+        on_collapse: str = "error",
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
@@ -109,6 +116,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.fall = fall
         self.accelerate = accelerate
+        self.on_collapse = on_collapse
         self.constraints = constraints
         self.neglect = neglect
         self.random_state = random_state
@@ -143,6 +151,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         constraints = Constraints.of(self.constraints, self._column_names(records.shape[1]), field)
         starts = self._starts(field, c, given)
         best, law = self._fit_field(field, starts, constraints)
+        self.n_clusters_ = len(best.centres)
         self.cluster_centers_ = constraints.polish(field.outward(best.centres))
         self.history_ = [field.objective(value) for value in best.history]
         self.objective_ = self.history_[-1]
@@ -181,16 +190,19 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Run, Law]:
         """Descend from all starts; return the best run and its law, or refuse a collapse."""
         law = self._law(field, len(starts[0]))
-        for _ in range(9):
+        for _ in range(TRIES):
             runs = self._descend(field, starts, law, constraints)
             best = min(runs, key=lambda run: run.objective)
             collapse = find_collapse(field, best.centres, law)
             if collapse is None:
                 self.objectives_ = np.array([field.objective(run.objective) for run in runs])
                 return best, law
-            if not self._is_auto():
+            if self.on_collapse == "merge" and len(collapse.spare) <= MERGED * collapse.c:
+                starts = [np.delete(best.centres, collapse.spare, axis=0)]
+            elif self._is_auto():
+                law = self._milder(law)
+            else:
                 break
-            law = self._milder(law)
         assert collapse is not None
         raise CollapsedError(
             self._told(field, law),
@@ -264,6 +276,8 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _check_wishes(self) -> None:
+        if self.on_collapse not in ON_COLLAPSE:
+            raise UnknownOptionError("on_collapse", self.on_collapse, ON_COLLAPSE)
         for name in ("n_init", "max_iter"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:

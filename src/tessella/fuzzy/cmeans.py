@@ -52,6 +52,9 @@ class FuzzyCMeans(FuzzyClusterer):
     accelerate : bool, default True
         Leap ahead where the last sweeps lead, wherever the objective falls there: the same kind of
         rest in fewer sweeps. False steps as the textbook does.
+    on_collapse : {"error", "merge"}, default "error"
+        What to do with centres that coincide: refuse, or merge them and have fewer, as long as no
+        more than a tenth of them go; see `n_clusters_`.
     constraints : pair (A, b), LinearSystem or parsed rules, optional
         What every centre obeys: A v = b, or linear equations and inequalities between columns.
     neglect : float, default 1e-12
@@ -104,14 +107,15 @@ class FuzzyCMeans(FuzzyClusterer):
         tol: float = 1e-5,
         fall: float = 0.0,
         accelerate: bool = True,
+        on_collapse: str = "error",
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
     ) -> None:
         super().__init__(
             n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            fall=fall, accelerate=accelerate, constraints=constraints, neglect=neglect,
-            random_state=random_state,
+            fall=fall, accelerate=accelerate, on_collapse=on_collapse,
+            constraints=constraints, neglect=neglect, random_state=random_state,
         )  # fmt: skip
         self.m = m
 
@@ -183,7 +187,7 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
     lambda_ : float or "auto", default "auto"
         The larger, the crisper; per squared unit of the table. "auto" takes one that suits
         the spread of that many clusters and does not collapse; see `lambda_used_`.
-    init, n_init, max_iter, tol, fall, accelerate, constraints, neglect, random_state
+    init, n_init, max_iter, tol, fall, accelerate, on_collapse, constraints, neglect, random_state
         As for `FuzzyCMeans`.
 
     Attributes
@@ -227,14 +231,15 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
         tol: float = 1e-5,
         fall: float = 0.0,
         accelerate: bool = True,
+        on_collapse: str = "error",
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
     ) -> None:
         super().__init__(
             n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            fall=fall, accelerate=accelerate, constraints=constraints, neglect=neglect,
-            random_state=random_state,
+            fall=fall, accelerate=accelerate, on_collapse=on_collapse,
+            constraints=constraints, neglect=neglect, random_state=random_state,
         )  # fmt: skip
         self.lambda_ = lambda_
 

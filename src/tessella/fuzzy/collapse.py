@@ -24,6 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from ..kernels.degrees import Law
@@ -32,18 +34,20 @@ from .field import Field
 __all__ = ["Collapse", "critical_lambda", "critical_m", "find_collapse", "retreat"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 CLOSE = 0.01  # centres nearer than this share of their clusters' radius coincide
 EVEN = 1.01  # the largest degrees are on average less than this times 1/c: all degrees are 1/c
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Collapse:
     """How many of c centres coincide with another."""
 
     coincide: int
     c: int
     even: bool  # all degrees are 1/c
+    spare: Integers  # the centres that could go: all but the first of those that coincide
 
 
 def find_collapse(field: Field, centres: Floats, law: Law) -> Collapse | None:
@@ -54,10 +58,20 @@ def find_collapse(field: Field, centres: Floats, law: Law) -> Collapse | None:
     totals = field.spread(centres, law)
     radius = np.sqrt(totals[:, 1] / np.maximum(totals[:, 0], 1e-300))
     gap, other = (found[:, 1] for found in KDTree(centres).query(centres, k=2))
-    coincide = int((gap <= CLOSE * np.minimum(radius, radius[other])).sum())
+    close = np.flatnonzero(gap <= CLOSE * np.minimum(radius, radius[other]))
     outlook, _ = field.draw(centres, law, np.full(field.n, -1.0))
     even = bool(np.average(outlook.largest, weights=field.weights) * c < EVEN)
-    return Collapse(coincide, c, even) if coincide or even else None
+    if len(close) == 0 and not even:
+        return None
+    return Collapse(len(close), c, even, _all_but_first(close, other[close], c))
+
+
+def _all_but_first(ones: Integers, others: Integers, c: int) -> Integers:
+    """Return what is linked to a centre of a lower number."""
+    links = coo_array((np.ones(len(ones)), (ones, others)), shape=(c, c))
+    _, place = connected_components(links, directed=False)
+    first = np.unique(place, return_index=True)[1]
+    return np.flatnonzero(first[place] < np.arange(c))
 
 
 def critical_m(field: Field) -> float:

@@ -72,7 +72,8 @@ def alternate(
     accelerate : bool
         Leap ahead where the last steps lead, if the objective falls there; else step.
     """
-    centres, history, rests = settle(centres), [], False
+    history: list[float] = []
+    centres, rests = settle(centres), False
     ahead = Ahead()
     safe = centres
     for _ in range(max_iter):

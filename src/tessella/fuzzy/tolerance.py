@@ -43,8 +43,10 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
         clustering is that of `FuzzyCMeans`.
     shape : {"ball", "box"}, default "ball"
         Whether the limit is on the length of the displacement or on each column.
-    m, init, n_init, max_iter, tol, fall, accelerate, constraints, neglect, random_state
+    m, init, n_init, max_iter, tol, fall, accelerate, on_collapse, constraints, neglect
         As for `FuzzyCMeans`; sweeps are never accelerated here.
+    random_state : int, RandomState or None, default None
+        Seeds the starts.
 
     Notes
     -----
@@ -87,14 +89,15 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
         tol: float = 1e-5,
         fall: float = 0.0,
         accelerate: bool = True,
+        on_collapse: str = "error",
         constraints: Any = None,
         neglect: float = 1e-12,
         random_state: Any = None,
     ) -> None:
         super().__init__(
             n_clusters, m=m, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            fall=fall, accelerate=accelerate, constraints=constraints, neglect=neglect,
-            random_state=random_state,
+            fall=fall, accelerate=accelerate, on_collapse=on_collapse,
+            constraints=constraints, neglect=neglect, random_state=random_state,
         )  # fmt: skip
         self.kappa = kappa
         self.shape = shape

@@ -18,6 +18,8 @@ from .degrees import LANES, POWER, TILE, TINY, Centres, Law, Room, load, make_ro
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+FAINT = 1e-14  # smaller shares add less than 5e-13 bits each to an entropy, and are left out
+
 
 class Outlook(NamedTuple):
     """What is to be expected of each record when its centre is drawn, each of shape (n,)."""
@@ -79,7 +81,8 @@ def draw(
                     number = centres.order[block * LANES + lane]
                     share = degree / mass
                     expected[number] += share
-                    entropy -= share * math.log2(share)
+                    if share > FAINT:
+                        entropy -= share * math.log2(share)
                     square += share * square_of(law, room, place, i, lane)
                     if gone <= goal:
                         last = number
@@ -94,27 +97,36 @@ def draw(
 
 @kernel
 def recognise(
-    X: Floats, rows: Integers, centres: Centres, law: Law, expected: Floats, chance: Floats
+    X: Floats,
+    rows: Integers,
+    centres: Centres,
+    law: Law,
+    expected: Floats,
+    excesses: Floats,
+    out: Floats,
 ) -> None:
-    """Write for each row the chance that an intruder who knows all but the draw names it.
+    """Write for each row how an intruder fares who knows everything but the draw.
 
     Seeing a record at centre c, he takes record j for it with probability u_jc / E_c, E_c the
     expected number of records there. Record i stands at c with probability u_ic, so he is right
-    with probability sum over c of u_ic^2 / E_c.
+    with probability sum over c of u_ic^2 / E_c: out[i, 0]. The mean of the centres' `excesses`
+    over where record i may stand is out[i, 1].
     """
     room = make_room(centres.counts.shape[0], X.shape[1])
     for first in range(0, rows.shape[0], TILE):
         size = load(X, rows, first, room)
         used = visit(centres, law, room)
         for i in range(size):
-            total = 0.0
+            right, beyond = 0.0, 0.0
             for place in range(used):
                 block = room.visited[place]
                 for lane in range(centres.counts[block]):
                     share = room.degrees[place, i * LANES + lane] / room.mass[i]
-                    if share > 0.0:
-                        total += share * share / expected[centres.order[block * LANES + lane]]
-            chance[rows[first + i]] = total
+                    if share > FAINT:
+                        number = centres.order[block * LANES + lane]
+                        right += share * share / expected[number]
+                        beyond += share * excesses[number]
+            out[rows[first + i], 0], out[rows[first + i], 1] = right, beyond
 
 
 @kernel

@@ -1,0 +1,168 @@
+"""What maskers of numbers share: reading, writing in kind, and measuring what was lost."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from ..exceptions import (
+    BadTableError,
+    BrokenPromiseError,
+    GroupSizeError,
+    MissingValuesError,
+    SmallJointGroupsWarning,
+    UnknownOptionError,
+)
+from ..frame import Name, Numbers, Table
+from ..kernels.groups import renumber
+from ..schema import Schema
+from .alike import number_alike, released_sets
+from .scale import Scale
+from .selection import LeftOut, Selection, Strata
+
+__all__ = ["Masker", "parts_of"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MISSING = ("error", "pattern")
+MISSING_AS = {1: "", 2: " (as NaN)"}
+
+
+class Masker(BaseEstimator):  # type: ignore[misc]
+    """Base of maskers that release one value for each number.
+
+    A masker has `blocks`, `missing`, `schema` and `round_integers`, and `fit_transform` without
+    `transform`: masking unseen records with what was learned from others would not protect them.
+    """
+
+    blocks: Any
+    missing: str
+    schema: Schema | None
+    round_integers: bool
+    labels_: Integers
+
+    def _read(self, table: Table, chosen: Selection) -> Numbers:
+        if self.missing not in MISSING:
+            raise UnknownOptionError("missing", self.missing, MISSING)
+        numbers = table.numeric(
+            chosen.masked, codes=self._missing_codes(chosen.masked), who=type(self).__name__
+        )
+        if self.missing == "error" and (counts := numbers.count_missing()):
+            raise MissingValuesError({str(n): c for n, c in counts.items()}, table.n_rows)
+        return numbers
+
+    def _missing_codes(self, columns: tuple[Name, ...]) -> dict[Name, tuple[Any, ...]]:
+        return {} if self.schema is None else {name: self.schema[name].missing for name in columns}
+
+    def _write(self, source: Table, original: Numbers, released: Floats) -> Any:
+        """Round where the column asks for it, and write the columns back in kind."""
+        as_float = []
+        for j, name in enumerate(original.columns):
+            decimals = source.facts(name).decimals
+            kind = None if self.schema is None else self.schema[name].kind
+            if decimals == 0 and (kind == "continuous" or not self.round_integers):
+                as_float.append(name)
+            elif kind == "integer" and self.round_integers:
+                decimals = 0
+            if decimals is not None and name not in as_float:
+                released[:, j] = np.round(released[:, j], decimals)
+            for code in self._missing_codes((name,)).get(name, ()):
+                if ((released[:, j] == code) & ~original.missing[:, j]).any():
+                    raise BadTableError(
+                        f"The released value of a group of {name!r} equals its missing code "
+                        f"{code!r}. Recode missing cells to a value outside of the column's range."
+                    )
+        return source.replace(
+            {name: released[:, j] for j, name in enumerate(original.columns)},
+            keep={name: original.missing[:, j] for j, name in enumerate(original.columns)},
+            as_float=as_float,
+        )
+
+    def _keep(self, source: Table, chosen: Selection, labels_of_blocks: list[Integers]) -> None:
+        labels = np.column_stack(labels_of_blocks)
+        self.labels_ = labels[:, 0] if self.blocks is None else labels
+        self.blocks_ = [list(block) for block in chosen.blocks]
+        self.untouched_ = list(chosen.untouched)
+        self.n_features_in_ = len(source.columns)
+        self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
+        if all(isinstance(name, str) for name in source.columns):
+            self.feature_names_in_ = np.array(source.columns, dtype=object)
+        self._by_record = chosen.by_record
+
+    def _count_alike(
+        self, original: Numbers, released: Numbers, chosen: Selection, k: int | None
+    ) -> None:
+        """Count, in the released table, the records that share their values; refuse less than k."""
+        if not np.array_equal(original.state, released.state):
+            raise BrokenPromiseError("Missing cells moved; the result is withheld: please report.")
+        strata, sets = chosen.strata.place, []
+        labels = self.labels_.reshape(len(strata), -1)
+        method = type(self).__name__
+        for j, block in enumerate(chosen.blocks):
+            places = chosen.places(block)
+            alike = released_sets(
+                released.values[:, places], released.state[:, places], labels[:, j], strata,
+                method=method,
+            )  # fmt: skip
+            smallest = int(np.bincount(alike).min())
+            if k is not None and smallest < k:
+                raise BrokenPromiseError.group_too_small(k, smallest, method)
+            sets.append(alike)
+        joint = number_alike([strata, *sets]) if len(sets) > 1 else sets[0]
+        joint = renumber(joint, int(joint.max()) + 1)
+        self.joint_group_sizes_ = sizes = np.bincount(joint)
+        self.joint_k_ = int(sizes.min())
+        if k is not None and self.joint_k_ < k:
+            below = int(sizes[sizes < k].sum())
+            warning = SmallJointGroupsWarning.of(k, self.joint_k_, below, len(joint))
+            warnings.warn(warning, stacklevel=3)
+
+    def _measure_loss(
+        self, original: Numbers, released: Numbers, weights: Floats, scale: Scale
+    ) -> None:
+        """IL = 100 SSE / SST of each column, and of all columns on the chosen scale."""
+        lost, total = np.zeros(len(scale.unit)), np.zeros(len(scale.unit))
+        for j in np.flatnonzero(scale.deviation > 0):
+            seen = ~original.missing[:, j]
+            x, r = original.values[seen, j], released.values[seen, j]
+            lost[j] = weights[seen] @ ((x - r) / scale.deviation[j]) ** 2
+            total[j] = weights[seen] @ ((x - scale.centre[j]) / scale.deviation[j]) ** 2
+        shares = np.divide(lost, total, out=np.zeros_like(lost), where=total > 0)
+        self.column_loss_ = {n: float(100 * s) for n, s in zip(original.columns, shares)}
+        size = (scale.deviation / scale.unit) ** 2
+        self.loss_ = float(100 * (size @ lost) / (size @ total)) if total.any() else 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave everything that belongs to single records behind when saved."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return state | {name: LeftOut() for name in state.get("_by_record", ())}
+
+
+def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> Integers | None:
+    """Number the sets of records that may share a group: same stratum, same cells missing."""
+    sizes = np.bincount(strata.place)
+    if small := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
+        raise GroupSizeError.small_strata(k, small)
+    state = original.state[:, places]
+    if not state.any():
+        return strata.place if len(sizes) > 1 else None
+    parts = number_alike([strata.place, *state.T])
+    _, first, sizes = np.unique(parts, return_index=True, return_counts=True)
+    small = {}
+    for record, size in zip(first[sizes < k], sizes[sizes < k]):
+        lacking = [
+            repr(original.columns[places[j]]) + MISSING_AS.get(int(state[record, j]), " (a code)")
+            for j in np.flatnonzero(state[record])
+        ]
+        name = f"without {', '.join(lacking)}" if lacking else "complete"
+        if len(strata.names) > 1:
+            name += f" in stratum {strata.names[strata.place[record]]}"
+        small[name] = min(int(size), small.get(name, k))  # two codes may share a name
+    if small:
+        raise GroupSizeError.small_patterns(k, small)
+    return parts
