@@ -258,7 +258,20 @@ class Rules(Sequence[Rule]):
         return confront(self, table, tolerance=tolerance, schema=schema)
 
     def check(self) -> list[Finding]:
-        """Look for duplicate, always-true, contradictory and redundant rules, without data."""
+        """Look for duplicate, always-true, contradictory and redundant rules, without data.
+
+        A redundant rule is obeyed by every complete record that obeys the others; where values are
+        missing it may still be the only one that can be judged. Rules with a tolerance of their
+        own are compared with others only for being the same.
+
+        Examples
+        --------
+        >>> from tessella.rules import Rules
+        >>> for finding in Rules.parse("a <= b\\nb <= c\\na <= c\\nx > 3\\nx in {4, 5}").check():
+        ...     print(finding)
+        redundant: R4 follows from R5: x > 3
+        redundant: R3 follows from R1 and R2: a <= c
+        """
         from .check import check
 
         return check(self)

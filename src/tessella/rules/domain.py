@@ -75,6 +75,8 @@ class Domain:
                 place, here = _find(columns.numbers(name)[rows], distinct)
             places.append(place)
             found = here & found
+        if len(self.rows) == len(self.values[0]) and len(self.values) == 1:
+            return np.asarray(found)  # one column, every value: nothing to combine
         combined = _combine(places, self.values)
         _, inside = _find(combined, self.rows)
         result: Truths = inside & found

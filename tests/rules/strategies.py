@@ -1,0 +1,126 @@
+"""Random rules and random tables for them.
+
+Numbers are small whole numbers and halves, so that sums and products are exact and equality means
+the same to everybody.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tessella.rules import Rule
+from tessella.rules.expressions import (
+    And,
+    Arithmetic,
+    Column,
+    Comparison,
+    Flag,
+    Function,
+    Literals,
+    Member,
+    Missing,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Text,
+)
+
+NUMBERS = ("x", "y", "z")
+TEXTS = ("s", "t")
+FLAG = "f"
+WORDS = ("a", "b", "c d")
+
+amounts = st.integers(-4, 4) | st.sampled_from([0.5, -1.5, 2.5])
+numbers = st.builds(Number, amounts)
+number_columns = st.builds(Column, st.sampled_from(NUMBERS))
+
+
+def _grow(inner):
+    return st.one_of(
+        st.builds(Arithmetic, st.sampled_from(["+", "-", "*"]), inner, inner),
+        st.builds(
+            lambda base, power: Arithmetic("**", base, Number(power)), inner, st.integers(1, 3)
+        ),
+        st.builds(Negative, inner.filter(lambda node: not isinstance(node, Number))),
+        st.builds(lambda each: Function("abs", (each,)), inner),
+        st.builds(
+            lambda name, each: Function(name, tuple(each)),
+            st.sampled_from(["min", "max"]),
+            st.lists(inner, min_size=2, max_size=3),
+        ),
+    )
+
+
+expressions = st.recursive(number_columns | numbers, _grow, max_leaves=4)
+operators = st.sampled_from(["<", "<=", "==", "!=", ">=", ">"])
+
+
+@st.composite
+def chains(draw):
+    column = draw(number_columns)
+    rest = draw(st.lists(expressions, min_size=1, max_size=2))
+    operands = draw(st.permutations([column, *rest]))
+    signs = draw(st.lists(operators, min_size=len(rest), max_size=len(rest)))
+    return Comparison(tuple(operands), tuple(signs))
+
+
+def _rows(*columns):
+    return st.lists(st.tuples(*columns), min_size=1, max_size=4).map(
+        lambda rows: Literals(tuple(dict.fromkeys(rows)))
+    )
+
+
+words = st.sampled_from(WORDS)
+atoms = st.one_of(
+    chains(),
+    st.builds(
+        lambda name, sign, word: Comparison((Column(name), Text(word)), (sign,)),
+        st.sampled_from(TEXTS),
+        st.sampled_from(["==", "!="]),
+        words,
+    ),
+    st.just(Comparison((Column("s"), Column("t")), ("==",))),
+    st.builds(
+        lambda each, rows, inside: Member((each,), rows, inside),
+        number_columns,
+        _rows(amounts),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda name, rows, inside: Member((Column(name),), rows, inside),
+        st.sampled_from(TEXTS),
+        _rows(words),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda rows, inside: Member((Column("x"), Column("s")), rows, inside),
+        _rows(st.integers(-4, 4), words),
+        st.booleans(),
+    ),
+    st.builds(Missing, st.sampled_from([*NUMBERS, *TEXTS]), st.booleans()),
+    st.just(Column(FLAG)),
+    st.builds(lambda value: Comparison((Column(FLAG), Flag(value)), ("==",)), st.booleans()),
+)
+truths = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(lambda each: And(tuple(each)), st.lists(inner, min_size=2, max_size=3)),
+        st.builds(lambda each: Or(tuple(each)), st.lists(inner, min_size=2, max_size=3)),
+    ),
+    max_leaves=4,
+)
+rules = st.builds(
+    lambda body, condition: Rule(body=body, condition=condition, name="R1"),
+    truths,
+    st.none() | truths,
+)
+
+records = st.fixed_dictionaries(
+    {
+        **{name: st.none() | st.integers(-4, 4) | st.sampled_from([0.5, 1.5]) for name in NUMBERS},
+        **{name: st.none() | words for name in TEXTS},
+        FLAG: st.none() | st.booleans(),
+    }
+)
