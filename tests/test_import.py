@@ -16,7 +16,7 @@ import pytest
 import tessella
 
 HEAVY = ("numba", "sklearn", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "numpy")
-DOORS = ["tessella", "tessella.datasets", "tessella.grouping", "tessella.rules"]
+DOORS = ["tessella", "tessella.datasets", "tessella.grouping", "tessella.linear", "tessella.rules"]
 ROOT = Path(__file__).parents[1]
 
 

@@ -311,7 +311,7 @@ class ContradictionError(TessellaError, ValueError):
 
 
 class NoWholeSolutionError(TessellaError, ValueError):
-    """Rules that numbers can obey, but not whole numbers; `rows` has a least set, by name."""
+    """Rules that whole numbers cannot obey; `rows` has a least set of them, by name."""
 
     def __init__(self, rows: Sequence[str], *, record: int | None = None) -> None:
         self.rows = tuple(rows)
@@ -319,8 +319,8 @@ class NoWholeSolutionError(TessellaError, ValueError):
         listed = "; ".join(repr(row) for row in rows)
         where = "" if record is None else f" within the bounds of record {record}"
         super().__init__(
-            f"No whole numbers obey {listed}{where}, though other numbers do. Release these "
-            "columns as real numbers, widen the bounds, or correct the coefficients."
+            f"No whole numbers obey {listed}{where}. Release some of the columns as real numbers, "
+            "widen the bounds, or correct the rules."
         )
 
 

@@ -148,7 +148,9 @@ def test_against_every_active_set(made, seed, weighted):
     metric = rng.choice([0.1, 1.0, 25.0], size=d) if weighted else None
     V = system.project(x[None], metric=metric)
     assert V[0] == pytest.approx(slow_projection(system, x, metric), abs=1e-7)
-    assert system.holds(V, tolerance=1e-12).all() or np.abs(V).max() < 1e-9
+    broken = system.violation(V)  # by rounding at most: of the row's scale, or of the move
+    move = np.abs(V - x).max()
+    assert ((broken.relative <= 1e-12) | (broken.absolute <= 1e-14 * move)).all()
     # idempotent; and by the second method, used where the first fails
     assert system.project(V, metric=metric) == pytest.approx(V, abs=1e-12)
     assert system.projector(metric)._least_distance(x) == pytest.approx(V[0], abs=1e-7)

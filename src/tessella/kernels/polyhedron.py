@@ -24,6 +24,7 @@ Integers = NDArray[np.int64]
 INSIDE, MOVED, FAILED = 0, 1, 2
 UNTOUCHED = 1e-12  # of a row's scale: a point that keeps all rows so well is not moved
 TIGHT = 1e-13  # of a row's scale: an inequality broken by more is taken in
+NOISE = 1e-15  # of a move: what rounding leaves of it
 APART = 1e-18  # squared length of what a normal has outside of the active ones' span
 
 
@@ -44,14 +45,16 @@ def _scale(row: Floats, right: float, v: Floats, x: Floats) -> float:
 
 
 @inlined
-def _keeps_all(A: Floats, b: Floats, G: Floats, h: Floats, v: Floats, x: Floats) -> bool:
+def _keeps_all(
+    A: Floats, b: Floats, G: Floats, h: Floats, v: Floats, x: Floats, noise: float
+) -> bool:
     for i in range(b.shape[0]):
         off = abs(_excess(A[i], b[i], v))
-        if not off <= UNTOUCHED * _scale(A[i], b[i], v, x):
+        if not off <= UNTOUCHED * _scale(A[i], b[i], v, x) + noise:
             return False
     for i in range(h.shape[0]):
         off = _excess(G[i], h[i], v)
-        if not off <= 0.0 and not off <= UNTOUCHED * _scale(G[i], h[i], v, x):
+        if not off <= 0.0 and not off <= UNTOUCHED * _scale(G[i], h[i], v, x) + noise:
             return False
     return True
 
@@ -140,7 +143,7 @@ def nearest_point(
     along, rest, multiplier, decrease, y = work[0], work[1], work[2], work[3], work[4]
     for j in range(d):
         v[j] = x[j]
-    if _keeps_all(A, b, G, h, v, x):
+    if _keeps_all(A, b, G, h, v, x, 0.0):
         return INSIDE
     _put_on_rows(A, b, G, h, spread, Q, R, m, m, active, y, v)
     _put_on_rows(A, b, G, h, spread, Q, R, m, m, active, y, v)
@@ -200,10 +203,20 @@ def nearest_point(
     # Rounding of the walk is undone: the final rows are met from where the walk ended.
     for _ in range(3):
         _put_on_rows(A, b, G, h, spread, Q, R, m, q, active, y, v)
+    # Where nothing but noise is left of a number, the answer is 0, and rows between such numbers
+    # would be all noise; unless that breaks a row, because the number is small and meant.
+    move = 0.0
     for j in range(d):
-        if abs(v[j]) <= 4e-16 * abs(x[j]):
-            v[j] = 0.0
-    return MOVED if _keeps_all(A, b, G, h, v, x) else FAILED
+        move = max(move, abs(v[j] - x[j]) / spread[j])
+    for j in range(d):
+        small = abs(v[j]) <= 4.0 * NOISE * (abs(x[j]) + spread[j] * move)
+        rest[j] = 0.0 if small and v[j] != x[j] else v[j]
+    flushed = rest[:d]
+    if _keeps_all(A, b, G, h, flushed, flushed, 0.0):
+        for j in range(d):
+            v[j] = flushed[j]
+        return MOVED
+    return MOVED if _keeps_all(A, b, G, h, v, x, 8.0 * NOISE * move) else FAILED
 
 
 @kernel

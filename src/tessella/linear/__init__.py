@@ -1,7 +1,8 @@
 """Linear equations and inequalities between the columns of a table.
 
 `LinearSystem` holds the rows, says who breaks them and which of them contradict each other, and
-moves records to the nearest point that keeps them all.
+moves records to the nearest point that keeps them all. `round_whole` finds the nearest such point
+with whole numbers where whole numbers are due.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ if TYPE_CHECKING:
     from .project import Projector as Projector
     from .system import LinearSystem as LinearSystem
     from .system import Violation as Violation
+    from .whole import Rounded as Rounded
+    from .whole import round_whole as round_whole
 
 _HOMES = {
     "Implied": ".contradiction",
     "LinearSystem": ".system",
     "Projector": ".project",
+    "Rounded": ".whole",
     "Violation": ".system",
+    "round_whole": ".whole",
 }
 
 __all__ = sorted(_HOMES)

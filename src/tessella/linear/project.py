@@ -18,12 +18,20 @@ from ..kernels.polyhedron import FAILED, INSIDE, nearest_points
 from ..parallel import each
 from .scaling import orthonormal
 
-__all__ = ["Projector"]
+__all__ = ["Projector", "lengths"]
 
 Floats = NDArray[np.float64]
 
 BLOCK = 2048
 TOLERANCE = 1e-9  # no result that breaks a row by more of its scale is handed out
+
+
+def lengths(rows: Floats, spread: Floats) -> Floats:
+    """Return the length of each row in the metric; squares do not overflow."""
+    scaled = rows * spread
+    largest = np.abs(scaled).max(axis=1, initial=0.0)
+    share = scaled / np.where(largest > 0, largest, 1.0)[:, None]
+    return np.asarray(largest * np.sqrt((share**2).sum(axis=1)))
 
 
 class Projector:
@@ -54,18 +62,14 @@ class Projector:
         d = len(metric)
         self._rows = (A, b, G, h)
         self.spread = 1.0 / np.sqrt(metric)
-        self.A, self.b, equations = self._unit_rows(A[kept], b[kept])
-        # An inequality between nothing but constants says nothing about where to go.
-        self.G, self.h, self.normals = self._unit_rows(G[G.any(axis=1)], h[G.any(axis=1)])
+        said = G.any(axis=1)  # 0 <= 1 does not say where to go
+        size, bound = lengths(A[kept], self.spread), lengths(G[said], self.spread)
+        self.A, self.b = A[kept] / size[:, None], b[kept] / size
+        self.G, self.h = G[said] / bound[:, None], h[said] / bound
+        self.normals = self.G * self.spread
         self.Q, self.R = np.zeros((d, d)), np.zeros((d, d))
         m = len(kept)
-        self.Q[:m], self.R[:m, :m] = orthonormal(equations)
-
-    def _unit_rows(self, M: Floats, right: Floats) -> tuple[Floats, Floats, Floats]:
-        size = np.abs(M * self.spread).max(axis=1, initial=0.0)  # squares must not overflow
-        length = size * np.sqrt(((M * self.spread / size[:, None]) ** 2).sum(axis=1))
-        rows = np.ascontiguousarray(M / length[:, None])
-        return rows, right / length, np.ascontiguousarray(rows * self.spread)
+        self.Q[:m], self.R[:m, :m] = orthonormal(self.A * self.spread)
 
     def __call__(self, X: Floats) -> Floats:
         """Return the nearest point to each row of X, shape (n, d)."""
@@ -75,7 +79,8 @@ class Projector:
                 "ones. Fill or drop them before."
             )
         starts = range(0, len(X), BLOCK)
-        blocks = each(lambda start: self._block(X[start : start + BLOCK]), starts)
+        # Copies, or a kernel would be compiled once more for a table that is not writeable.
+        blocks = each(lambda start: self._block(X[start : start + BLOCK].copy()), starts)
         return np.concatenate(blocks) if blocks else np.empty_like(X)
 
     def _block(self, X: Floats) -> Floats:
@@ -92,10 +97,12 @@ class Projector:
         A, b, G, h = self._rows
         worst = np.zeros(len(V))
         size = np.maximum(np.abs(V), np.abs(X))
+        move = (np.abs(V - X) / self.spread).max(axis=1, initial=0.0)
         for M, right, equal in ((A, b, True), (G, h, False)):
             off = V @ M.T - right
             off = np.abs(off) if equal else np.maximum(off, 0.0)
             scale = size @ np.abs(M).T + np.abs(right)
+            scale += 1e-5 * np.outer(move, lengths(M, self.spread))  # rounding of the move
             share = np.divide(off, scale, out=np.zeros_like(off), where=off != 0)
             worst = np.maximum(worst, share.max(axis=1, initial=0.0))
         worst[np.isnan(worst)] = np.inf
@@ -137,7 +144,11 @@ class Projector:
         v = start + self.spread * (z @ free)
         active = told[weights > 1e-12 * weights.max(initial=0.0)]
         v = self._polished(v, active)
-        if not self._worst(v[None], x[None])[0] <= TOLERANCE:
+        noise = 1e-14 * self.spread * np.abs(x / self.spread).max()
+        both = np.vstack([v, np.where(np.abs(v) <= noise, 0.0, v)])
+        worst = self._worst(both, np.vstack([x, x]))
+        v = both[worst.argmin()]
+        if not worst.min() <= TOLERANCE:
             raise BrokenPromiseError(
                 "No point that obeys all linear rows to 1e-9 of their scale was found for a "
                 "record, although the rows do not contradict each other; the result is withheld. "

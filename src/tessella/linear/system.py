@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..exceptions import BadOptionError, BadTableError, ContradictionError, UnknownColumnError
+from ..exceptions import BadOptionError, ContradictionError, UnknownColumnError
 from .contradiction import Implied, contradicting_rows, implied_rows
 from .project import Projector
+from .reading import as_metric, as_records, as_sum, read_rows, width
 from .scaling import dependence
 
 __all__ = ["LinearSystem", "Violation"]
@@ -79,9 +80,9 @@ class LinearSystem:
         columns: Sequence[Hashable] | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        wide = _width(A, G, columns)
-        self.A, self.b = _rows("A", A, "b", b, wide)
-        self.G, self.h = _rows("G", G, "h", h, wide)
+        wide = width(A, G, columns)
+        self.A, self.b = read_rows("A", A, "b", b, wide)
+        self.G, self.h = read_rows("G", G, "h", h, wide)
         self.columns = None if columns is None else tuple(columns)
         if self.columns is not None and (
             len(self.columns) != wide or len(set(self.columns)) != wide
@@ -152,7 +153,7 @@ class LinearSystem:
         >>> float(broken.absolute[0, 0]), round(float(broken.relative[0, 0]), 3)
         (1.0, 0.111)
         """
-        X = self._records(X)
+        X = as_records(X, self.n_columns)
         stack, right = np.vstack([self.A, self.G]), np.concatenate([self.b, self.h])
         absolute = X @ stack.T - right
         m = len(self.b)
@@ -222,7 +223,7 @@ class LinearSystem:
     def projector(self, metric: ArrayLike | None = None) -> Projector:
         """Prepare to project many times; see `project`."""
         self.check()
-        weights = np.ones(self.n_columns) if metric is None else _metric(metric, self.n_columns)
+        weights = np.ones(self.n_columns) if metric is None else as_metric(metric, self.n_columns)
         return Projector(
             A=self.A, b=self.b, G=self.G, h=self.h, kept=self._dependence[0], metric=weights
         )
@@ -245,7 +246,8 @@ class LinearSystem:
         -------
         V : ndarray of shape (n, d)
             Points that obey every row, to 1e-12 of its scale where the numbers allow and never
-            worse than 1e-9. A record that obeys the rows to 1e-12 comes back bit for bit.
+            worse than 1e-9, or than the rounding of the record's move. A record that obeys the
+            rows to 1e-12 comes back bit for bit.
 
         Raises
         ------
@@ -257,7 +259,7 @@ class LinearSystem:
         Exact, by an active-set method: see `tessella.linear.project`.
         """
         projector = self._plain_projector if metric is None else self.projector(metric)
-        return projector(self._records(X))
+        return projector(as_records(X, self.n_columns))
 
     # the same rows elsewhere
 
@@ -273,7 +275,7 @@ class LinearSystem:
         """
         d = self.n_columns
         middle = np.broadcast_to(np.asarray(centre, dtype=np.float64), (d,))
-        units = _metric(np.broadcast_to(np.asarray(unit, dtype=np.float64), (d,)), d, "unit")
+        units = as_metric(np.broadcast_to(np.asarray(unit, dtype=np.float64), (d,)), d, "unit")
         return LinearSystem(
             self.A * units,
             self.b - self.A @ middle,
@@ -355,14 +357,6 @@ class LinearSystem:
             raise BadOptionError("columns", list(columns), "each column once")
         return [known.index(name) for name in columns]
 
-    def _records(self, X: Any) -> Floats:
-        if not isinstance(X, np.ndarray | list | tuple):
-            raise BadTableError(
-                f"A linear system reads arrays, and was given a {type(X).__name__}. Give its "
-                "columns as an array of shape (n, d), in the order of the system's columns."
-            )
-        return as_records(X, self.n_columns)
-
     def _written_out(self) -> tuple[str, ...]:
         labels = [
             f"v{j + 1}" if self.columns is None else str(self.columns[j])
@@ -371,74 +365,6 @@ class LinearSystem:
         both = [(self.A, self.b, "=="), (self.G, self.h, "<=")]
         rows = [(a, r, sign) for M, right, sign in both for a, r in zip(M, right)]
         return tuple(
-            f"row {i}: {_sum(a, labels)} {sign} {r:.12g}" for i, (a, r, sign) in enumerate(rows, 1)
+            f"row {i}: {as_sum(a, labels)} {sign} {r:.12g}"
+            for i, (a, r, sign) in enumerate(rows, 1)
         )
-
-
-def as_records(X: ArrayLike, d: int) -> Floats:
-    """Read numbers of shape (n, d), in C order."""
-    try:
-        values = np.asarray(X)
-        if values.dtype.kind not in "biuf":
-            raise TypeError
-        records = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BadTableError(
-            "A linear system reads numbers, and the table has cells that are none."
-        ) from None
-    if records.ndim != 2 or records.shape[1] != d:
-        raise BadTableError(
-            f"The linear system is about {d} columns, and the table has shape {records.shape}. "
-            f"Give an array of shape (n, {d})."
-        )
-    return records
-
-
-def _width(A: Any, G: Any, columns: Sequence[Hashable] | None) -> int:
-    for matrix in (A, G):
-        if matrix is not None and np.ndim(matrix) == 2 and np.shape(matrix)[1] > 0:
-            return int(np.shape(matrix)[1])
-    if columns is not None and len(columns) > 0:
-        return len(columns)
-    raise BadOptionError("A", A, "a matrix with one row for each equation, or name the columns")
-
-
-def _rows(name: str, matrix: Any, side: str, right: Any, wide: int) -> tuple[Floats, Floats]:
-    """Read a matrix and its right-hand side; none at all is no rows."""
-    if (matrix is None) != (right is None):
-        missing = side if right is None else name
-        raise BadOptionError(missing, None, f"both {name} and {side}, or neither")
-    out = []
-    for label, value, shape in ((name, matrix, (-1, wide)), (side, right, (-1,))):
-        try:
-            numbers = np.array([] if value is None else value, dtype=np.float64)
-            numbers = numbers.reshape(shape) if numbers.size == 0 else numbers
-        except (TypeError, ValueError):
-            raise BadOptionError(label, value, "numbers") from None
-        if numbers.ndim != len(shape) or (len(shape) == 2 and numbers.shape[1] != wide):
-            expected = f"a matrix with {wide} columns" if len(shape) == 2 else "one number a row"
-            raise BadOptionError(label, value, expected)
-        if not np.isfinite(numbers).all():
-            raise BadOptionError(label, value, "finite numbers; leave out a row without a limit")
-        numbers.flags.writeable = False
-        out.append(numbers)
-    if len(out[0]) != len(out[1]):
-        raise BadOptionError(side, right, f"{len(out[0])} numbers, one for each row of {name}")
-    return out[0], out[1]
-
-
-def _metric(metric: ArrayLike, d: int, name: str = "metric") -> Floats:
-    weights = np.asarray(metric, dtype=np.float64)
-    if weights.shape != (d,) or not (np.isfinite(weights) & (weights > 0)).all():
-        raise BadOptionError(name, metric, f"{d} positive numbers, one for each column")
-    return weights
-
-
-def _sum(coefficients: Floats, labels: Sequence[str]) -> str:
-    text = ""
-    for a, label in zip(coefficients, labels):
-        if a == 0:
-            continue
-        sign = ("-" if a < 0 else "") if not text else (" - " if a < 0 else " + ")
-        text += sign + ("" if abs(a) == 1 else f"{abs(a):.12g}*") + label
-    return text or "0"

@@ -1,0 +1,181 @@
+"""The nearest point of a lattice that keeps inequalities, by enumeration from the nearest outward.
+
+The whole columns are y = base + B t for whole t (all whole solutions of the equations). In the
+metric of the problem B has the triangular factor R, so that the cost of t is |R t - target|^2 plus
+a constant: fixing t from the last coordinate to the first, each in the order of its distance, gives
+points roughly from the nearest outward, and a branch stops where its cost alone exceeds the best
+(Schnorr and Euchner 1994). At a leaf the inequalities are checked in whole numbers, and the real
+columns, if any, are moved to where they fit y best.
+
+A record x may lie outside of the inequalities. The enumeration then goes around the nearest real
+point z inside, since the angle at z is obtuse: |v - x|^2 >= |v - z|^2 + |z - x|^2 for all v inside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import inlined, kernel
+from .polyhedron import FAILED, nearest_point
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+NEAREST, NEAR, NONE = 0, 1, 2
+NODES = 20_000
+
+
+@inlined
+def _obeys(y: Integers, low: Floats, high: Floats, G: Integers, h: Integers) -> bool:
+    for j in range(y.shape[0]):
+        if not low[j] <= y[j] <= high[j]:
+            return False
+    for i in range(h.shape[0]):
+        total, rough = -h[i], -float(h[i])
+        for j in range(y.shape[0]):
+            total += G[i, j] * y[j]  # may wrap; then `rough` knows the sign
+            rough += float(G[i, j]) * float(y[j])
+        if abs(rough) > 2.0**62:
+            if rough > 0:
+                return False
+        elif total > 0:
+            return False
+    return True
+
+
+@kernel
+def nearest_lattice_points(
+    X: Floats,
+    inside: Floats,
+    outside: Floats,
+    low: Floats,
+    high: Floats,
+    weight: Floats,
+    base: Integers,
+    B: Integers,
+    back: Floats,
+    M: Floats,
+    T: Floats,
+    R: Floats,
+    G: Integers,
+    h: Integers,
+    real: tuple[Floats, ...],
+    X_real: Floats,
+    bounds: Floats,
+    weight_real: Floats,
+) -> tuple[Floats, Floats, Integers]:
+    """Nearest points to the rows of X (n x c, the whole columns) and X_real (n x e).
+
+    inside (n x c), outside (n): the whole columns of the nearest real point, and how far it is.
+    base (c), B (c x r): the lattice. back (r x c): least squares, t = back @ (x - base). M (c x c):
+    the metric, T = Q' S (r x c) and R (r x r) with S B = Q R, S' S = M. G, h: inequalities between
+    whole columns. real: rows A, what they have on whole columns, b; the same for inequalities;
+    normals, spread, Q and R of the real columns, as `polyhedron` has them; the last inequalities
+    have no part on whole columns, and the right-hand sides `bounds` (n x ...) of the record.
+    """
+    n, c = X.shape
+    r, e = B.shape[1], X_real.shape[1]
+    A, A_whole, b, C, C_whole, f, normals, spread, Q, R_real = real
+    m, p, own = b.shape[0], f.shape[0], bounds.shape[1]
+    Q, R_real = Q.copy(), R_real.copy()
+    active, work = np.zeros(e + 1, dtype=np.int64), np.zeros((5, e + 1))
+    right, limit, z = np.zeros(m), np.zeros(p + own), np.zeros(e)
+    Y, Z = np.zeros((n, c)), np.zeros((n, e))
+    found = np.empty(n, dtype=np.int64)
+    start, y = np.zeros(c, dtype=np.int64), np.zeros(c, dtype=np.int64)
+    off, target = np.zeros(c), np.zeros(r)
+    t, centre, step, cost = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r + 1)
+    for i in range(n):
+        # Twice more after the first: rounding of large numbers is undone in small ones.
+        start[:] = base
+        for _ in range(3):
+            for k in range(r):
+                part = 0.0
+                for j in range(c):
+                    part += back[k, j] * (inside[i, j] - start[j])
+                t[k] = np.rint(part)
+            for j in range(c):
+                for k in range(r):
+                    start[j] += B[j, k] * np.int64(t[k])
+        for j in range(c):
+            off[j] = start[j] - inside[i, j]
+        constant = 0.0
+        for j in range(c):
+            for k in range(c):
+                constant += off[j] * M[j, k] * off[k]
+        for k in range(r):
+            target[k] = 0.0
+            for j in range(c):
+                target[k] -= T[k, j] * off[j]
+            constant -= target[k] * target[k]
+        best, nodes, level = np.inf, 0, r - 1
+        cost[r] = max(0.0, constant) + outside[i]
+        if r > 0:
+            centre[level] = target[level] / R[level, level]
+            t[level] = np.rint(centre[level])
+            step[level] = 1.0 if centre[level] > t[level] else -1.0
+        while level < r or r == 0:
+            nodes += 1
+            if nodes > NODES:
+                break
+            now = cost[level + 1]
+            if r > 0:
+                now += (R[level, level] * (t[level] - centre[level])) ** 2
+            leaf = False
+            if now < best * (1.0 - 1e-12):
+                if level > 0:
+                    level -= 1
+                    cost[level + 1] = now
+                    part = target[level]
+                    for k in range(level + 1, r):
+                        part -= R[level, k] * t[k]
+                    centre[level] = part / R[level, level]
+                    t[level] = np.rint(centre[level])
+                    step[level] = 1.0 if centre[level] > t[level] else -1.0
+                    continue
+                leaf = True
+            else:
+                level += 1
+                if level >= r:
+                    break
+            if leaf:
+                for j in range(c):
+                    y[j] = start[j]
+                    for k in range(r):
+                        y[j] += B[j, k] * np.int64(t[k])
+                if _obeys(y, low[i], high[i], G, h):
+                    total, fits = 0.0, True
+                    for j in range(c):
+                        total += weight[j] * (y[j] - X[i, j]) ** 2
+                    if e > 0:
+                        for a in range(m):
+                            right[a] = b[a]
+                            for j in range(c):
+                                right[a] -= A_whole[a, j] * y[j]
+                        for a in range(p):
+                            limit[a] = f[a]
+                            for j in range(c):
+                                limit[a] -= C_whole[a, j] * y[j]
+                        limit[p:] = bounds[i]
+                        how = nearest_point(
+                            X_real[i], A, right, C, limit, normals, spread, Q, R_real,
+                            active, work, z,
+                        )  # fmt: skip
+                        fits = how != FAILED
+                        for j in range(e):
+                            total += weight_real[j] * (z[j] - X_real[i, j]) ** 2
+                    if fits and total < best:
+                        best = total
+                        for j in range(c):
+                            Y[i, j] = y[j]
+                        Z[i] = z
+                if r == 0:
+                    break
+            t[level] += step[level]
+            step[level] = -step[level] - (1.0 if step[level] > 0 else -1.0)
+        if best == np.inf:
+            found[i] = NONE
+        else:
+            found[i] = NEAREST if nodes <= NODES else NEAR
+    return Y, Z, found

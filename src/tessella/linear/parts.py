@@ -1,0 +1,183 @@
+"""What rounding needs to know about a system, exactly: rows of fractions, bounds, and parts.
+
+Rows about one column are *bounds*. The other rows join columns; columns that are joined, directly
+or through others, make a *part*. Parts are rounded apart from each other, at no loss: a distance
+is a sum over columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import NoWholeSolutionError, OutOfRangeError
+from .integers import Lattice, as_fraction, whole_row, without_columns
+from .system import LinearSystem
+
+__all__ = ["LARGEST", "Part", "Row", "parts_of", "rows_of", "whole_bounds"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LARGEST = 2**53  # whole numbers beyond are not all doubles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row in fractions; between whole columns alone, in whole numbers without a factor."""
+
+    name: str
+    place: int  # among the system's rows
+    equal: bool
+    coefficients: dict[int, Fraction]
+    right: Fraction
+
+    def dense(self, columns: Sequence[int]) -> list[Fraction]:
+        """Return the coefficients on some columns."""
+        return [self.coefficients.get(j, Fraction(0)) for j in columns]
+
+    def among(self, mask: Mask) -> bool:
+        """Whether all columns of the row are in the mask."""
+        return all(mask[j] for j in self.coefficients)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Columns joined by rows: whole ones and real ones."""
+
+    whole: tuple[int, ...]
+    real: tuple[int, ...]
+    rows: tuple[Row, ...]  # that join them
+    bounds: tuple[Row, ...]  # about one of them
+
+
+def rows_of(system: LinearSystem, whole: Mask) -> list[Row]:
+    """Read the rows in fractions, and those between whole columns in whole numbers.
+
+    Whole numbers that obey a v <= h with whole a also obey a v <= floor(h); where a v = b has a
+    right-hand side that is not whole, there is no solution.
+    """
+    both = [(system.A, system.b, True), (system.G, system.h, False)]
+    given = [(a, r, equal) for M, right, equal in both for a, r in zip(M, right)]
+    rows = []
+    for place, (a, r, equal) in enumerate(given):
+        places = np.flatnonzero(a).tolist()
+        if not places:
+            continue
+        name, right = system.names[place], as_fraction(r)
+        values = [as_fraction(a[j]) for j in places]
+        if whole[places].all():
+            numbers, right = whole_row(values, right)
+            if equal and right.denominator != 1:
+                raise NoWholeSolutionError([name])
+            right = right if equal else Fraction(math.floor(right))
+            if any(abs(number) >= LARGEST for number in (int(right), *numbers)):
+                raise OutOfRangeError(
+                    "system", name, "coefficients with fewer digits: between whole numbers, these "
+                    f"mean whole coefficients beyond {LARGEST}"
+                )  # fmt: skip
+            values = [Fraction(number) for number in numbers]
+        rows.append(
+            Row(
+                name=name,
+                place=place,
+                equal=equal,
+                coefficients=dict(zip(places, values)),
+                right=right,
+            )
+        )
+    return rows
+
+
+def whole_bounds(
+    rows: list[Row], whole: Mask, low: Floats, high: Floats, columns: Sequence[object]
+) -> tuple[Floats, Floats]:
+    """Join given bounds (n x d) with the rows about one column; whole columns get whole bounds."""
+    low, high = low.copy(), high.copy()
+    low[:, whole], high[:, whole] = np.ceil(low[:, whole]), np.floor(high[:, whole])
+    names: dict[int, list[str]] = {}
+    for row in rows:
+        if _joins(row):
+            continue
+        ((j, a),) = row.coefficients.items()
+        bound = row.right / a
+        names.setdefault(j, []).append(row.name)
+        if row.equal or a > 0:
+            upper = math.floor(bound) if whole[j] else float(bound)
+            high[:, j] = np.minimum(high[:, j], upper)
+        if row.equal or a < 0:
+            lower = math.ceil(bound) if whole[j] else float(bound)
+            low[:, j] = np.maximum(low[:, j], lower)
+    crossed = low > high
+    if crossed.any():
+        i, j = np.argwhere(crossed)[0].tolist()
+        raise NoWholeSolutionError([*names.get(j, []), f"low and high of {columns[j]!r}"], record=i)
+    return low, high
+
+
+def parts_of(rows: list[Row], whole: Mask) -> list[Part]:
+    """Split the columns into parts; a column without rows is a part of its own."""
+    d = len(whole)
+    joined = list(range(d))
+
+    def root(j: int) -> int:
+        while joined[j] != j:
+            j = joined[j]
+        return j
+
+    for row in rows:
+        for j in row.coefficients:
+            joined[root(j)] = root(_first(row))
+    groups: dict[int, list[int]] = {}
+    for j in range(d):
+        groups.setdefault(root(j), []).append(j)
+    return [
+        Part(
+            whole=tuple(j for j in columns if whole[j]),
+            real=tuple(j for j in columns if not whole[j]),
+            rows=tuple(row for row in rows if _joins(row) and root(_first(row)) == label),
+            bounds=tuple(row for row in rows if not _joins(row) and root(_first(row)) == label),
+        )
+        for label, columns in groups.items()
+    ]
+
+
+def _joins(row: Row) -> bool:
+    return len(row.coefficients) > 1
+
+
+def _first(row: Row) -> int:
+    return next(iter(row.coefficients))
+
+
+def whole_solutions(rows: Sequence[Row], whole: Sequence[int], real: Sequence[int]) -> Lattice:
+    """All whole values of the whole columns for which equations can hold, by real ones' help.
+
+    Raises NoWholeSolutionError, naming a least set of rows, where there are none.
+    """
+    equal = [row for row in rows if row.equal]
+    lattice = _lattice(equal, whole, real)
+    if lattice.solvable:
+        return lattice
+    for row in list(equal):
+        fewer = [other for other in equal if other is not row]
+        if not _lattice(fewer, whole, real).solvable:
+            equal = fewer
+    raise NoWholeSolutionError([row.name for row in equal])
+
+
+def _lattice(rows: Sequence[Row], whole: Sequence[int], real: Sequence[int]) -> Lattice:
+    columns = [*whole, *real]
+    dense = [(row.dense(columns), row.right) for row in rows]
+    left = without_columns(dense, range(len(whole), len(columns)))
+    pairs = [whole_row(a[: len(whole)], right) for a, right in left]
+    # 0 = 0 up to the digits of the coefficients: `LinearSystem.check` has judged such rows.
+    pairs = [(a, right) for a, right in pairs if any(a)]
+    if any(right.denominator != 1 for _, right in pairs):
+        return Lattice([[0] * len(whole)], [1], len(whole))  # 0 = 1: without a solution
+    return Lattice([a for a, _ in pairs], [int(right) for _, right in pairs], len(whole))
