@@ -117,10 +117,10 @@ rules = st.builds(
     st.none() | truths,
 )
 
-records = st.fixed_dictionaries(
-    {
-        **{name: st.none() | st.integers(-4, 4) | st.sampled_from([0.5, 1.5]) for name in NUMBERS},
-        **{name: st.none() | words for name in TEXTS},
-        FLAG: st.none() | st.booleans(),
-    }
-)
+_cells = {
+    **{name: st.integers(-4, 4) | st.sampled_from([0.5, 1.5]) for name in NUMBERS},
+    **dict.fromkeys(TEXTS, words),
+    FLAG: st.booleans(),
+}
+complete_records = st.fixed_dictionaries(_cells)
+records = st.fixed_dictionaries({name: st.none() | cell for name, cell in _cells.items()})

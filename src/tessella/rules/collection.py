@@ -267,7 +267,7 @@ class Rules(Sequence[Rule]):
         Examples
         --------
         >>> from tessella.rules import Rules
-        >>> for finding in Rules.parse("a <= b\\nb <= c\\na <= c\\nx > 3\\nx in {4, 5}").check():
+        >>> for finding in Rules(["a <= b", "b <= c", "a <= c", "x > 3", "x in {4, 5}"]).check():
         ...     print(finding)
         redundant: R4 follows from R5: x > 3
         redundant: R3 follows from R1 and R2: a <= c

@@ -31,6 +31,9 @@ class Domain:
     values: tuple[NDArray[Any], ...]
     rows: Integers
 
+    def __repr__(self) -> str:
+        return f"<Domain: {len(self.rows)} rows of {len(self.values)} columns>"
+
     @classmethod
     def of_rows(cls, rows: Sequence[Sequence[Any]], numeric: Sequence[bool]) -> Domain:
         """Build a domain from rows that are written out; raise ValueError if a number is none."""

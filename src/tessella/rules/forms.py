@@ -122,7 +122,10 @@ class Tuples(Form):
 
 @dataclass(frozen=True)
 class Linear(Form):
-    """The sum of coefficients times columns is ==, <= or < a constant."""
+    """The sum of coefficients times columns is ==, <= or < a constant.
+
+    a == b is read as a - b == 0; only the table knows whether these columns are numbers.
+    """
 
     kind: ClassVar[str] = "linear"
     convex: ClassVar[bool] = True

@@ -1,0 +1,162 @@
+"""Rules without data: by hand, and no verdict that a search through records can refute."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessella.rules import Rules
+
+
+def findings(text):
+    return [(found.kind, found.rules) for found in Rules.parse(text).check()]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a > 1\nb > 1", []),
+        # the same rule
+        ("a <= b\nb >= a", [("duplicate", ("R1", "R2"))]),
+        ("a + b == c\n2 * c == 2 * b + 2 * a", [("duplicate", ("R1", "R2"))]),
+        ("s in {'x', 'y'}\ns in {'y', 'x'}", [("duplicate", ("R1", "R2"))]),
+        ("a == b * c\nb == a / c", [("duplicate", ("R1", "R2"))]),
+        ("if a > 1: b > 1\nif not a <= 1: b > 1", [("duplicate", ("R1", "R2"))]),
+        ("observed(a)\nobserved(a)", [("duplicate", ("R1", "R2"))]),
+        ("a == 1 ± 1\na == 1 ± 1\na == 1 ± 2", [("duplicate", ("R1", "R2"))]),
+        # alone
+        ("a == a", [("always true", ("R1",))]),
+        ("a < a + 1", [("always true", ("R1",))]),
+        ("a < a", [("always false", ("R1",))]),
+        ("5 <= a <= 3", [("always false", ("R1",))]),
+        ("a > 3 and a < 3", [("always false", ("R1",))]),
+        ("a == 3 and a != 3", [("always false", ("R1",))]),
+        ("s == 'x' and s == 'y'", [("always false", ("R1",))]),
+        ("s in {'x'} and s != 'x'", [("always false", ("R1",))]),
+        ("f and not f", [("always false", ("R1",))]),
+        ("known(a) and missing(a)", [("always false", ("R1",))]),
+        ("if a > 5: a > 3", [("always true", ("R1",))]),
+        ("if a > 5 and a < 3: b > 1", [("always true", ("R1",))]),
+        ("if a > 5: a < 3", [("always false", ("R1",))]),
+        # contradictions
+        ("a > 5\na < 3", [("contradiction", ("R1", "R2"))]),
+        ("a > 1\na > 2\na <= 1", [("contradiction", ("R1", "R3"))]),
+        ("a in {1, 2}\na > 2", [("contradiction", ("R1", "R2"))]),
+        ("a in {1, 2}\na != 1\na != 2", [("contradiction", ("R1", "R2", "R3"))]),
+        ("s == 'x'\ns in {'y', 'z'}", [("contradiction", ("R1", "R2"))]),
+        ("a <= b\nb <= c\nc < a", [("contradiction", ("R1", "R2", "R3"))]),
+        ("a + b == c\na >= 1\nb >= 1\nc <= 1", [("contradiction", ("R1", "R2", "R3", "R4"))]),
+        ("a < b\nb < a", [("contradiction", ("R1", "R2"))]),
+        ("a + b == 1\na + b == 2", [("contradiction", ("R1", "R2"))]),
+        ("if a > 1: b > 3\nif a > 2: b < 2", [("contradiction", ("R2", "R1"))]),
+        ("b < 2\nif a > 1: b > 3", [("contradiction", ("R2", "R1"))]),
+        # redundant
+        ("0 <= a <= 9\na <= 20", [("redundant", ("R2", "R1"))]),
+        ("a > 3\na != 2", [("redundant", ("R2", "R1"))]),
+        ("a in {1, 2}\na <= 2", [("redundant", ("R2", "R1"))]),
+        ("s in {'x', 'y'}\ns == 'x'", [("redundant", ("R1", "R2"))]),
+        ("s == 'x'\ns != 'y'", [("redundant", ("R2", "R1"))]),
+        ("a > 2\nif b > 1: a > 1", [("redundant", ("R2", "R1"))]),
+        ("a + b == c\nif b > 1: c == a + b", [("redundant", ("R2", "R1"))]),
+        ("a < 5\nif a > 7: b > 1", [("redundant", ("R2", "R1"))]),
+        ("if a > 1: b > 3\nif a > 2: b > 2", [("redundant", ("R2", "R1"))]),
+        ("a <= b\nb <= c\na <= c", [("redundant", ("R3", "R1", "R2"))]),
+        ("a < b\nb <= c\na < c", [("redundant", ("R3", "R1", "R2"))]),
+        ("a > 1 or b > 1\na > 2", [("redundant", ("R1", "R2"))]),
+        ("a <= b\nb <= c\na < c", []),  # not: all three may be equal
+        ("a > 3\nb > 2\nif a > 2: b > 1", [("redundant", ("R3", "R2"))]),
+        # a column that is two things
+        ("s == 'x'\ns > 3", [("conflict", ("R1", "R2"))]),
+        ("s in {'x'}\ns + a == 3", [("conflict", ("R1", "R2"))]),
+        ("d > '2024-01-01'\nd < e", []),
+        # what cannot be decided is not judged
+        ("a * b == c\na * b + c == 2", []),
+        ("a < mean(a)\na > mean(a)", []),
+        ("a == 1 ± 5\na == 2", []),
+        ("observed(a)\nmissing(b)", []),
+    ],
+)  # fmt: skip
+def test_findings_by_hand(text, expected):
+    assert findings(text) == expected
+
+
+def test_findings_speak():
+    found = Rules.parse("low: a > 5\nhigh: a < 3").check()
+    assert str(found[0]) == "contradiction: No record can obey low and high together: a > 5; a < 3"
+
+
+numbers = st.integers(0, 3)
+columns = st.sampled_from("ab")
+signs = st.sampled_from(["<", "<=", "==", "!=", ">=", ">"])
+atoms = st.one_of(
+    st.builds("{} {} {}".format, columns, signs, numbers),
+    st.builds("{} in {}".format, columns, st.sets(numbers, min_size=1)),
+    st.builds("{} not in {}".format, columns, st.sets(numbers, min_size=1)),
+    st.builds("a {} b".format, signs),
+    st.builds("a + b {} {}".format, signs, numbers),
+    st.builds("s == '{}'".format, st.sampled_from("xy")),
+    st.builds("s != '{}'".format, st.sampled_from("xy")),
+)
+bodies = (
+    atoms
+    | st.builds("{} and {}".format, atoms, atoms)
+    | st.builds("({} or {})".format, atoms, atoms)
+)
+lines = bodies | st.builds("if {}: {}".format, bodies, bodies)
+
+# Every record on a fine grid: halves, and beyond every number that the rules name.
+GRID = pd.DataFrame(
+    list(product(np.arange(-1, 4.5, 0.5), np.arange(-1, 4.5, 0.5), "xyz")), columns=["a", "b", "s"]
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(lines, min_size=1, max_size=5))
+def test_no_record_refutes_a_finding(texts):
+    """Invariant: what is called impossible does not occur, what is called redundant is implied."""
+    rules = Rules.parse(texts)
+    signs = rules.confront(GRID).signs > 0
+    obeys = {rule.name: signs[:, place] for place, rule in enumerate(rules)}
+    gone: set[str] = set()
+    found = rules.check()
+    for finding in found:
+        names = finding.rules
+        if finding.kind == "always true":
+            assert obeys[names[0]].all()
+        elif finding.kind == "duplicate":
+            np.testing.assert_array_equal(obeys[names[0]], obeys[names[1]])
+        elif finding.kind == "always false" and rules[names[0]].is_conditional:
+            met = Rules.parse(f"if {rules[names[0]].text.partition(':')[0][3:]}: a > 99")
+            np.testing.assert_array_equal(obeys[names[0]], met.confront(GRID).signs[:, 0] > 0)
+        elif finding.kind == "always false":
+            assert not obeys[names[0]].any()
+        elif finding.kind == "contradiction":
+            together = np.logical_and.reduce([obeys[name] for name in names])
+            if not rules[names[0]].is_conditional:
+                assert not together.any()
+            else:
+                met = Rules.parse(f"if {rules[names[0]].text.partition(':')[0][3:]}: a > 99")
+                assert not (together & (met.confront(GRID).signs[:, 0] < 0)).any()
+        elif finding.kind == "redundant":
+            gone.add(names[0])
+            others = [obeys[name] for name in names[1:]]
+            assert (obeys[names[0]] | ~np.logical_and.reduce(others)).all()
+    kept = [obeys[name] for name in rules.names if name not in gone]
+    if gone:  # all that are redundant may be left out together
+        everything = np.logical_and.reduce(list(obeys.values()))
+        np.testing.assert_array_equal(np.logical_and.reduce(kept), everything)
+
+
+@settings(max_examples=200)
+@given(st.lists(atoms.filter(lambda text: " b" not in text), min_size=2, max_size=4))
+def test_contradictions_about_one_column_are_never_missed(texts):
+    """Independent: the grid has a point in every open and closed piece that the numbers cut."""
+    rules = Rules.parse(texts)
+    possible = (rules.confront(GRID).signs > 0).all(axis=1).any()
+    kinds = {finding.kind for finding in rules.check()}
+    assert bool(kinds & {"contradiction", "always false"}) is not possible
