@@ -12,9 +12,11 @@ from ._lazy import on_first_use
 if TYPE_CHECKING:
     from . import datasets as datasets
     from . import exceptions as exceptions
+    from . import fuzzy as fuzzy
     from . import grouping as grouping
     from . import masking as masking
     from . import rules as rules
+    from .masking.fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
     from .masking.microaggregation import Microaggregation as Microaggregation
     from .rules.collection import Rules as Rules
     from .schema import Schema as Schema
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "FuzzyMicroaggregation": ".masking.fuzzy_microaggregation",
     "Microaggregation": ".masking.microaggregation",
     "Rules": ".rules.collection",
     "Schema": ".schema",
     "datasets": ".datasets",
     "exceptions": ".exceptions",
+    "fuzzy": ".fuzzy",
     "grouping": ".grouping",
     "masking": ".masking",
     "rules": ".rules",

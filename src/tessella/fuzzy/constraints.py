@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import BadTableError
+from ..exceptions import BadTableError, UnknownColumnError
 from ..linear import LinearSystem
 from .field import Field
 
@@ -59,23 +59,35 @@ def as_system(wish: Any, columns: Sequence[Hashable]) -> LinearSystem:
     columns : sequence of names
         The columns of the table, in order.
     """
-    if isinstance(wish, LinearSystem):
-        return (
-            wish if wish.columns is None and wish.n_columns == len(columns) else wish.part(columns)
-        )
     if hasattr(wish, "linear_system"):
-        system: LinearSystem = wish.linear_system(columns)
-        return system
+        wish = wish.linear_system()
+    if isinstance(wish, LinearSystem):
+        return _over(wish, columns)
     if not isinstance(wish, tuple | list) or len(wish) != 2:
         raise BadTableError(
             f"constraints is a {type(wish).__name__}; give a pair (A, b) for A v = b, a "
             "tessella.linear.LinearSystem, or parsed rules."
         )
-    matrix, right = np.atleast_2d(np.asarray(wish[0], dtype=np.float64)), np.atleast_1d(wish[1])
-    if matrix.shape[1] != len(columns):
+    matrix = np.atleast_2d(np.asarray(wish[0], dtype=np.float64))
+    return _over(LinearSystem.equalities(matrix, np.atleast_1d(wish[1])), columns)
+
+
+def _over(system: LinearSystem, columns: Sequence[Hashable]) -> LinearSystem:
+    """Write a system over all columns of a table; those that it does not name take no part."""
+    if system.columns is None and system.n_columns != len(columns):
         raise BadTableError(
-            f"The constraints have {matrix.shape[1]} coefficients a row, and the table has "
+            f"The constraints have {system.n_columns} coefficients a row, and the table has "
             f"{len(columns)} columns. Give one coefficient for each column, 0 where it takes no "
-            "part."
+            "part, or name the columns."
         )
-    return LinearSystem.equalities(matrix, right)
+    own = tuple(columns) if system.columns is None else system.columns
+    places = []
+    for j, name in enumerate(own):
+        if name in columns:
+            places.append((j, list(columns).index(name)))
+        elif system.A[:, j].any() or system.G[:, j].any():
+            raise UnknownColumnError(name, columns, who="constraints")
+    A, G = np.zeros((len(system.b), len(columns))), np.zeros((len(system.h), len(columns)))
+    for inner, outer in places:
+        A[:, outer], G[:, outer] = system.A[:, inner], system.G[:, inner]
+    return LinearSystem(A, system.b, G, system.h, columns=columns, names=system.names)

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from .fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
     from .microaggregation import Microaggregation as Microaggregation
+    from .uncertainty import Uncertainty as Uncertainty
 
-_HOMES = {"Microaggregation": ".microaggregation"}
+_HOMES = {
+    "FuzzyMicroaggregation": ".fuzzy_microaggregation",
+    "Microaggregation": ".microaggregation",
+    "Uncertainty": ".uncertainty",
+}
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists

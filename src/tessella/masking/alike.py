@@ -45,12 +45,12 @@ def released_sets(
     The values come from the released table itself. Records of one group must be alike in it, or
     the promise is broken; groups may happen to be alike with each other.
     """
-    _, first = np.unique(labels, return_index=True)
-    leader = first[labels]
+    _, first, place = np.unique(labels, return_index=True, return_inverse=True)
+    leader = first[place]
     filled = np.where(state == 0, values, 0.0)
     differs = (filled != filled[leader]).any(axis=1) | (strata != strata[leader])
     differs |= (state != state[leader]).any(axis=1)
     if differs.any():
         raise BrokenPromiseError.group_not_alike(int(differs.sum()), method)
     seen = number_alike([strata[first], *filled[first].T, *state[first].T])
-    return seen[labels]
+    return seen[place]

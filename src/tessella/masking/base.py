@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -59,15 +60,23 @@ class Masker(BaseEstimator):  # type: ignore[misc]
     def _missing_codes(self, columns: tuple[Name, ...]) -> dict[Name, tuple[Any, ...]]:
         return {} if self.schema is None else {name: self.schema[name].missing for name in columns}
 
-    def _write(self, source: Table, original: Numbers, released: Floats) -> Any:
+    def _write(
+        self,
+        source: Table,
+        original: Numbers,
+        released: Floats,
+        *,
+        unrounded: Collection[Name] = (),
+    ) -> Any:
         """Round where the column asks for it, and write the columns back in kind."""
         as_float = []
         for j, name in enumerate(original.columns):
             decimals = source.facts(name).decimals
             kind = None if self.schema is None else self.schema[name].kind
-            if decimals == 0 and (kind == "continuous" or not self.round_integers):
+            wanted_float = kind == "continuous" or not self.round_integers
+            if decimals is not None and (name in unrounded or (decimals == 0 and wanted_float)):
                 as_float.append(name)
-            elif kind == "integer" and self.round_integers:
+            elif kind == "integer" and self.round_integers and name not in unrounded:
                 decimals = 0
             if decimals is not None and name not in as_float:
                 released[:, j] = np.round(released[:, j], decimals)

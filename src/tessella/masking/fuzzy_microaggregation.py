@@ -1,0 +1,375 @@
+"""Fuzzy microaggregation: every record gets a centre that is drawn, not computed.
+
+Knowing how a table was microaggregated helps an intruder: records go to near centres. Here a record
+goes to a centre at random, with its memberships as probabilities, so that knowing the method,
+the centres and the parameters leaves him guessing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from ..exceptions import BadTableError, OutOfRangeError
+from ..frame import Numbers, Table
+from ..fuzzy.base import FuzzyClusterer, check_number
+from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
+from ..fuzzy.constraints import as_system
+from ..fuzzy.drawing import Chance, Drawing, SystemChance, draw_part, find_centres
+from ..fuzzy.field import entropy_law, power_law
+from ..fuzzy.size_keeping import draw_keeping_k
+from ..grouping.base import check_k
+from ..kernels.degrees import Law
+from ..linear import LinearSystem
+from ..schema import Schema
+from .base import Masker, parts_of
+from .scale import Scale
+from .selection import Selection, select
+from .uncertainty import Uncertainty
+
+__all__ = ["FuzzyMicroaggregation"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FALL = 1e-4  # a sweep that lowers the objective by less ends the search for centres
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """Records of one stratum that lack the same cells, in the columns of one block."""
+
+    block: int
+    rows: Integers
+    places: list[int]
+    records: Floats  # on the scale of distances
+    weights: Floats
+    scale: Scale
+    rules: LinearSystem | None  # in the table's units
+    c: int | None
+
+    def inner_rules(self) -> LinearSystem | None:
+        """Return the rules on the scale of distances."""
+        rules = self.rules
+        return None if rules is None else rules.rescaled(self.scale.centre, self.scale.unit)
+
+    def outward(self, centres: Floats) -> Floats:
+        """Bring centres back to the table's units, where the rules hold to the last digit."""
+        values = centres * self.scale.unit + self.scale.centre
+        if self.rules is None:
+            return values
+        return self.rules.project(values, metric=1 / self.scale.unit**2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """A table that was read, and cut into parts."""
+
+    source: Table
+    k: int
+    chosen: Selection
+    original: Numbers
+    scale: Scale
+    parts: list[Part]
+    unrounded: set[Any]
+
+    def loss(self, lost: float) -> float:
+        """Turn a sum of squares on the scale of distances into per cent of all squares."""
+        squares = (self.scale.apply(self.original.values) ** 2).sum(axis=1)
+        total = float(self.chosen.weights @ squares)
+        return 100 * lost / total if total > 0 else 0.0
+
+
+class FuzzyMicroaggregation(Masker):
+    """Replace each record's numbers by those of a centre that is drawn by its memberships.
+
+    Parameters
+    ----------
+    k : int or None, default 3
+        The size of groups that is aimed at: there are n // k centres. None if `c` says how many.
+        **A drawn group may be smaller**, unless `at_least_k` is set.
+    m1, m2 : float, default 1.1 and 1.2
+        The fuzziness of the centres and that of the draw. The larger m1, the more all centres move
+        to the mean; the larger m2, the more any centre may be drawn. 1 is crisp.
+    lambda1, lambda2 : float, optional
+        Give both to use fuzzy c-means with entropy instead; on the chosen scale, the smaller
+        the fuzzier.
+    c : int, optional
+        The number of centres, shared out to strata by their size.
+    at_least_k : bool, default False
+        Guarantee k: centres are drawn for all records together, from the same product of
+        memberships *given that* every centre gets at least k records.
+    blocks, scale, missing, columns, strata, weights, schema, round_integers
+        As for `Microaggregation`.
+    constraints : pair (A, b), LinearSystem or parsed rules, optional
+        What every released record obeys, even where the input does not: A v = b over the masked
+        columns in order, or a system of linear equations and inequalities between named columns.
+        Columns of whole numbers that take part are released as float64.
+    tol : float, default 1e-4
+        Centres rest when none moves farther than this share of the table's spread, or the objective
+        falls by less than 1e-4 of itself.
+    max_iter : int, default 1000
+        The largest number of sweeps.
+    neglect : float, default 1e-12
+        The share of a record's membership that may be left out by not visiting far centres.
+    random_state : int, RandomState or None, default None
+        None draws from the operating system's entropy, which nobody can repeat. A seed makes the
+        release repeatable, and must then be kept as secret as the table.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,) or (n, n_blocks)
+        The centre drawn.
+    uncertainty_ : list of Uncertainty
+        What is known of the draw, for each block; print it.
+    expected_loss_ : float
+        Information loss in per cent, as expected before the draw.
+    loss_, column_loss_, joint_k_, joint_group_sizes_, blocks_, untouched_
+        As for `Microaggregation`; `joint_k_` is the least number of records that share all their
+        released values, and without `at_least_k` may be 1.
+
+    Notes
+    -----
+    Algorithm 1 of Torra (2020): find c centres by fuzzy c-means with m1; compute memberships to
+    them with m2; give each record a centre drawn with these as probabilities. For large m2 all
+    memberships are 1/c and the expected size of every group is n/c = k.
+
+    References
+    ----------
+    V. Torra (2017). Fuzzy microaggregation for the transparency principle. Journal of Applied
+    Logic 23.
+    V. Torra (2020). Fuzzy clustering-based microaggregation to achieve probabilistic k-anonymity
+    for data with constraints. Journal of Intelligent and Fuzzy Systems 39(5).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella import FuzzyMicroaggregation
+    >>> table = pd.DataFrame({"age": [21, 22, 23, 61, 62, 66], "income": [1.0, 2, 3, 8, 8, 8]})
+    >>> masker = FuzzyMicroaggregation(k=3, random_state=0)
+    >>> masker.fit_transform(table)
+       age  income
+    0   22     2.0
+    1   22     2.0
+    2   22     2.0
+    3   63     8.0
+    4   63     8.0
+    5   63     8.0
+    """
+
+    def __init__(
+        self,
+        k: int | None = 3,
+        *,
+        m1: float = 1.1,
+        m2: float = 1.2,
+        lambda1: float | None = None,
+        lambda2: float | None = None,
+        c: int | None = None,
+        at_least_k: bool = False,
+        blocks: Any = None,
+        scale: Any = "zscore",
+        constraints: Any = None,
+        missing: str = "error",
+        columns: Any = None,
+        strata: Any = None,
+        weights: Any = None,
+        schema: Schema | None = None,
+        round_integers: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        neglect: float = 1e-12,
+        random_state: Any = None,
+    ) -> None:
+        self.k = k
+        self.m1 = m1
+        self.m2 = m2
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.c = c
+        self.at_least_k = at_least_k
+        self.blocks = blocks
+        self.scale = scale
+        self.constraints = constraints
+        self.missing = missing
+        self.columns = columns
+        self.strata = strata
+        self.weights = weights
+        self.schema = schema
+        self.round_integers = round_integers
+        self.tol = tol
+        self.max_iter = max_iter
+        self.neglect = neglect
+        self.random_state = random_state
+
+    def fit(self, table: Any, y: object = None) -> Self:
+        """Draw and measure, without keeping the masked table."""
+        self.fit_transform(table, y)
+        return self
+
+    def fit_transform(self, table: Any, y: object = None) -> Any:  # noqa: ARG002
+        """Mask a table.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The original table; it is not changed.
+        y : ignored
+            Present for scikit-learn.
+
+        Returns
+        -------
+        masked : the same kind of table
+            With the same index, columns, dtypes and categories; only the numbers are others.
+        """
+        plan = self._prepare(table)
+        released, k = np.empty_like(plan.original.values), plan.k
+        drawings: list[list[tuple[Integers, Drawing]]] = [[] for _ in plan.chosen.blocks]
+        labels = np.empty((len(released), len(drawings)), dtype=np.int64)
+        chance, law = self._chance(), self._second_law()
+        for part in plan.parts:
+            drawing = self._draw(part, law, k, chance)
+            centres = part.outward(drawing.centres)
+            earlier = sum(len(d.centres) for _, d in drawings[part.block])
+            released[part.rows[:, None], part.places] = centres[drawing.labels]
+            labels[part.rows, part.block] = drawing.labels + earlier
+            drawings[part.block].append((part.rows, drawing))
+        masked = self._write(plan.source, plan.original, released, unrounded=plan.unrounded)
+        seen = self._read(Table.read(masked), plan.chosen)
+        self._keep(plan.source, plan.chosen, list(labels.T))
+        self.uncertainty_ = [Uncertainty.of(d, own, k) for d, own in zip(drawings, labels.T)]
+        self._count_alike(plan.original, seen, plan.chosen, k if self.at_least_k else None)
+        self._measure_loss(plan.original, seen, plan.chosen.weights, plan.scale)
+        self.expected_loss_ = plan.loss(
+            sum(float(plan.chosen.weights[r] @ d.expected_square) for b in drawings for r, d in b)
+        )
+        return masked
+
+    def _prepare(self, table: Any) -> Prepared:
+        """Read a table and cut it into the parts that are drawn on their own."""
+        source = Table.read(table)
+        k = self._size(source.n_rows)
+        self._first_law(), self._second_law()  # or say what is wrong with them before anything else
+        chosen = select(
+            source, columns=self.columns, blocks=self.blocks, strata=self.strata,
+            weights=self.weights, schema=self.schema,
+        )  # fmt: skip
+        original = self._read(source, chosen)
+        scale = Scale.of(original.values, chosen.weights, self.scale, chosen.masked)
+        systems = self._systems(chosen)
+        parts = []
+        for number, (block, system) in enumerate(zip(chosen.blocks, systems)):
+            places = chosen.places(block)
+            apart = parts_of(original, places, chosen.strata, k)
+            own = scale.part(places)
+            records = own.apply(original.values[:, places])
+            for rows in _rows_of(apart, source.n_rows):
+                known = ~original.missing[rows[0], places]
+                rules = None if system is None else _on_known(system, known)
+                parts.append(
+                    Part(
+                        block=number, rows=rows, places=places, records=records[rows],
+                        weights=chosen.weights[rows], scale=own, rules=rules,
+                        c=self._share_of_c(len(rows), source.n_rows),
+                    )
+                )  # fmt: skip
+        unrounded = {name for system in systems if system for name in _columns_of(system)}
+        return Prepared(
+            source=source, k=k, chosen=chosen, original=original, scale=scale, parts=parts,
+            unrounded=unrounded,
+        )  # fmt: skip
+
+    def _draw(self, part: Part, law: Law, k: int, chance: Chance) -> Drawing:
+        if self.at_least_k:
+            return draw_keeping_k(
+                part.records, part.weights, self._first_law(), law, k=k, chance=chance
+            )
+        fitted = find_centres(part.records, part.weights, self._model(part), k, part.c)
+        return draw_part(part.records, part.weights, fitted, law, k=k, chance=chance)
+
+    def _size(self, n: int) -> int:
+        """Return the k that is aimed at, and check it together with c."""
+        if self.c is None:
+            if self.k is None:
+                raise OutOfRangeError("k", None, "k, or the number of centres c")
+            return check_k(self.k, n)
+        if isinstance(self.c, bool) or not isinstance(self.c, int | np.integer) or self.c < 1:
+            raise OutOfRangeError("c", self.c, "a whole number of centres of at least 1")
+        if self.c > n:
+            raise OutOfRangeError("c", self.c, f"at most as many centres as records, {n}")
+        if self.at_least_k:
+            raise BadTableError(
+                "at_least_k=True makes as many groups as k allows; give k, and leave out c."
+            )
+        return max(1, n // int(self.c)) if self.k is None else check_k(self.k, n)
+
+    def _share_of_c(self, n_part: int, n: int) -> int | None:
+        return None if self.c is None else min(n_part, max(1, round(int(self.c) * n_part / n)))
+
+    def _second_law(self) -> Law:
+        """Return how degrees follow from distances in the draw."""
+        if (self.lambda1 is None) != (self.lambda2 is None):
+            raise BadTableError("Give both lambda1 and lambda2, or neither and use m1 and m2.")
+        if self.lambda2 is None:
+            return power_law(check_number("m2", self.m2, 1.0), self.neglect)
+        rate = check_number("lambda2", self.lambda2, 0.0, open_end=True)
+        return entropy_law(rate, self.neglect)
+
+    def _first_law(self) -> Law:
+        """Return how degrees follow from distances in the centres."""
+        if self.lambda1 is None:
+            return power_law(check_number("m1", self.m1, 1.0))
+        return entropy_law(check_number("lambda1", self.lambda1, 0.0, open_end=True))
+
+    def _model(self, part: Part) -> FuzzyClusterer:
+        """Return the unfitted clusterer of the centres of a part."""
+        shared: dict[str, Any] = {
+            "n_init": 5, "tol": self.tol, "fall": FALL, "max_iter": self.max_iter,
+            "neglect": self.neglect, "on_collapse": "merge", "random_state": 0,
+            "constraints": part.inner_rules(),
+        }  # fmt: skip
+        if self.lambda1 is not None:
+            return EntropyFuzzyCMeans(lambda_=self.lambda1, **shared)
+        return FuzzyCMeans(m=self.m1, **shared)
+
+    def _chance(self) -> Chance:
+        if self.random_state is None:
+            return SystemChance()
+        seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        return np.random.default_rng(seed.tolist())
+
+    def _systems(self, chosen: Selection) -> list[LinearSystem | None]:
+        """Return the constraints of each block, or say which of them crosses blocks."""
+        if self.constraints is None:
+            return [None] * len(chosen.blocks)
+        whole = as_system(self.constraints, chosen.masked)
+        whole.check()
+        return [whole.part(block) for block in chosen.blocks]
+
+
+def _rows_of(parts: Integers | None, n: int) -> list[Integers]:
+    """Return the rows of each part, in the order of the parts' numbers."""
+    if parts is None:
+        return [np.arange(n)]
+    order = np.argsort(parts, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(parts))[:-1])
+
+
+def _on_known(system: LinearSystem, known: NDArray[np.bool_]) -> LinearSystem:
+    """Leave out the rows about cells that this part of the table does not have."""
+    equal = ~system.A[:, ~known].any(axis=1)
+    unequal = ~system.G[:, ~known].any(axis=1)
+    names = [n for n, kept in zip(system.names, np.concatenate([equal, unequal])) if kept]
+    return LinearSystem(
+        system.A[equal], system.b[equal], system.G[unequal], system.h[unequal], names=names
+    )
+
+
+def _columns_of(system: LinearSystem) -> list[Any]:
+    """Return the names of the columns that take part."""
+    coefficients = np.vstack([system.A, system.G]).T
+    return [name for name, own in zip(system.columns or (), coefficients) if own.any()]
