@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from tessella.datasets import load_expenditure
 from tessella.exceptions import BadOptionError, BadTableError, ContradictionError
 from tessella.linear import LinearSystem
+from tessella.linear.exact import exact_nearest
 from tests.linear.systems import census_rules, eia_rules, feasible, slow_projection
 
 # by hand
@@ -168,6 +169,40 @@ def test_no_feasible_point_is_nearer(made, seed):
     for W in (V, point[None], 0.5 * V + 0.5 * point):
         for w in W:
             assert (((X - V) * (w - V)).sum(axis=1) <= 1e-8).all()
+
+
+@given(feasible(max_columns=4, max_rows=3), st.integers(0, 2**32))
+def test_fractions_agree(made, seed):
+    """The last resort, on whole numbers, where the two ways need no tolerance to agree."""
+    system, point = made
+    x = point + np.random.default_rng(seed).integers(-9, 10, size=len(point))
+    projector = system.projector()
+    exact = exact_nearest(
+        x, projector.A, projector.b, projector.G, projector.h + 1e-13, projector.spread
+    )
+    assert exact == pytest.approx(system.project(x[None])[0], abs=1e-9)
+
+
+def test_fractions_find_no_point_where_there_is_none():
+    G = np.array([[1.0], [-1.0]])
+    nothing = np.empty((0, 1)), np.empty(0)
+    assert exact_nearest(np.zeros(1), *nothing, G, np.array([1.0, -2.0]), np.ones(1)) is None
+    assert exact_nearest(np.zeros(1), *nothing, G, np.array([3.0, -2.0]), np.ones(1)) == [2.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_eleven_orders_of_magnitude_in_one_metric(seed):
+    """Nearly parallel normals, since the smallest columns rule the metric: never an answer off."""
+    rng = np.random.default_rng(seed)
+    d, m, p = 9, 4, 12
+    unit = 10.0 ** rng.uniform(-4, 7, size=d)
+    A = rng.integers(-2, 3, size=(m, d)) / unit * 10.0 ** rng.uniform(-3, 3, size=(m, 1))
+    G = rng.integers(-2, 3, size=(p, d)) / unit * 10.0 ** rng.uniform(-3, 3, size=(p, 1))
+    point = unit * (rng.normal(size=d) * 10 + rng.choice([0, 1000], size=d))
+    system = LinearSystem(A, A @ point, G, G @ point + np.abs(G) @ unit * rng.integers(0, 2, p))
+    X = point + unit * rng.normal(size=(10, d)) * 5
+    assert system.holds(system.project(X), tolerance=1e-9).all()
+    assert system.holds(system.project(X, metric=1 / unit**2), tolerance=1e-12).all()
 
 
 def test_against_slsqp():

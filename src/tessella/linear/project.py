@@ -3,7 +3,8 @@
 For a record x, minimise sum_j w_j (v_j - x_j)^2 subject to A v = b and G v <= h. The equations are
 met by an orthogonal projection whose basis is computed once; the inequalities by a dual active-set
 method in a kernel; rounding is then undone on the final rows. Every result is verified against all
-rows as they were given, and a record that fails is solved again by another exact method.
+rows as they were given. A record that fails is solved again as a nonnegative least squares problem,
+and if that fails too, in fractions.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from ..exceptions import BadTableError, BrokenPromiseError
 from ..kernels.polyhedron import FAILED, INSIDE, nearest_points
 from ..parallel import each
+from .exact import exact_nearest
 from .scaling import orthonormal
 
 __all__ = ["Projector", "lengths"]
@@ -147,14 +149,23 @@ class Projector:
         noise = 1e-14 * self.spread * np.abs(x / self.spread).max()
         both = np.vstack([v, np.where(np.abs(v) <= noise, 0.0, v)])
         worst = self._worst(both, np.vstack([x, x]))
+        if worst.min() <= 1e-12:
+            return np.asarray(both[worst.argmin()])
         v = both[worst.argmin()]
-        if not worst.min() <= TOLERANCE:
+        scale = np.abs(self.G) @ np.maximum(np.abs(x), np.abs(v)) + np.abs(self.h)
+        for share in (1e-13, 1e-11):  # or rows that meet up to rounding exclude each other
+            right = self.h + share * scale
+            exact = exact_nearest(x, self.A, self.b, self.G, right, self.spread)
+            if exact is not None:
+                v = exact
+                break
+        if not self._worst(v[None], x[None])[0] <= TOLERANCE:
             raise BrokenPromiseError(
                 "No point that obeys all linear rows to 1e-9 of their scale was found for a "
                 "record, although the rows do not contradict each other; the result is withheld. "
                 "Rows whose coefficients differ by many orders of magnitude may be the reason."
             )
-        return v
+        return np.asarray(v)
 
     def _on_equations(self, x: Floats) -> Floats:
         m = len(self.b)
