@@ -33,6 +33,7 @@ __all__ = [
     "UnfinishedWarning",
     "UnknownColumnError",
     "UnknownOptionError",
+    "UnreachableError",
 ]
 
 
@@ -158,6 +159,16 @@ class OutOfRangeError(TessellaError, ValueError):
 
     def __init__(self, name: str, given: object, expected: str) -> None:
         super().__init__(f"{name}={given!r} cannot be used. Give {expected}.")
+
+
+class UnreachableError(TessellaError, ValueError):
+    """A wish that no parameters meet."""
+
+    def __init__(self, name: str, wished: float, nearest: float, unit: str) -> None:
+        super().__init__(
+            f"{name}={wished:g} cannot be met on this table; the nearest that was found is "
+            f"{nearest:.4g} {unit}. Change k, or the wish."
+        )
 
 
 class BadOptionError(TessellaError, ValueError):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import entr, logsumexp
 
+from ..grouping.base import Grouping
 from ..grouping.search import Search
 from ..kernels.degrees import EXPONENTIAL, NEAREST, POWER, TINY, Law
 from ..kernels.exchange import Standing, exchange, stand
@@ -19,7 +20,7 @@ from ..kernels.groups import weighted_centres
 from .drawing import Chance, Drawing
 from .field import Field
 
-__all__ = ["draw_keeping_k"]
+__all__ = ["crisp_groups", "draw_keeping_k"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,16 +31,23 @@ FAINT = 1e-12  # the least weight of a record in the mean of its group, before i
 LOOKS = 200  # further sweeps, from which each record's distribution is estimated
 
 
+def crisp_groups(X: Floats, weights: Floats, *, k: int, chance: Chance) -> Grouping:
+    """Group the records, with little loss, for `draw_keeping_k` to start from."""
+    seed = int(chance.random(1)[0] * 2**31)
+    return Search(k, effort="quick", random_state=seed).fit(X, sample_weight=weights)
+
+
 def draw_keeping_k(
     X: Floats,
     weights: Floats,
+    crisp: Grouping,
     first: Law,
     second: Law,
     *,
     k: int,
     chance: Chance,
 ) -> Drawing:
-    """Group records, let them change places, and give each group a fuzzy mean.
+    """Let the records of groups change places, and give each group a fuzzy mean.
 
     Parameters
     ----------
@@ -47,6 +55,8 @@ def draw_keeping_k(
         The records of the part, on the scale of distances.
     weights : ndarray of shape (n,)
         Positive weights.
+    crisp : Grouping
+        Fitted groups of at least k, where the chain starts; see `crisp_groups`.
     first : Law
         The fuzziness of the centres: a record counts in the mean of its group by its degree there,
         to the power m1 (or with lambda1), so outliers count less.
@@ -57,8 +67,6 @@ def draw_keeping_k(
     chance : Chance
         The source of random numbers.
     """
-    seed = int(chance.random(1)[0] * 2**31)
-    crisp = Search(k, effort="quick", random_state=seed).fit(X, sample_weight=weights)
     field = Field.of(X, weights, crisp.n_groups_)
     centres = field.inward(crisp.cluster_centers_)
     lists = _nearest(field, centres, crisp.labels_)

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from .fuzziness import Fuzziness as Fuzziness
+    from .fuzziness import choose_fuzziness as choose_fuzziness
     from .fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
     from .microaggregation import Microaggregation as Microaggregation
     from .uncertainty import Uncertainty as Uncertainty
 
 _HOMES = {
+    "Fuzziness": ".fuzziness",
     "FuzzyMicroaggregation": ".fuzzy_microaggregation",
     "Microaggregation": ".microaggregation",
     "Uncertainty": ".uncertainty",
+    "choose_fuzziness": ".fuzziness",
 }
 
 __all__ = sorted(_HOMES)

@@ -21,7 +21,7 @@ from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
 from ..fuzzy.constraints import as_system
 from ..fuzzy.drawing import Chance, Drawing, SystemChance, draw_part, find_centres
 from ..fuzzy.field import entropy_law, power_law
-from ..fuzzy.size_keeping import draw_keeping_k
+from ..fuzzy.size_keeping import crisp_groups, draw_keeping_k
 from ..grouping.base import check_k
 from ..kernels.degrees import Law
 from ..linear import LinearSystem
@@ -82,6 +82,10 @@ class Prepared:
         squares = (self.scale.apply(self.original.values) ** 2).sum(axis=1)
         total = float(self.chosen.weights @ squares)
         return 100 * lost / total if total > 0 else 0.0
+
+    def per_record(self, total: float) -> float:
+        """Turn a sum over records and blocks into a mean."""
+        return total / (len(self.original.values) * len(self.chosen.blocks))
 
 
 class FuzzyMicroaggregation(Masker):
@@ -285,8 +289,9 @@ class FuzzyMicroaggregation(Masker):
 
     def _draw(self, part: Part, law: Law, k: int, chance: Chance) -> Drawing:
         if self.at_least_k:
+            crisp = crisp_groups(part.records, part.weights, k=k, chance=chance)
             return draw_keeping_k(
-                part.records, part.weights, self._first_law(), law, k=k, chance=chance
+                part.records, part.weights, crisp, self._first_law(), law, k=k, chance=chance
             )
         fitted = find_centres(part.records, part.weights, self._model(part), k, part.c)
         return draw_part(part.records, part.weights, fitted, law, k=k, chance=chance)
