@@ -10,11 +10,12 @@ import argparse
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 
 from benchmarks import bounds, large, mdav_speed, startup, table2, table3, univariate
+from benchmarks.tables import table
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -128,17 +129,9 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
 }
 
 
-def table(rows: Iterable[Mapping[str, object]]) -> str:
-    """Write rows of equal keys as a Markdown table."""
-    rows = list(rows)
-    lines = ["| " + " | ".join(rows[0]) + " |", "|---" * len(rows[0]) + "|"]
-    lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def sections_of(page: str) -> dict[str, str]:
     """Take a page apart: name of each section, as marked, to its text."""
-    parts = re.split(r"<!-- (\w+) -->\n", page)
+    parts = re.split(r"<!-- ([\w-]+) -->\n", page)
     return dict(zip(parts[1::2], (text.strip() for text in parts[2::2])))
 
 

@@ -10,17 +10,16 @@ import time
 
 import numpy as np
 
-from tessella.datasets import load_census, load_eia, load_tarragona
+from benchmarks.tables import DATASETS, standardised
 from tessella.grouping import Search, lower_bound
 
-TABLES = {"Tarragona": load_tarragona, "Census": load_census, "EIA": load_eia}
 EFFORTS = ("quick", "standard")
 
 
 def measure(
     ks: tuple[int, ...] = (3, 5, 10),
     efforts: tuple[str, ...] = EFFORTS,
-    tables: tuple[str, ...] = tuple(TABLES),
+    tables: tuple[str, ...] = tuple(DATASETS),
     search: str | None = "quick",
 ) -> list[dict[str, object]]:
     """Measure each cell; `search` is the effort of the grouping that bounds are compared with."""
@@ -28,8 +27,7 @@ def measure(
     lower_bound(small, 3, labels=Search(3, effort="quick", random_state=0).fit_predict(small))
     rows = []
     for name in tables:
-        X = TABLES[name](frame="numpy")
-        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        X = standardised(name)
         for k in ks:
             reached = None
             if search is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tessella.datasets import load_census, load_eia, load_tarragona
+from benchmarks.tables import DATASETS, standardised
 from tessella.grouping import (
     CBFS,
     IGD,
@@ -25,8 +25,6 @@ from tessella.grouping import (
     RepOrdMic,
     Search,
 )
-
-DATASETS = {"Tarragona": load_tarragona, "Census": load_census, "EIA": load_eia}
 
 KS = (3, 5, 10)
 
@@ -92,11 +90,6 @@ class Row:
     @property
     def published(self) -> float | None:
         return PUBLISHED.get(self.method, {}).get(self.dataset, {}).get(self.k)
-
-
-def standardised(name: str) -> np.ndarray:
-    X = np.asarray(DATASETS[name](frame="numpy"), dtype=np.float64)
-    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 def measure(

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.table2 import DATASETS, KS, standardised
+from benchmarks.table2 import KS
+from benchmarks.tables import DATASETS, standardised
 from tessella.grouping.ordering import farthest_from_centre
 from tessella.grouping.reordering import kmeans_starts
 from tessella.kernels.ordering import repeat_ordering
