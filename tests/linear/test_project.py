@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.isotonic import isotonic_regression
 
 from tessella.datasets import load_expenditure
 from tessella.exceptions import BadOptionError, BadTableError, ContradictionError
@@ -203,6 +204,15 @@ def test_eleven_orders_of_magnitude_in_one_metric(seed):
     X = point + unit * rng.normal(size=(10, d)) * 5
     assert system.holds(system.project(X), tolerance=1e-9).all()
     assert system.holds(system.project(X, metric=1 / unit**2), tolerance=1e-12).all()
+
+
+def test_a_chain_of_orders_is_isotonic_regression():
+    """v1 <= v2 <= ... <= v15, by scikit-learn's pool of adjacent violators."""
+    rng = np.random.default_rng(8)
+    X, weights = rng.normal(size=(100, 15)).round(1), rng.uniform(0.5, 2, size=15)
+    chain = LinearSystem.inequalities(np.eye(14, 15) - np.eye(14, 15, k=1), np.zeros(14))
+    for x, v in zip(X, chain.project(X, metric=weights)):
+        assert v == pytest.approx(isotonic_regression(x, sample_weight=weights), abs=1e-12)
 
 
 def test_against_slsqp():

@@ -58,6 +58,25 @@ def test_rescaled_says_the_same():
     assert there.absolute == pytest.approx(SUM.violation(X).absolute, abs=1e-8)
 
 
+def test_a_far_centre_makes_no_contradiction():
+    """A bug once met: b - A centre is all rounding, which is not the same in each row."""
+    A = np.array([[1, 1, -1], [0.3, 0.3, -0.3], [0.7, 0.7, -0.7]])
+    system = LinearSystem(A, np.zeros(3), [[-0.1, -0.1, 0.1], [1, 0, -1]], np.zeros(2))
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        parts = rng.uniform(1e6, 1e7, size=(100, 2))
+        X = np.column_stack([parts, parts.sum(axis=1)]) / 7
+        centre, unit = X.mean(axis=0), np.array([1.0, 0.1, 1e-2])
+        scaled = system.rescaled(centre, unit)
+        scaled.check()
+        assert len(scaled.redundant) == 2
+        Z = rng.normal(size=(50, 3))
+        V = centre + unit * scaled.project(Z)
+        assert system.holds(V, tolerance=1e-12).all()
+        assert scaled.merged(scaled).contradiction == ()
+        assert scaled.part([2, 0, 1]).contradiction == ()
+
+
 def test_part_and_merged():
     other = LinearSystem.inequalities([[1, 0]], [7], columns=["wage", "net"], names=["cap"])
     both = SUM.merged(other)

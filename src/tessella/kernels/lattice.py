@@ -81,6 +81,7 @@ def nearest_lattice_points(
     Q, R_real = Q.copy(), R_real.copy()
     active, work = np.zeros(e + 1, dtype=np.int64), np.zeros((5, e + 1))
     right, limit, z = np.zeros(m), np.zeros(p + own), np.zeros(e)
+    right_size, limit_size = np.zeros(m), np.zeros(p + own)
     Y, Z = np.zeros((n, c)), np.zeros((n, e))
     found = np.empty(n, dtype=np.int64)
     start, y = np.zeros(c, dtype=np.int64), np.zeros(c, dtype=np.int64)
@@ -150,17 +151,19 @@ def nearest_lattice_points(
                         total += weight[j] * (y[j] - X[i, j]) ** 2
                     if e > 0:
                         for a in range(m):
-                            right[a] = b[a]
+                            right[a], right_size[a] = b[a], abs(b[a])
                             for j in range(c):
                                 right[a] -= A_whole[a, j] * y[j]
+                                right_size[a] += abs(A_whole[a, j] * y[j])
                         for a in range(p):
-                            limit[a] = f[a]
+                            limit[a], limit_size[a] = f[a], abs(f[a])
                             for j in range(c):
                                 limit[a] -= C_whole[a, j] * y[j]
-                        limit[p:] = bounds[i]
+                                limit_size[a] += abs(C_whole[a, j] * y[j])
+                        limit[p:], limit_size[p:] = bounds[i], np.abs(bounds[i])
                         how = nearest_point(
-                            X_real[i], A, right, C, limit, normals, spread, Q, R_real,
-                            active, work, z,
+                            X_real[i], A, right, right_size, C, limit, limit_size, normals, spread,
+                            Q, R_real, active, work, z,
                         )  # fmt: skip
                         fits = how != FAILED
                         for j in range(e):

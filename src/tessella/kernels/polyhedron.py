@@ -37,8 +37,8 @@ def _excess(row: Floats, right: float, v: Floats) -> float:
 
 
 @inlined
-def _scale(row: Floats, right: float, v: Floats, x: Floats) -> float:
-    total = abs(right)
+def _scale(row: Floats, size: float, v: Floats, x: Floats) -> float:
+    total = size
     for j in range(v.shape[0]):
         total += abs(row[j]) * max(abs(v[j]), abs(x[j]))
     return total
@@ -46,15 +46,23 @@ def _scale(row: Floats, right: float, v: Floats, x: Floats) -> float:
 
 @inlined
 def _keeps_all(
-    A: Floats, b: Floats, G: Floats, h: Floats, v: Floats, x: Floats, noise: float
+    A: Floats,
+    b: Floats,
+    b_size: Floats,
+    G: Floats,
+    h: Floats,
+    h_size: Floats,
+    v: Floats,
+    x: Floats,
+    noise: float,
 ) -> bool:
     for i in range(b.shape[0]):
         off = abs(_excess(A[i], b[i], v))
-        if not off <= UNTOUCHED * _scale(A[i], b[i], v, x) + noise:
+        if not off <= UNTOUCHED * _scale(A[i], b_size[i], v, x) + noise:
             return False
     for i in range(h.shape[0]):
         off = _excess(G[i], h[i], v)
-        if not off <= 0.0 and not off <= UNTOUCHED * _scale(G[i], h[i], v, x) + noise:
+        if not off <= 0.0 and not off <= UNTOUCHED * _scale(G[i], h_size[i], v, x) + noise:
             return False
     return True
 
@@ -124,8 +132,10 @@ def nearest_point(
     x: Floats,
     A: Floats,
     b: Floats,
+    b_size: Floats,
     G: Floats,
     h: Floats,
+    h_size: Floats,
     normals: Floats,
     spread: Floats,
     Q: Floats,
@@ -137,13 +147,14 @@ def nearest_point(
     """Put the point nearest to x into v; INSIDE (v is x), MOVED, or FAILED (v is not to be used).
 
     Q and R (d x d) begin with the basis of the m equations, which stays; `active` (d integers) and
-    `work` (5 x d) are scratch; `normals` are those of G.
+    `work` (5 x d) are scratch; `normals` are those of G; `b_size` and `h_size` are the sizes of
+    what the right-hand sides were computed from, |b| and |h| or more.
     """
     d, m, p = x.shape[0], b.shape[0], h.shape[0]
     along, rest, multiplier, decrease, y = work[0], work[1], work[2], work[3], work[4]
     for j in range(d):
         v[j] = x[j]
-    if _keeps_all(A, b, G, h, v, x, 0.0):
+    if _keeps_all(A, b, b_size, G, h, h_size, v, x, 0.0):
         return INSIDE
     _put_on_rows(A, b, G, h, spread, Q, R, m, m, active, y, v)
     _put_on_rows(A, b, G, h, spread, Q, R, m, m, active, y, v)
@@ -153,7 +164,7 @@ def nearest_point(
         worst, excess = -1, 0.0
         for i in range(p):
             off = _excess(G[i], h[i], v)
-            if off > excess and off > TIGHT * _scale(G[i], h[i], v, x):
+            if off > excess and off > TIGHT * _scale(G[i], h_size[i], v, x):
                 taken = False
                 for k in range(m, q):
                     if active[k] == i:
@@ -212,11 +223,11 @@ def nearest_point(
         small = abs(v[j]) <= 4.0 * NOISE * (abs(x[j]) + spread[j] * move)
         rest[j] = 0.0 if small and v[j] != x[j] else v[j]
     flushed = rest[:d]
-    if _keeps_all(A, b, G, h, flushed, flushed, 0.0):
+    if _keeps_all(A, b, b_size, G, h, h_size, flushed, flushed, 0.0):
         for j in range(d):
             v[j] = flushed[j]
         return MOVED
-    return MOVED if _keeps_all(A, b, G, h, v, x, 8.0 * NOISE * move) else FAILED
+    return MOVED if _keeps_all(A, b, b_size, G, h, h_size, v, x, 8.0 * NOISE * move) else FAILED
 
 
 @kernel
@@ -224,8 +235,10 @@ def nearest_points(
     X: Floats,
     A: Floats,
     b: Floats,
+    b_size: Floats,
     G: Floats,
     h: Floats,
+    h_size: Floats,
     normals: Floats,
     spread: Floats,
     Q: Floats,
@@ -239,5 +252,7 @@ def nearest_points(
     active = np.zeros(d + 1, dtype=np.int64)
     work = np.zeros((5, d + 1))
     for i in range(n):
-        found[i] = nearest_point(X[i], A, b, G, h, normals, spread, Q, R, active, work, V[i])
+        found[i] = nearest_point(
+            X[i], A, b, b_size, G, h, h_size, normals, spread, Q, R, active, work, V[i]
+        )
     return V, found

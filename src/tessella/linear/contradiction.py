@@ -38,10 +38,11 @@ class Implied:
         return f"{self.row!r} follows from {', '.join(repr(name) for name in self.because)}"
 
 
-def contradicting_rows(A: Floats, b: Floats, G: Floats, h: Floats) -> list[int]:
+def contradicting_rows(A: Floats, b: Floats, G: Floats, h: Floats, sizes: Floats) -> list[int]:
     """Return the places of a least set of rows without a solution, or none.
 
     Places count the equalities first. Least: without any one of them, the others have a solution.
+    `sizes` has for each row the size of what its right-hand side was computed from.
 
     References
     ----------
@@ -51,37 +52,40 @@ def contradicting_rows(A: Floats, b: Floats, G: Floats, h: Floats) -> list[int]:
     """
     m = len(b)
     for i in range(m):
-        if not A[i].any() and b[i] != 0:
+        if not A[i].any() and abs(b[i]) > 1e-12 * sizes[i]:
             return [i]
     for i in range(len(h)):
-        if not G[i].any() and h[i] < 0:
+        if not G[i].any() and h[i] < -1e-12 * sizes[m + i]:
             return [m + i]
     # With independent rows kept in order, a dependent row and those it is made of are a circuit:
     # any part of it is independent, hence has a solution.
     for i, coefficients in dependence(A)[1].items():
-        size = np.abs(coefficients) @ np.abs(b) + abs(b[i])
+        size = np.abs(coefficients) @ sizes[:m] + sizes[i]
         if abs(coefficients @ b - b[i]) > TOLERANCE * size:
             return [*np.flatnonzero(coefficients).tolist(), i]
     if len(h) == 0:
         return []
     stack, right = np.vstack([A, G]), np.concatenate([b, h])
     kind = np.arange(len(right)) < m
-    rows = _proof(stack, right, kind, list(range(len(right))))
+    rows = _proof(stack, right, sizes, kind, list(range(len(right))))
     for row in list(rows):
-        fewer = _proof(stack, right, kind, [other for other in rows if other != row])
+        fewer = _proof(stack, right, sizes, kind, [other for other in rows if other != row])
         if fewer:
             rows = fewer
     return sorted(rows)
 
 
-def _proof(stack: Floats, right: Floats, kind: NDArray[np.bool_], among: list[int]) -> list[int]:
+def _proof(
+    stack: Floats, right: Floats, sizes: Floats, kind: NDArray[np.bool_], among: list[int]
+) -> list[int]:
     """Rows of a Farkas proof among some rows, or none where they have a solution."""
     if not among:
         return []
-    balanced, _, _ = equilibrate(np.column_stack([stack[among], right[among]]))
+    balanced, by_row, by_column = equilibrate(np.column_stack([stack[among], right[among]]))
     M, c, free = balanced[:, :-1], balanced[:, -1], kind[among]
+    reach = sizes[among] * by_row * by_column[-1]
     weights = _least_sum(M, c, free)
-    size = np.abs(weights) @ np.abs(c)
+    size = np.abs(weights) @ reach
     if not -(weights @ c) > TOLERANCE * size:
         return []
     support = np.abs(weights) > 1e-7 * np.abs(weights).max()
@@ -90,7 +94,7 @@ def _proof(stack: Floats, right: Floats, kind: NDArray[np.bool_], among: list[in
     # A vertex has rows of rank one below their number, hence one direction of weights.
     exact = np.linalg.svd(M[chosen].T)[2][-1]
     exact = exact if exact @ weights[chosen] > 0 else -exact
-    gap, size = -(exact @ c[chosen]), np.abs(exact) @ np.abs(c[chosen])
+    gap, size = -(exact @ c[chosen]), np.abs(exact) @ reach[chosen]
     straight = np.abs(exact @ M[chosen]).max(initial=0.0) <= 1e-12 * np.abs(exact).sum()
     if straight and gap > TOLERANCE * size and (free[chosen] | (exact > 0)).all():
         return [among[i] for i in chosen]
@@ -132,7 +136,7 @@ def _linprog(cost: Floats, **problem: Any) -> Any:
     return found
 
 
-def implied_rows(A: Floats, b: Floats, G: Floats, h: Floats) -> dict[int, list[int]]:
+def implied_rows(A: Floats, b: Floats, G: Floats, h: Floats, sizes: Floats) -> dict[int, list[int]]:
     """For each row that follows from others, the rows it follows from.
 
     Of rows that follow from each other, the first are kept: no reason is itself left out. The
@@ -152,38 +156,41 @@ def implied_rows(A: Floats, b: Floats, G: Floats, h: Floats) -> dict[int, list[i
     for i in [*reversed(range(m, len(right))), *reversed(range(m))]:
         if i not in implied:
             others = [j for j in range(len(right)) if j != i and j not in implied]
-            reasons = _reasons(stack, right, m, i, others)
+            reasons = _reasons(stack, right, sizes, m, i, others)
             if reasons is not None:
                 implied[i] = reasons
     # A reason found early may have been left out later: what is kept implies the rest.
     kept = [j for j in range(len(right)) if j not in implied]
     for i, reasons in implied.items():
         if not set(reasons) <= set(kept):
-            implied[i] = _reasons(stack, right, m, i, kept) or kept
+            implied[i] = _reasons(stack, right, sizes, m, i, kept) or kept
     return dict(sorted(implied.items()))
 
 
-def _reasons(stack: Floats, right: Floats, m: int, row: int, others: list[int]) -> list[int] | None:
+def _reasons(
+    stack: Floats, right: Floats, sizes: Floats, m: int, row: int, others: list[int]
+) -> list[int] | None:
     """Rows from which a row follows, or None where it does not; an equation is two halves."""
     kind = np.arange(len(right)) < m
-    upper = _half(stack, right, kind, row, others)
+    upper = _half(stack, right, sizes, kind, row, others)
     if upper is None or row >= m:
         return upper
     signs = np.where(np.arange(len(right)) == row, -1.0, 1.0)
-    lower = _half(stack * signs[:, None], right * signs, kind, row, others)
+    lower = _half(stack * signs[:, None], right * signs, sizes, kind, row, others)
     return None if lower is None else sorted({*upper, *lower})
 
 
 def _half(
     stack: Floats,
     right: Floats,
+    sizes: Floats,
     kind: NDArray[np.bool_],
     row: int,
     others: list[int],
 ) -> list[int] | None:
     """Rows from which stack[row] v <= right[row] follows, or None where it does not."""
     order = [row, *others]
-    balanced, _, _ = equilibrate(np.column_stack([stack[order], right[order]]))
+    balanced, by_row, by_column = equilibrate(np.column_stack([stack[order], right[order]]))
     M, c, free = balanced[1:, :-1], balanced[1:, -1], kind[others]
     target, limit = balanced[0, :-1], balanced[0, -1]
     room = 1.0 + abs(limit)  # one more row keeps the program bounded
@@ -195,7 +202,7 @@ def _half(
         b_eq=c[free] if free.any() else None,
         bounds=(None, None),
     )
-    size = np.abs(target) @ np.abs(found.x) + abs(limit)
+    size = np.abs(target) @ np.abs(found.x) + sizes[row] * by_row[0] * by_column[-1]
     if -found.fun > limit + TOLERANCE * max(size, 1.0):
         return None
     weights = np.zeros(len(others))

@@ -46,6 +46,8 @@ class Projector:
     ----------
     A, b, G, h : ndarray
         The rows.
+    sizes : ndarray of shape (rows,)
+        The size of what each right-hand side was computed from.
     kept : list of int
         The places of independent equations that span all.
     metric : ndarray of shape (d,)
@@ -59,16 +61,27 @@ class Projector:
     """
 
     def __init__(
-        self, *, A: Floats, b: Floats, G: Floats, h: Floats, kept: list[int], metric: Floats
+        self,
+        *,
+        A: Floats,
+        b: Floats,
+        G: Floats,
+        h: Floats,
+        sizes: Floats,
+        kept: list[int],
+        metric: Floats,
     ) -> None:
         d = len(metric)
         self._rows = (A, b, G, h)
+        self._sizes = sizes
         self.spread = 1.0 / np.sqrt(metric)
         said = G.any(axis=1)  # 0 <= 1 does not say where to go
         size, bound = lengths(A[kept], self.spread), lengths(G[said], self.spread)
         self.A, self.b = A[kept] / size[:, None], b[kept] / size
         self.G, self.h = G[said] / bound[:, None], h[said] / bound
         self.normals = self.G * self.spread
+        self.b_size = sizes[: len(b)][kept] / size
+        self.h_size = sizes[len(b) :][said] / bound
         self.Q, self.R = np.zeros((d, d)), np.zeros((d, d))
         m = len(kept)
         self.Q[:m], self.R[:m, :m] = orthonormal(self.A * self.spread)
@@ -87,7 +100,17 @@ class Projector:
 
     def _block(self, X: Floats) -> Floats:
         V, found = nearest_points(
-            X, self.A, self.b, self.G, self.h, self.normals, self.spread, self.Q, self.R
+            X,
+            self.A,
+            self.b,
+            self.b_size,
+            self.G,
+            self.h,
+            self.h_size,
+            self.normals,
+            self.spread,
+            self.Q,
+            self.R,
         )
         self._snap_to_bounds(V, found != INSIDE)
         for i in np.flatnonzero((found == FAILED) | (self._worst(V, X) > TOLERANCE)):
@@ -100,10 +123,11 @@ class Projector:
         worst = np.zeros(len(V))
         size = np.maximum(np.abs(V), np.abs(X))
         move = (np.abs(V - X) / self.spread).max(axis=1, initial=0.0)
-        for M, right, equal in ((A, b, True), (G, h, False)):
+        both = self._sizes[: len(b)], self._sizes[len(b) :]
+        for M, right, sizes, equal in ((A, b, both[0], True), (G, h, both[1], False)):
             off = V @ M.T - right
             off = np.abs(off) if equal else np.maximum(off, 0.0)
-            scale = size @ np.abs(M).T + np.abs(right)
+            scale = size @ np.abs(M).T + sizes
             scale += 1e-5 * np.outer(move, lengths(M, self.spread))  # rounding of the move
             share = np.divide(off, scale, out=np.zeros_like(off), where=off != 0)
             worst = np.maximum(worst, share.max(axis=1, initial=0.0))
@@ -152,7 +176,7 @@ class Projector:
         if worst.min() <= 1e-12:
             return np.asarray(both[worst.argmin()])
         v = both[worst.argmin()]
-        scale = np.abs(self.G) @ np.maximum(np.abs(x), np.abs(v)) + np.abs(self.h)
+        scale = np.abs(self.G) @ np.maximum(np.abs(x), np.abs(v)) + self.h_size
         for share in (1e-13, 1e-11):  # or rows that meet up to rounding exclude each other
             right = self.h + share * scale
             exact = exact_nearest(x, self.A, self.b, self.G, right, self.spread)

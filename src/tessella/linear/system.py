@@ -92,6 +92,8 @@ class LinearSystem:
         if given is not None and len(given) != self.n_rows:
             raise BadOptionError("names", list(given), f"one name for each of {self.n_rows} rows")
         self.names: tuple[str, ...] = given if given is not None else self._written_out()
+        # The size of what each right-hand side was computed from, which tells its rounding.
+        self._sizes = np.abs(np.concatenate([self.b, self.h]))
 
     @classmethod
     def equalities(
@@ -159,7 +161,7 @@ class LinearSystem:
         m = len(self.b)
         absolute[:, :m] = np.abs(absolute[:, :m])
         absolute[:, m:] = np.maximum(absolute[:, m:], 0.0)
-        scale = np.abs(X) @ np.abs(stack).T + np.abs(right)
+        scale = np.abs(X) @ np.abs(stack).T + self._sizes
         relative = np.divide(absolute, scale, out=np.zeros_like(absolute), where=scale != 0)
         return Violation(absolute=absolute, relative=relative)
 
@@ -181,7 +183,7 @@ class LinearSystem:
     @cached_property
     def contradiction(self) -> tuple[str, ...]:
         """A least set of rows that no record can obey together; empty where there is none."""
-        found = contradicting_rows(self.A, self.b, self.G, self.h)
+        found = contradicting_rows(self.A, self.b, self.G, self.h, self._sizes)
         return tuple(self.names[i] for i in found)
 
     def check(self) -> None:
@@ -212,7 +214,7 @@ class LinearSystem:
         ["'row 3: v1 - v3 <= 0' follows from 'row 1: v1 - v2 <= 0', 'row 2: v2 - v3 <= 0'"]
         """
         self.check()
-        found = implied_rows(self.A, self.b, self.G, self.h)
+        found = implied_rows(self.A, self.b, self.G, self.h, self._sizes)
         return [
             Implied(row=self.names[i], because=tuple(self.names[j] for j in reasons))
             for i, reasons in found.items()
@@ -225,7 +227,13 @@ class LinearSystem:
         self.check()
         weights = np.ones(self.n_columns) if metric is None else as_metric(metric, self.n_columns)
         return Projector(
-            A=self.A, b=self.b, G=self.G, h=self.h, kept=self._dependence[0], metric=weights
+            A=self.A,
+            b=self.b,
+            G=self.G,
+            h=self.h,
+            sizes=self._sizes,
+            kept=self._dependence[0],
+            metric=weights,
         )
 
     @cached_property
@@ -266,6 +274,8 @@ class LinearSystem:
     def rescaled(self, centre: ArrayLike, unit: ArrayLike) -> LinearSystem:
         """Write the same system in the coordinates z = (v - centre) / unit.
 
+        The rows keep their scale: a far centre does not make the rounding of b - A centre count.
+
         Examples
         --------
         >>> from tessella.linear import LinearSystem
@@ -276,7 +286,7 @@ class LinearSystem:
         d = self.n_columns
         middle = np.broadcast_to(np.asarray(centre, dtype=np.float64), (d,))
         units = as_metric(np.broadcast_to(np.asarray(unit, dtype=np.float64), (d,)), d, "unit")
-        return LinearSystem(
+        made = LinearSystem(
             self.A * units,
             self.b - self.A @ middle,
             self.G * units,
@@ -284,6 +294,8 @@ class LinearSystem:
             columns=self.columns,
             names=self.names,
         )
+        made._sizes = self._sizes + np.abs(np.vstack([self.A, self.G])) @ np.abs(middle)
+        return made
 
     def part(self, columns: Sequence[Hashable]) -> LinearSystem:
         """Take the rows about some columns, names or positions, in that order.
@@ -306,7 +318,7 @@ class LinearSystem:
             kept.append(i)
         m = len(self.b)
         equal, unequal = [i for i in kept if i < m], [i - m for i in kept if i >= m]
-        return LinearSystem(
+        made = LinearSystem(
             self.A[np.ix_(equal, places)],
             self.b[equal],
             self.G[np.ix_(unequal, places)],
@@ -314,6 +326,8 @@ class LinearSystem:
             columns=None if self.columns is None else [self.columns[j] for j in places],
             names=[self.names[i] for i in kept],
         )
+        made._sizes = self._sizes[kept]
+        return made
 
     def merged(self, other: LinearSystem) -> LinearSystem:
         """Join the rows of two systems; named columns are matched by name, others by position."""
@@ -337,7 +351,7 @@ class LinearSystem:
             return out
 
         m, k = len(self.b), len(other.b)
-        return LinearSystem(
+        made = LinearSystem(
             joined(self.A, other.A),
             np.concatenate([self.b, other.b]),
             joined(self.G, other.G),
@@ -345,6 +359,9 @@ class LinearSystem:
             columns=columns,
             names=[*self.names[:m], *other.names[:k], *self.names[m:], *other.names[k:]],
         )
+        mine, theirs = self._sizes, other._sizes
+        made._sizes = np.concatenate([mine[:m], theirs[:k], mine[m:], theirs[k:]])
+        return made
 
     # small things
 

@@ -189,7 +189,8 @@ class _Work:
     @cached_property
     def _follows(self) -> frozenset[int]:
         s = self.system
-        return frozenset(implied_rows(s.A, s.b, s.G, s.h))
+        sizes = np.abs(np.concatenate([s.b, s.h]))
+        return frozenset(implied_rows(s.A, s.b, s.G, s.h, sizes))
 
     def _try(self, method: Method, part: Part, *tables: Floats) -> Solved:
         """Solve, and take back what breaks a row."""
