@@ -23,6 +23,7 @@ from tessella.rules.expressions import (
     Not,
     Number,
     Or,
+    Sum,
     Text,
 )
 
@@ -36,9 +37,22 @@ numbers = st.builds(Number, amounts)
 number_columns = st.builds(Column, st.sampled_from(NUMBERS))
 
 
+def _sum(parts):
+    """A sum as it is read: the brackets around its first term say nothing."""
+    terms, signs = [], []
+    for sign, term in parts:
+        if not terms and isinstance(term, Sum):
+            terms, signs = [*term.terms], [*term.signs]
+        else:
+            terms.append(term)
+            signs.append(sign if signs else 1)
+    return Sum(tuple(terms), tuple(signs))
+
+
 def _grow(inner):
     return st.one_of(
-        st.builds(Arithmetic, st.sampled_from(["+", "-", "*"]), inner, inner),
+        st.builds(Arithmetic, st.just("*"), inner, inner),
+        st.builds(_sum, st.lists(st.tuples(st.sampled_from([1, -1]), inner), min_size=2)),
         st.builds(
             lambda base, power: Arithmetic("**", base, Number(power)), inner, st.integers(1, 3)
         ),

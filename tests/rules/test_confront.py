@@ -160,6 +160,19 @@ def test_division_in_floats():
     assert signs("a / b * 3 == 1", table) == [1, 1]
 
 
+def test_numbers_beyond_floats_are_named():
+    table = pd.DataFrame({"a": [1e149, 1.0]})
+    with pytest.raises(RuleTableError, match="too large to calculate with"):
+        Rules.parse("a * a * a == a").confront(table)
+    with pytest.raises(BadTableError, match="infinity"):
+        Rules.parse("a > 1").confront(pd.DataFrame({"a": [np.inf, 1.0]}))
+
+
+def test_small_numbers_are_not_all_equal():
+    """A bug once met: a square below the smallest float made every quotient equal."""
+    assert signs("a / b == 2", {"a": [1e-200, 2e-200], "b": [1e-200, 1e-200]}) == [-1, 1]
+
+
 def test_dates():
     start = [dt.date(2024, 1, 1), dt.date(2024, 3, 1), None]
     end = [dt.date(2024, 1, 31), dt.date(2024, 2, 1), dt.date(2024, 1, 1)]

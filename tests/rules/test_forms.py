@@ -78,6 +78,7 @@ INF = math.inf
         ("a + b != c", [General(("a", "b", "c"), "a + b != c")]),
         ("a == a", [Always(True)]),
         ("a < a", [Always(False)]),
+        ("a < abs(-2) < 2", [Interval("a", -INF, 2, False, True), Always(False)]),
         ("a - a + 1 > 0", [Always(True)]),
         ("f", [YesNo("f")]),
         ("not f", [YesNo("f", False)]),

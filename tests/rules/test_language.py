@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -306,6 +307,7 @@ def test_hostile_rules_are_refused(text):
         "-" * 15_000 + "a > 1",
         "not " * 4000 + "a",
         " + ".join(["a"] * 4000) + " > 1",
+        " * ".join(["a"] * 4000) + " > 1",
         " and ".join(["a > 1"] * 1500) + " and (" + "(" * 40 + "a" + ")" * 40 + "",
         "a > " + "9" * 15_000,
         "a > 1" + " " * 2_000_000,
@@ -322,6 +324,19 @@ def test_hostile_sizes_are_refused_quickly(text):
     start = time.perf_counter()
     assert mistakes(text)
     assert time.perf_counter() - start < 2
+
+
+def test_a_total_of_many_parts():
+    names = [f"part_{at}" for at in range(900)]
+    rule = Rules.parse(f"total == {' + '.join(names)}")[0]
+    assert rule.kind == "linear"
+    assert len(rule.forms[0].coefficients) == 901
+    assert Rules.parse(rule.text)[0] == rule
+    table = pd.DataFrame({name: [1, 1] for name in names} | {"total": [900, 899]})
+    found = Rules([rule]).confront(table)
+    assert found.signs[:, 0].tolist() == [1, -1]
+    assert found.amount("R1").tolist() == [1]
+    assert Rules([rule]).check() == []
 
 
 def test_powers_within_powers_do_not_blow_up():

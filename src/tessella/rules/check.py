@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from .context import Context, key_of, uses
+from .expressions import Name
 from .forms import Always, Form
 from .rule import Rule
 
@@ -83,11 +84,11 @@ def check(rules: Rules) -> list[Finding]:
 
 def _conflicts(rules: Rules) -> list[Finding]:
     found = []
-    for column in rules.columns:
-        users: dict[str, list[str]] = {"text": [], "number": []}
-        for rule in rules:
-            for kind in uses(rule, column):
-                users[kind].append(rule.name)
+    by_column: dict[Name, dict[str, list[str]]] = {}
+    for rule in rules:
+        for column, kind in uses(rule):
+            by_column.setdefault(column, {"text": [], "number": []})[kind].append(rule.name)
+    for column, users in by_column.items():
         if users["text"] and users["number"]:
             names = tuple(dict.fromkeys([*users["text"], *users["number"]]))
             found.append(

@@ -62,7 +62,7 @@ class Columns:
         """Return a column of numbers, or of yes and no as 1 and 0; NaN where missing."""
         if name not in self._numbers:
             codes = [code for code in self._codes.get(name, ()) if not isinstance(code, str)]
-            read = self.table.numeric([name], codes={name: codes}, who="The rules")
+            read = self.table.numeric([name], codes={name: codes}, who="A rule")
             self._numbers[name] = np.ascontiguousarray(read.values[:, 0])
         return self._numbers[name]
 

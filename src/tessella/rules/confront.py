@@ -27,7 +27,7 @@ from .expressions import (
 )
 from .fitting import misfits
 from .rule import Rule
-from .truth import Judge
+from .truth import Judge, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,11 +200,14 @@ def confront(
     problems: list[str] = []
     for place, rule in enumerate(fitted):
         domains = _domains(rule, columns)
-        zero = _judge(rule, columns, rounding, domains, signs[:, place])
-        if len(zero):
-            problems.append(_zero_problem(rule, zero))
+        problem = _judge(rule, columns, rounding, domains, signs[:, place])
+        if problem:
+            problems.append(problem)
+            continue
         if rule.condition is not None:
-            applies[place] = (_signs(rule.condition, columns, rounding, domains) > 0).sum()
+            met = np.empty(columns.n_rows, dtype=np.int8)
+            _judge(Rule(body=rule.condition), columns, rounding, domains, met)
+            applies[place] = (met > 0).sum()
         found = np.flatnonzero(signs[:, place] < 0)
         here = Judge(
             columns, found, rounding=rounding, allowance=rule.tolerance or 0.0, domains=domains
@@ -235,9 +238,9 @@ def judge(
     columns = Columns(table, schema)
     (rule,) = _fitted(Rules([Rule(body=truth, name="The condition")]), columns)
     signs = np.empty(columns.n_rows, dtype=np.int8)
-    zero = _judge(rule, columns, rounding, _domains(rule, columns), signs)
-    if len(zero):
-        raise RuleTableError([_zero_problem(rule, zero)])
+    problem = _judge(rule, columns, rounding, _domains(rule, columns), signs)
+    if problem:
+        raise RuleTableError([problem])
     return signs
 
 
@@ -323,34 +326,41 @@ def _of_numbers(node: Member, numeric: list[bool]) -> bool:
 
 def _judge(
     rule: Rule, columns: Columns, rounding: float, domains: dict[Node, Domain], signs: Signs
-) -> Integers:
-    """Judge every record of a rule, block by block; return where a division by zero decides."""
-    zero = []
-    for start in range(0, columns.n_rows, BLOCK):
-        rows = slice(start, min(start + BLOCK, columns.n_rows))
-        exact = Judge(columns, rows, rounding=rounding, domains=domains)
-        loose = Judge(
-            columns, rows, rounding=rounding, allowance=rule.tolerance or 0.0, domains=domains
+) -> str:
+    """Judge every record of a rule, block by block; return why it cannot be done, if so."""
+    zero: list[Integers] = []
+    try:
+        with np.errstate(over="raise"):
+            for start in range(0, columns.n_rows, BLOCK):
+                rows = slice(start, min(start + BLOCK, columns.n_rows))
+                exact = Judge(columns, rows, rounding=rounding, domains=domains)
+                loose = Judge(
+                    columns,
+                    rows,
+                    rounding=rounding,
+                    allowance=rule.tolerance or 0.0,
+                    domains=domains,
+                )
+                verdict = loose.truth(rule.body)
+                if rule.condition is not None:
+                    verdict = _implied(exact.truth(rule.condition), verdict)
+                signs[rows] = verdict.signs
+                if verdict.undefined is not None:
+                    zero.append(start + np.flatnonzero(verdict.undefined))
+    except FloatingPointError:
+        return (
+            f"{rule.where}: {rule.text} makes numbers that are too large to calculate with (beyond "
+            "1e308). Divide the columns by a power of ten first."
         )
-        verdict = loose.truth(rule.body)
-        undefined = verdict.undefined
-        signs[rows] = verdict.signs
-        if rule.condition is not None:
-            condition = exact.truth(rule.condition)
-            signs[rows] = np.maximum(-condition.signs, verdict.signs)
-            # Where the condition is not met or unknown, nothing is divided.
-            masks = [] if undefined is None else [undefined & (condition.signs > 0)]
-            masks += [] if condition.undefined is None else [condition.undefined]
-            undefined = np.logical_or.reduce(masks) if masks else None
-        if undefined is not None:
-            zero.append(start + np.flatnonzero(undefined))
-    return np.concatenate(zero) if zero else np.empty(0, dtype=np.int64)
+    return _zero_problem(rule, np.concatenate(zero)) if any(map(len, zero)) else ""
 
 
-def _signs(node: Node, columns: Columns, rounding: float, domains: dict[Node, Domain]) -> Signs:
-    signs = np.empty(columns.n_rows, dtype=np.int8)
-    _judge(Rule(body=node), columns, rounding, domains, signs)
-    return signs
+def _implied(condition: Verdict, body: Verdict) -> Verdict:
+    """Not the condition, or the body; where the condition is not met, nothing is divided."""
+    masks = [] if body.undefined is None else [body.undefined & (condition.signs > 0)]
+    masks += [] if condition.undefined is None else [condition.undefined]
+    undefined = np.logical_or.reduce(masks) if masks else None
+    return Verdict(np.maximum(-condition.signs, body.signs), undefined)
 
 
 def _zero_problem(rule: Rule, zero: Integers) -> str:

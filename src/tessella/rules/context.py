@@ -18,6 +18,7 @@ from .expressions import (
     Negative,
     Node,
     Number,
+    Sum,
     Text,
     children,
     walk,
@@ -34,7 +35,7 @@ from .forms import (
     Multiplicative,
     YesNo,
 )
-from .grammar import is_date
+from .literals import is_date
 from .rule import Rule
 
 __all__ = ["Context", "key_of", "uses"]
@@ -202,27 +203,29 @@ def key_of(form: Form) -> object:
     return repr(form)
 
 
-def uses(rule: Rule, column: Name) -> Iterator[str]:
-    """Say how a rule uses a column: as "text" or as "number"; nothing if either may be."""
+def uses(rule: Rule) -> Iterator[tuple[Name, str]]:
+    """Say which columns a rule uses as "text" and which as "number"; some may be either."""
     trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
     for node in (node for tree in trees for node in walk(tree)):
         if isinstance(node, Comparison):
             for left, _, right in node.pairs:
                 for one, other in ((left, right), (right, left)):
-                    if one == Column(column):
-                        yield from _kind(other)
+                    if isinstance(one, Column):
+                        yield from ((one.name, kind) for kind in _kind(other))
         elif isinstance(node, Member) and isinstance(node.among, Literals):
-            for place, operand in enumerate(node.operands):
-                if operand == Column(column):
-                    yield "text" if isinstance(node.among.rows[0][place], str) else "number"
-        elif (
-            isinstance(node, Arithmetic | Negative | Function) and Column(column) in children(node)
-        ) or (isinstance(node, Aggregate) and node.column == column):
-            yield "number"
+            for operand, value in zip(node.operands, node.among.rows[0], strict=True):
+                if isinstance(operand, Column):
+                    yield operand.name, "text" if isinstance(value, str) else "number"
+        elif isinstance(node, Sum | Arithmetic | Negative | Function):
+            for below in children(node):
+                if isinstance(below, Column):
+                    yield below.name, "number"
+        elif isinstance(node, Aggregate):
+            yield node.column, "number"
 
 
 def _kind(other: Node) -> Iterator[str]:
     if isinstance(other, Text) and not is_date(other.value):
         yield "text"
-    elif isinstance(other, Number | Arithmetic | Negative | Function | Aggregate):
+    elif isinstance(other, Number | Sum | Arithmetic | Negative | Function | Aggregate):
         yield "number"

@@ -30,6 +30,7 @@ __all__ = [
     "Number",
     "Observed",
     "Or",
+    "Sum",
     "Text",
     "columns_of",
     "negated",
@@ -111,10 +112,18 @@ class Negative(Node):
 
 
 @dataclass(frozen=True)
-class Arithmetic(Node):
-    """left + right, left - right, left * right, left / right, or left ** right."""
+class Sum(Node):
+    """Terms that are added (sign 1) or subtracted (sign -1), in this order; the first is added."""
 
-    operator: Literal["+", "-", "*", "/", "**"]
+    terms: tuple[Node, ...]
+    signs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Arithmetic(Node):
+    """left * right, left / right, or left ** right."""
+
+    operator: Literal["*", "/", "**"]
     left: Node
     right: Node
 
@@ -289,7 +298,6 @@ def positive(node: Node) -> Node:
 
 # How tightly each node binds, as in Python; an operand that binds less tightly is bracketed.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(9)
-_BINDS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "**": _POWER}
 
 
 def write(node: Node) -> str:
@@ -318,11 +326,16 @@ def _write(node: Node) -> tuple[str, int]:
             return f"{function}({', '.join(map(write, operands))})", _ATOM
         case Negative(operand):
             return f"-{_within(operand, _SIGN)}", _SIGN
+        case Sum(terms, signs):
+            text = _within(terms[0], _PRODUCT)
+            for added, term in zip(signs[1:], terms[1:], strict=True):
+                text += f" {'+' if added > 0 else '-'} {_within(term, _PRODUCT)}"
+            return text, _SUM
         case Arithmetic("**", left, right):
             return f"{_within(left, _ATOM)} ** {_within(right, _SIGN)}", _POWER
         case Arithmetic(operator, left, right):
-            binds = _BINDS[operator]
-            return f"{_within(left, binds)} {operator} {_within(right, binds + 1)}", binds
+            text = f"{_within(left, _PRODUCT)} {operator} {_within(right, _PRODUCT + 1)}"
+            return text, _PRODUCT
         case Comparison(operands, operators):
             parts = [_within(operands[0], _SUM)]
             for sign, operand in zip(operators, operands[1:], strict=True):

@@ -25,7 +25,7 @@ from .expressions import (
     columns_of,
     write,
 )
-from .grammar import is_date
+from .literals import is_date
 
 __all__ = ["misfits"]
 

@@ -9,6 +9,7 @@ projection or a solver can use. The names follow the classification of edit cons
 from __future__ import annotations
 
 import math
+import operator as signs
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -330,6 +331,9 @@ def _minus(operands: tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple(Negative(each) for each in operands)
 
 
+_HOLDS = {"<": signs.lt, "<=": signs.le, "==": signs.eq, "!=": signs.ne}
+
+
 def _shape(left: Node, operator: Operator, right: Node) -> Form:
     text = Comparison((left, right), (operator,))
     general = General(columns_of(text), write(text))
@@ -344,20 +348,19 @@ def _shape(left: Node, operator: Operator, right: Node) -> Form:
 
 
 def _affine(difference: Polynomial, operator: Operator) -> Form | None:
-    coefficients, constant = difference.coefficients, -difference.constant
+    coefficients, bound = difference.coefficients, -difference.constant
     if not coefficients:
-        holds = {"<": constant > 0, "<=": constant >= 0, "==": not constant, "!=": bool(constant)}
-        return Always(holds[operator])
+        return Always(_HOLDS[operator](0, bound))
     if len(coefficients) == 1:
         ((name, coefficient),) = coefficients.items()
-        return _interval(name, operator, constant / coefficient, coefficient < 0)
+        return _interval(name, operator, bound / coefficient, coefficient < 0)
     if operator == "!=":
         return None
     values = {name: float(value) for name, value in coefficients.items()}
-    if operator != "==" and not constant and sorted(values.values()) == [-1.0, 1.0]:
+    if operator != "==" and not bound and sorted(values.values()) == [-1.0, 1.0]:
         upper, lower = sorted(values, key=lambda name: values[name])
         return Governing(lower, upper, operator == "<")
-    return Linear(values, operator, float(constant))
+    return Linear(values, operator, float(bound))
 
 
 def _interval(name: Name, operator: Operator, bound: Fraction, flipped: bool) -> Form:

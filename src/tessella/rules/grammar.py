@@ -8,9 +8,6 @@ comprehensions, f-strings, ...) is a mistake with a hint.
 from __future__ import annotations
 
 import ast
-import math
-import re
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
@@ -33,21 +30,24 @@ from .expressions import (
     Number,
     Observed,
     Or,
+    Sum,
     Text,
     columns_of,
 )
+from .literals import constant, is_date
 from .lookup import LookupProblem, read_lookup
 from .scanner import Part, Wrong
 from .source import INSTEAD, Source
 
-__all__ = ["Reader", "constant", "is_date"]
+__all__ = ["Reader"]
 
 LARGEST = 1e150  # the square of anything larger is infinite
 LARGEST_WHOLE = 2**53  # every whole number up to here is a float64
 LARGEST_POWER = 10
+MOST_TERMS = 1000
 DEEPEST = 100  # operations within operations; keeps every walk far from the end of the stack
 
-_ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_ARITHMETIC = {ast.Mult: "*", ast.Div: "/"}
 _COMPARE = {
     ast.Lt: "<",
     ast.LtE: "<=",
@@ -60,16 +60,6 @@ AGGREGATES = ("mean", "sum", "min", "max")
 NUMBER_FUNCTIONS = ("abs", *AGGREGATES, "col")
 TRUTH_FUNCTIONS = ("observed", "missing", "known", "col")
 _EVERY_FUNCTION = sorted({*NUMBER_FUNCTIONS, *TRUTH_FUNCTIONS, "table"})
-
-
-def is_date(text: str) -> bool:
-    """Say whether text is a date such as 2024-01-31, or a date and time."""
-    if not re.match(r"\d{4}-\d\d-\d\d", text):
-        return False
-    try:
-        return datetime.fromisoformat(text).tzinfo is None
-    except ValueError:
-        return False
 
 
 class Reader(Source):
@@ -163,6 +153,8 @@ class Reader(Source):
                 return Number(-inner.value) if isinstance(inner, Number) else Negative(inner)
             case ast.BinOp(op=ast.Pow()):
                 return self._power(node)
+            case ast.BinOp(op=ast.Add() | ast.Sub()):
+                return self._sum(node)
             case ast.BinOp(op=operator, left=left, right=right) if type(operator) in _ARITHMETIC:
                 first, second = self._amount(left), self._amount(right)
                 made = Arithmetic(cast(Any, _ARITHMETIC[type(operator)]), first, second)
@@ -225,6 +217,22 @@ class Reader(Source):
             raise self.wrong(node, f"This number is larger than {LARGEST:g}.")
         return Number(value)
 
+    def _sum(self, node: ast.BinOp) -> Node:
+        terms: list[ast.expr] = []
+        signs: list[int] = []
+        first: ast.expr = node
+        while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add | ast.Sub):
+            terms.append(first.right)
+            signs.append(1 if isinstance(first.op, ast.Add) else -1)
+            first = first.left
+        if len(terms) >= MOST_TERMS:
+            raise self.wrong(node, f"More than {MOST_TERMS} terms in a sum.")
+        made = Sum(
+            tuple(self._amount(term) for term in (first, *reversed(terms))), (1, *reversed(signs))
+        )
+        self._check_constant(node, made)
+        return made
+
     def _power(self, node: ast.BinOp) -> Node:
         base = self._amount(node.left)
         power = self.number(node.right)
@@ -242,8 +250,8 @@ class Reader(Source):
         self._check_constant(node, made)
         return made
 
-    def _check_constant(self, node: ast.BinOp, made: Arithmetic) -> None:
-        if made.operator == "/" and constant(made.right) == 0:
+    def _check_constant(self, node: ast.BinOp, made: Arithmetic | Sum) -> None:
+        if isinstance(made, Arithmetic) and made.operator == "/" and constant(made.right) == 0:
             raise self.wrong(node.right, "This divides by zero.")
         value = constant(made)
         if value is not None and abs(value) > LARGEST:
@@ -291,7 +299,7 @@ class Reader(Source):
         for (at, this), (_, other) in ((left, right), (right, left)):
             if not isinstance(this, Text | Flag):
                 continue
-            if isinstance(other, Number | Arithmetic | Negative | Function | Aggregate):
+            if isinstance(other, Number | Sum | Arithmetic | Negative | Function | Aggregate):
                 kind = "text" if isinstance(this, Text) else "True or False"
                 raise self.wrong(
                     at, f"A number is compared with {kind}.", "Numbers have no quotes."
@@ -371,41 +379,3 @@ class Reader(Source):
             return Lookup(argument.value, read_lookup(argument.value, names, self.folder))
         except LookupProblem as problem:
             raise self.wrong(argument, str(problem), problem.hint) from None
-
-
-def constant(node: Node) -> float | None:
-    """Return the value of an expression without columns, or None; infinite where it overflows."""
-    match node:
-        case Number(value):
-            return float(value)
-        case Negative(operand):
-            inner = constant(operand)
-            return None if inner is None else -inner
-        case Function(function, operands):
-            values = [constant(each) for each in operands]
-            known = [value for value in values if value is not None]
-            if len(known) < len(values):
-                return None
-            return abs(known[0]) if function == "abs" else (min, max)[function == "max"](known)
-        case Arithmetic(operator, left, right):
-            first, second = constant(left), constant(right)
-            if first is None or second is None:
-                return None
-            return _calculate(operator, first, second)
-    return None
-
-
-def _calculate(operator: str, first: float, second: float) -> float:
-    try:
-        match operator:
-            case "+":
-                return first + second
-            case "-":
-                return first - second
-            case "*":
-                return first * second
-            case "/":
-                return first / second
-        return float(first**second)
-    except (OverflowError, ZeroDivisionError):
-        return math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,9 +29,10 @@ class _Row:
 
 def contradiction(rules: Sequence[Rule]) -> list[Rule]:
     """Return rules whose linear parts no record can obey together; none if one can."""
-    rows = _rows(rules)
-    if not any(len(row.coefficients) > 1 for row in rows):
-        return []
+    return next(filter(None, (_contradiction(rows, rules) for rows in _parts(rules))), [])
+
+
+def _contradiction(rows: list[_Row], rules: Sequence[Rule]) -> list[Rule]:
     system, order = _system(rows)
     if system.contradiction:
         return _rules(system.contradiction, order, rules)
@@ -49,23 +51,21 @@ def contradiction(rules: Sequence[Rule]) -> list[Rule]:
 
 def redundant(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
     """For each rule whose linear parts, and it has no others, follow from rules: from which."""
-    rows = _rows(rules)
-    if not any(len(row.coefficients) > 1 for row in rows):
-        return {}
-    system, order = _system(rows)
-    because: dict[int, list[str]] = {}
-    for implied in system.implied():
-        row = order[int(implied.row)]
-        premises = [order[int(name)] for name in implied.because]
-        if not row.strict or any(each.strict for each in premises):
-            because[int(implied.row)] = list(implied.because)
-    found: dict[str, list[Rule]] = {}
-    for place, rule in enumerate(rules):
-        own = [at for at, row in enumerate(order) if row.rule == place]
-        if own and rule.is_affine and all(at in because for at in own):
-            reasons = _rules({name for at in own for name in because[at]}, order, rules)
-            found[rule.name] = [reason for reason in reasons if reason is not rule]
-    return found
+    left = Counter(row.rule for row in _rows(rules))  # rows that do not follow from others
+    reasons: dict[int, set[int]] = {}
+    for rows in _parts(rules):
+        system, order = _system(rows)
+        for implied in system.implied():
+            row = order[int(implied.row)]
+            premises = [order[int(name)] for name in implied.because]
+            if not row.strict or any(each.strict for each in premises):
+                left[row.rule] -= 1
+                reasons.setdefault(row.rule, set()).update(each.rule for each in premises)
+    return {
+        rules[place].name: [rules[reason] for reason in sorted(reasons[place] - {place})]
+        for place, count in sorted(left.items())
+        if not count and rules[place].is_affine
+    }
 
 
 def _rows(rules: Sequence[Rule]) -> list[_Row]:
@@ -87,6 +87,22 @@ def _rows(rules: Sequence[Rule]) -> list[_Row]:
             elif isinstance(form, Interval):
                 rows += _bounds(place, form)
     return rows
+
+
+def _parts(rules: Sequence[Rule]) -> list[list[_Row]]:
+    """Split the rows into parts that share no column; leave out those about one column only."""
+    parts: list[tuple[set[Name], list[_Row]]] = []
+    for row in _rows(rules):
+        columns, joined = set(row.coefficients), [row]
+        apart = []
+        for names, rows in parts:
+            if names & columns:
+                columns |= names
+                joined = rows + joined
+            else:
+                apart.append((names, rows))
+        parts = [*apart, (columns, joined)]
+    return [sorted(rows, key=lambda row: row.rule) for names, rows in parts if len(names) > 1]
 
 
 def _bounds(place: int, form: Interval) -> list[_Row]:

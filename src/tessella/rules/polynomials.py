@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .expressions import Aggregate, Arithmetic, Column, Name, Negative, Node, Number
+from .expressions import Aggregate, Arithmetic, Column, Function, Name, Negative, Node, Number, Sum
 
 __all__ = ["Polynomial", "Product", "polynomial", "product"]
 
@@ -102,6 +102,23 @@ def polynomial(node: Node) -> Polynomial | None:
         case Negative(operand):
             inner = polynomial(operand)
             return None if inner is None else Polynomial({}).plus(inner, -1)
+        case Function(function, operands):
+            parts = [polynomial(each) for each in operands]
+            values = [part.constant for part in parts if part is not None and not part.degree]
+            if len(values) < len(parts):
+                return None
+            if function == "abs":
+                return _constant(abs(values[0]))
+            return _constant(min(values) if function == "min" else max(values))
+        case Sum(terms, signs):
+            total: dict[Monomial, Fraction] = {}
+            for sign, term in zip(signs, terms, strict=True):
+                part = polynomial(term)
+                if part is None:
+                    return None
+                for monomial, factor in part.terms.items():
+                    total[monomial] = total.get(monomial, Fraction(0)) + sign * factor
+            return Polynomial({monomial: factor for monomial, factor in total.items() if factor})
         case Arithmetic(operator, left, right):
             first, second = polynomial(left), polynomial(right)
             if first is None or second is None:
@@ -115,8 +132,6 @@ def _constant(value: Fraction) -> Polynomial:
 
 
 def _calculate(operator: str, first: Polynomial, second: Polynomial) -> Polynomial | None:
-    if operator in "+-":
-        return first.plus(second, 1 if operator == "+" else -1)
     if operator == "*":
         return first.times(second)
     if operator == "/":

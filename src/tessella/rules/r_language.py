@@ -28,6 +28,7 @@ from .expressions import (
     Number,
     Observed,
     Or,
+    Sum,
     Text,
     column_text,
     quoted,
@@ -281,6 +282,11 @@ def _write(node: Node) -> str:
             return f"abs({_write(operand)})"
         case Function(function, operands):
             return f"p{function}({', '.join(map(_write, operands))})"
+        case Sum(terms, signs):
+            text = _bracket(terms[0])
+            for sign, term in zip(signs[1:], terms[1:], strict=True):
+                text += f" {'+' if sign > 0 else '-'} {_bracket(term)}"
+            return text
         case Arithmetic(operator, left, right):
             return f"{_bracket(left)} {'^' if operator == '**' else operator} {_bracket(right)}"
         case Comparison():

@@ -33,6 +33,7 @@ from .expressions import (
     Number,
     Observed,
     Or,
+    Sum,
     Text,
     columns_of,
 )
@@ -214,13 +215,16 @@ class Judge:
             case Function(function, operands):
                 ufunc = np.minimum if function == "min" else np.maximum
                 return ufunc.reduce(np.broadcast_arrays(*(self.number(each) for each in operands)))
+            case Sum(terms, signs):
+                total = self.number(terms[0])
+                for sign, term in zip(signs[1:], terms[1:]):
+                    total = _OPERATORS["+" if sign > 0 else "-"](total, self.number(term))
+                return total
             case Arithmetic("**", left, Number(power)):
                 return self.number(left) ** int(power)
             case Arithmetic(operator, left, right):
                 first, second = self.number(left), self.number(right)
-                if operator == "/":
-                    return self._divide(first, second)
-                return _OPERATORS[operator](first, second)
+                return self._divide(first, second) if operator == "/" else first * second
         raise TypeError(f"no number: {node!r}")
 
     def _divide(self, first: Any, second: Any) -> Any:
@@ -240,14 +244,18 @@ class Judge:
     def size(self, node: Node) -> Any:
         """Return the size of the terms of an expression: what its rounding error grows with."""
         match node:
-            case Arithmetic("+" | "-", left, right):
-                return self.size(left) + self.size(right)
+            case Sum(terms, _):
+                total = self.size(terms[0])
+                for term in terms[1:]:
+                    total = total + self.size(term)
+                return total
             case Arithmetic("*", left, right):
                 return self.size(left) * self.size(right)
             case Arithmetic("/", left, right):
+                # Relative errors add up: what cancels below the line counts as often as it does.
                 below = np.abs(self.number(right))
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    return self.size(left) * np.divide(self.size(right), np.square(below))
+                    return np.divide(self.size(left), below) * np.divide(self.size(right), below)
             case Arithmetic("**", left, Number(power)):
                 return self.size(left) ** int(power)
             case Negative(operand) | Function("abs", (operand,)):
@@ -267,6 +275,8 @@ class Judge:
                 return True
             case Column(name):
                 return self.columns.whole(name)
+            case Sum(terms, _):
+                return all(self.whole(term) for term in terms)
             case Arithmetic("/", _, _):
                 return False
             case Arithmetic(_, left, right):
@@ -282,8 +292,8 @@ class Judge:
         match node:
             case Column(name):
                 return self.columns.largest(name)
-            case Arithmetic("+" | "-", left, right):
-                return self.bound(left) + self.bound(right)
+            case Sum(terms, _):
+                return sum(self.bound(term) for term in terms)
             case Arithmetic("*", left, right):
                 return self.bound(left) * self.bound(right)
             case Arithmetic("**", left, Number(power)):
@@ -362,7 +372,6 @@ def _signs(holds: Any, known: Truths | None = None) -> Signs:
 _OPERATORS: dict[str, Any] = {
     "+": np.add,
     "-": np.subtract,
-    "*": np.multiply,
     "<": np.less,
     "<=": np.less_equal,
     "==": np.equal,

@@ -8,18 +8,19 @@ Statistical Software 97(10).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._lazy import optional
 from ..exceptions import RuleMistake, RuleSyntaxError, RuleTranslationError
-from .collection import LARGEST, Entry, Rules
+from .collection import Entry, Rules
 from .parser import parse_line
 from .r_language import Unsayable, from_r, to_r
 from .scanner import Wrong
 
 __all__ = ["from_validate", "to_validate"]
+
+LARGEST = 2**20  # characters; YAML is read slowly
 
 
 def from_validate(text: str, *, origin: str | None = None) -> Rules:
@@ -51,15 +52,17 @@ def _listed(text: str, origin: str | None) -> Iterator[Any]:
 
     if len(text) > LARGEST:
         raise wrong(f"The text has more than {LARGEST:,} characters.")
-    if re.search(r"(?m)^[^#\"']*[:\-]\s+[&*]\w", text):
-        # A few anchors can stand for millions of nodes; no rules file needs one.
-        raise wrong("Anchors and aliases (& and *) of YAML are not read.", "Write them out.")
     try:
-        documents = [each for each in yaml.safe_load_all(text) if each is not None]
+        # A few anchors can stand for millions of nodes; no rules file needs one.
+        anchors = (yaml.tokens.AnchorToken, yaml.tokens.AliasToken)
+        anchored = any(isinstance(token, anchors) for token in yaml.scan(text, yaml.SafeLoader))
+        loaded = [] if anchored else list(yaml.safe_load_all(text))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise wrong(f"This is not YAML: {' '.join(str(error).split())}.") from None
+    if anchored:
+        raise wrong("Anchors and aliases (& and *) of YAML are not read.", "Write them out.")
     lists = []
-    for document in documents:
+    for document in (each for each in loaded if each is not None):
         if not isinstance(document, Mapping):
             raise wrong("There is no list of rules.", "Write rules: and, below it, - expr: ...")
         if "include" in document:
