@@ -96,7 +96,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = 3,
         *,
         init: Any = "k-means++",
         n_init: int = 20,
@@ -155,7 +155,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.cluster_centers_ = constraints.polish(field.outward(best.centres))
         self.history_ = [field.objective(value) for value in best.history]
         self.objective_ = self.history_[-1]
-        self.n_iter_ = len(best.history)
+        self.n_iter_ = len(best.history) - (not best.rests)
         self.labels_ = field.nearest(best.centres, power_law(1, law.neglect))
         if not best.rests:
             warnings.warn(UnfinishedWarning.of_sweeps(self.n_iter_, self.tol), stacklevel=2)
@@ -176,6 +176,10 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f"{LARGEST // len(centres)}."
             )
         return field.degrees(centres, field.law(law))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell by the centres: `lambda_` is a parameter, in spite of its name."""
+        return hasattr(self, "cluster_centers_")
 
     def _field_of(self, X: ArrayLike) -> tuple[Field, Floats]:
         check_is_fitted(self)

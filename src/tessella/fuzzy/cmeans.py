@@ -33,7 +33,7 @@ class FuzzyCMeans(FuzzyClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default 8
+    n_clusters : int, default 3
         The number of centres, c.
     m : float or "auto", default "auto"
         Fuzziness. 1 is k-means, exactly; the larger, the more a record belongs to all centres.
@@ -98,7 +98,7 @@ class FuzzyCMeans(FuzzyClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = 3,
         *,
         m: Any = "auto",
         init: Any = "k-means++",
@@ -182,7 +182,7 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default 8
+    n_clusters : int, default 3
         The number of centres, c.
     lambda_ : float or "auto", default "auto"
         The larger, the crisper; per squared unit of the table. "auto" takes one that suits
@@ -222,7 +222,7 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = 3,
         *,
         lambda_: Any = "auto",
         init: Any = "k-means++",
@@ -269,7 +269,11 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
             return field.law(entropy_law(given, self.neglect))
         # With c clusters of equal size the variance within is that of the table times c^(-2/d),
         # as for a space filled evenly; the temperature of half of it keeps neighbours apart.
-        first = 1 / (2 * critical_lambda(field) * c ** (2 / field.records.shape[1]))
+        limit = critical_lambda(field)
+        if limit == float("inf"):  # one place, one centre
+            self.lambda_used_ = 1.0
+            return entropy_law(1.0)
+        first = 1 / (2 * limit * c ** (2 / field.records.shape[1]))
         found = retreat(lambda warmth: self._collapses_at(field, c, warmth), first, shrink=0.5)
         law = entropy_law(1 / (first * 0.5**12 if found is None else found), self.neglect)
         self.lambda_used_ = law.rate * field.scale**2

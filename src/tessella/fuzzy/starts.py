@@ -17,6 +17,7 @@ __all__ = ["STARTS", "first_centres", "given_centres"]
 Floats = NDArray[np.float64]
 
 STARTS = ("k-means++", "records")
+OFF = 0.99  # of the way from the mean to a record
 MANY = 10**8  # records times centres beyond which a centre is drawn only once
 
 
@@ -24,7 +25,9 @@ def first_centres(field: Field, c: int, way: str, random: np.random.Generator) -
     """Choose c records as first centres, in the field's units.
 
     "k-means++" draws each next centre by its squared distance from those chosen, and keeps the best
-    of 2 + ln(c) draws; "records" takes records at random, as the 2009 paper does.
+    of 2 + ln(c) draws; "records" takes records at random, as the 2009 paper does. Centres then
+    move a hundredth of the way to the mean: exactly on a record, that record alone would hold
+    a centre where m is large.
 
     References
     ----------
@@ -32,9 +35,9 @@ def first_centres(field: Field, c: int, way: str, random: np.random.Generator) -
     """
     if way == "records":
         share = field.weights / field.weights.sum()
-        return field.records[random.choice(field.n, c, replace=False, p=share)]
+        return OFF * field.records[random.choice(field.n, c, replace=False, p=share)]
     tries = 2 + int(math.log(c)) if field.n * c <= MANY else 1
-    return field.records[spread_out(field.records, field.weights, random.random((c, tries)))]
+    return OFF * field.records[spread_out(field.records, field.weights, random.random((c, tries)))]
 
 
 def given_centres(init: Any, c: int, d: int) -> Floats | None:

@@ -35,7 +35,7 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
 
     Parameters
     ----------
-    n_clusters : int, default 8
+    n_clusters : int, default 3
         The number of centres, c.
     kappa : float or array-like, default 0.1
         How far a record may be displaced: one number, or one for each record, shape (n,). With
@@ -78,7 +78,7 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = 3,
         *,
         kappa: Any = 0.1,
         shape: str = "ball",
