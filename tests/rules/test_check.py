@@ -70,6 +70,11 @@ def findings(text):
         ("a > 1 or b > 1\na > 2", [("redundant", ("R1", "R2"))]),
         ("a <= b\nb <= c\na < c", []),  # not: all three may be equal
         ("a > 3\nb > 2\nif a > 2: b > 1", [("redundant", ("R3", "R2"))]),
+        # conditions with linear rules
+        ("a <= b\nb <= 3\nif a > 3: s == 'x'", [("redundant", ("R3", "R1", "R2"))]),
+        ("a <= b\nb in {1, 3}\nif s == 'x': a > 3", [("contradiction", ("R3", "R1", "R2"))]),
+        ("a + b == c\na >= 0\nb > 0\nif c > 5: c > a", [("redundant", ("R4", "R1", "R3"))]),
+        ("a <= b\nif a > 3: b > 4", []),
         # a column that is two things
         ("s == 'x'\ns > 3", [("conflict", ("R1", "R2"))]),
         ("s in {'x'}\ns + a == 3", [("conflict", ("R1", "R2"))]),

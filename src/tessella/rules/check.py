@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from .context import Context, key_of, uses
-from .expressions import Name
+from .expressions import Name, negated
 from .forms import Always, Form
 from .rule import Rule
 
@@ -163,8 +163,12 @@ def _contradictions(rules: Sequence[Rule]) -> list[Finding]:
             continue
         others = _neighbours(rule, rules)
         context = _context(rule, others)
-        if not context.empty and context.plus(rule.forms).empty:
+        if context.empty or _linear(rule, plain, "idle"):
+            continue  # nothing is asked of anybody: redundant
+        needed = []
+        if context.plus(rule.forms).empty:
             needed = _needed(rule, others, partial(_excludes, rule))
+        if needed := needed or _linear(rule, plain, "excluded"):
             found.append(
                 Finding(
                     "contradiction",
@@ -197,11 +201,30 @@ def _redundant(rules: Sequence[Rule]) -> list[Finding]:
         elif context.implies_all(rule.forms):
             needed = _needed(rule, others, partial(_implies, rule))
             message = f"{rule.name} follows from {_list([r.name for r in needed])}: {rule.text}"
+        elif needed := _linear(rule, kept, "idle"):
+            message = f"{rule.name} applies to no record{_beside(needed)}: {rule.text}"
+        elif needed := _linear(rule, kept, "follows"):
+            message = f"{rule.name} follows from {_list([r.name for r in needed])}: {rule.text}"
         else:
             continue
         kept.remove(rule)
         found.append(Finding("redundant", (rule.name, *(r.name for r in needed)), message))
     return found[::-1] + _linear_redundant(kept)
+
+
+def _linear(rule: Rule, rules: Iterable[Rule], question: str) -> list[Rule]:
+    """Ask of a conditional rule, by linear programs; return the unconditional rules that decide.
+
+    "idle": nobody can meet the condition; "excluded": nobody who does can obey; "follows": nobody
+    who does can disobey.
+    """
+    from .linear_check import excluded
+
+    if rule.condition is None:
+        return []
+    claims = {"idle": [], "excluded": [rule.body], "follows": [negated(rule.body)]}[question]
+    plain = [other for other in rules if not other.is_conditional]
+    return excluded([rule.condition, *claims], plain)
 
 
 def _linear_redundant(rules: Sequence[Rule]) -> list[Finding]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..linear import LinearSystem
-from .expressions import Name
-from .forms import Governing, Interval, Linear
+from .expressions import Name, Node
+from .forms import Governing, Interval, Linear, Members
 from .rule import Rule
 
-__all__ = ["contradiction", "redundant"]
+__all__ = ["contradiction", "excluded", "redundant"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,22 @@ def _contradiction(rows: list[_Row], rules: Sequence[Rule]) -> list[Rule]:
                 if order[int(implied.row)].rule < 0:
                     return _rules({*implied.because, str(order.index(row))}, order, rules)
     return []
+
+
+def excluded(truths: Sequence[Node], rules: Sequence[Rule]) -> list[Rule]:
+    """Return rules beside which no record can be so as some truths say; none if one can."""
+    claims = [Rule(body=truth) for truth in truths]
+    columns = {name for claim in claims for name in claim.columns}
+    near: list[Rule] = []
+    waiting = list(rules)
+    while more := [rule for rule in waiting if columns.intersection(rule.columns)]:
+        near += more
+        waiting = [rule for rule in waiting if rule not in more]
+        columns.update(name for rule in more for name in rule.columns)
+    culprits = contradiction([*claims, *near])
+    if not any(claim is culprit for claim in claims for culprit in culprits):
+        return []
+    return [rule for rule in rules if any(rule is culprit for culprit in culprits)]
 
 
 def redundant(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
@@ -86,6 +102,10 @@ def _rows(rules: Sequence[Rule]) -> list[_Row]:
                 )
             elif isinstance(form, Interval):
                 rows += _bounds(place, form)
+            elif isinstance(form, Members) and form.inside:
+                values = [each for each in form.values if isinstance(each, int | float)]
+                if len(values) == len(form.values):  # at least, it lies between these
+                    rows += _bounds(place, Interval(form.column, min(values), max(values)))
     return rows
 
 
