@@ -44,6 +44,49 @@ def _obeys(y: Integers, low: Floats, high: Floats, G: Integers, h: Integers) -> 
     return True
 
 
+@inlined
+def _real_cost(
+    y: Integers,
+    x: Floats,
+    real: tuple[Floats, ...],
+    bounds: Floats,
+    weight: Floats,
+    Q: Floats,
+    R: Floats,
+    sides: tuple[Floats, Floats],
+    sizes: tuple[Floats, Floats],
+    active: Integers,
+    work: Floats,
+    z: Floats,
+) -> float:
+    """Put the real columns nearest to x that fit the whole columns y into z; what that costs."""
+    A, A_whole, b, C, C_whole, f, normals, spread, _, _ = real
+    right, limit = sides
+    right_size, limit_size = sizes
+    p = f.shape[0]
+    for a in range(b.shape[0]):
+        right[a], right_size[a] = b[a], abs(b[a])
+        for j in range(y.shape[0]):
+            right[a] -= A_whole[a, j] * y[j]
+            right_size[a] += abs(A_whole[a, j] * y[j])
+    for a in range(p):
+        limit[a], limit_size[a] = f[a], abs(f[a])
+        for j in range(y.shape[0]):
+            limit[a] -= C_whole[a, j] * y[j]
+            limit_size[a] += abs(C_whole[a, j] * y[j])
+    for a in range(bounds.shape[0]):
+        limit[p + a], limit_size[p + a] = bounds[a], abs(bounds[a])
+    how = nearest_point(
+        x, A, right, right_size, C, limit, limit_size, normals, spread, Q, R, active, work, z
+    )
+    if how == FAILED:
+        return np.inf
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += weight[j] * (z[j] - x[j]) ** 2
+    return total
+
+
 @kernel
 def nearest_lattice_points(
     X: Floats,
@@ -76,12 +119,12 @@ def nearest_lattice_points(
     """
     n, c = X.shape
     r, e = B.shape[1], X_real.shape[1]
-    A, A_whole, b, C, C_whole, f, normals, spread, Q, R_real = real
-    m, p, own = b.shape[0], f.shape[0], bounds.shape[1]
-    Q, R_real = Q.copy(), R_real.copy()
+    Q, R_real = real[8].copy(), real[9].copy()
     active, work = np.zeros(e + 1, dtype=np.int64), np.zeros((5, e + 1))
-    right, limit, z = np.zeros(m), np.zeros(p + own), np.zeros(e)
-    right_size, limit_size = np.zeros(m), np.zeros(p + own)
+    n_limits = real[5].shape[0] + bounds.shape[1]
+    sides = (np.zeros(real[2].shape[0]), np.zeros(n_limits))
+    sizes = (np.zeros(real[2].shape[0]), np.zeros(n_limits))
+    z = np.zeros(e)
     Y, Z = np.zeros((n, c)), np.zeros((n, e))
     found = np.empty(n, dtype=np.int64)
     start, y = np.zeros(c, dtype=np.int64), np.zeros(c, dtype=np.int64)
@@ -110,73 +153,74 @@ def nearest_lattice_points(
             for j in range(c):
                 target[k] -= T[k, j] * off[j]
             constant -= target[k] * target[k]
-        best, nodes, level = np.inf, 0, r - 1
+        # All points within a certain cost: those within half of a cell first, then farther ones.
+        # Without a limit, a line of the lattice that lies outside would be followed for ever.
+        best, nodes = np.inf, 0
         cost[r] = max(0.0, constant) + outside[i]
-        if r > 0:
-            centre[level] = target[level] / R[level, level]
-            t[level] = np.rint(centre[level])
-            step[level] = 1.0 if centre[level] > t[level] else -1.0
-        while level < r or r == 0:
-            nodes += 1
-            if nodes > NODES:
-                break
-            now = cost[level + 1]
+        beyond = 0.0
+        for k in range(r):
+            beyond += 0.26 * R[k, k] * R[k, k]
+        within = cost[r] + beyond if r > 0 else np.inf
+        while True:
+            least, level = min(best, within), r - 1
             if r > 0:
-                now += (R[level, level] * (t[level] - centre[level])) ** 2
-            leaf = False
-            if now < best * (1.0 - 1e-12):
-                if level > 0:
-                    level -= 1
-                    cost[level + 1] = now
-                    part = target[level]
-                    for k in range(level + 1, r):
-                        part -= R[level, k] * t[k]
-                    centre[level] = part / R[level, level]
-                    t[level] = np.rint(centre[level])
-                    step[level] = 1.0 if centre[level] > t[level] else -1.0
-                    continue
-                leaf = True
-            else:
-                level += 1
-                if level >= r:
+                centre[level] = target[level] / R[level, level]
+                t[level] = np.rint(centre[level])
+                step[level] = 1.0 if centre[level] > t[level] else -1.0
+            while level < r or r == 0:
+                nodes += 1
+                if nodes > NODES:
                     break
-            if leaf:
-                for j in range(c):
-                    y[j] = start[j]
-                    for k in range(r):
-                        y[j] += B[j, k] * np.int64(t[k])
-                if _obeys(y, low[i], high[i], G, h):
-                    total, fits = 0.0, True
+                now = cost[level + 1]
+                if r > 0:
+                    now += (R[level, level] * (t[level] - centre[level])) ** 2
+                leaf = False
+                if now < least * (1.0 - 1e-12):
+                    if level > 0:
+                        level -= 1
+                        cost[level + 1] = now
+                        part = target[level]
+                        for k in range(level + 1, r):
+                            part -= R[level, k] * t[k]
+                        centre[level] = part / R[level, level]
+                        t[level] = np.rint(centre[level])
+                        step[level] = 1.0 if centre[level] > t[level] else -1.0
+                        continue
+                    leaf = True
+                else:
+                    level += 1
+                    if level >= r:
+                        break
+                if leaf:
                     for j in range(c):
-                        total += weight[j] * (y[j] - X[i, j]) ** 2
-                    if e > 0:
-                        for a in range(m):
-                            right[a], right_size[a] = b[a], abs(b[a])
-                            for j in range(c):
-                                right[a] -= A_whole[a, j] * y[j]
-                                right_size[a] += abs(A_whole[a, j] * y[j])
-                        for a in range(p):
-                            limit[a], limit_size[a] = f[a], abs(f[a])
-                            for j in range(c):
-                                limit[a] -= C_whole[a, j] * y[j]
-                                limit_size[a] += abs(C_whole[a, j] * y[j])
-                        limit[p:], limit_size[p:] = bounds[i], np.abs(bounds[i])
-                        how = nearest_point(
-                            X_real[i], A, right, right_size, C, limit, limit_size, normals, spread,
-                            Q, R_real, active, work, z,
-                        )  # fmt: skip
-                        fits = how != FAILED
-                        for j in range(e):
-                            total += weight_real[j] * (z[j] - X_real[i, j]) ** 2
-                    if fits and total < best:
-                        best = total
+                        y[j] = start[j]
+                        for k in range(r):
+                            y[j] += B[j, k] * np.int64(t[k])
+                    if _obeys(y, low[i], high[i], G, h):
+                        total = 0.0
                         for j in range(c):
-                            Y[i, j] = y[j]
-                        Z[i] = z
-                if r == 0:
-                    break
-            t[level] += step[level]
-            step[level] = -step[level] - (1.0 if step[level] > 0 else -1.0)
+                            total += weight[j] * (y[j] - X[i, j]) ** 2
+                        if e > 0:
+                            total += _real_cost(
+                                y, X_real[i], real, bounds[i], weight_real, Q, R_real,
+                                sides, sizes, active, work, z,
+                            )  # fmt: skip
+                        if total < best:
+                            best = total
+                            least = min(best, within)
+                            for j in range(c):
+                                Y[i, j] = y[j]
+                            Z[i] = z
+                    if r == 0:
+                        break
+                t[level] += step[level]
+                step[level] = -step[level] - (1.0 if step[level] > 0 else -1.0)
+            if nodes > NODES or best <= within:
+                break
+            beyond *= 4.0
+            within = best if best < np.inf else cost[r] + beyond
+            if r == 0:
+                break
         if best == np.inf:
             found[i] = NONE
         else:
