@@ -14,7 +14,19 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 
-from benchmarks import bounds, large, mdav_speed, startup, table2, table3, univariate
+from benchmarks import (
+    bounds,
+    fuzzy_constraints,
+    fuzzy_noise,
+    fuzzy_objective,
+    fuzzy_speed,
+    large,
+    mdav_speed,
+    startup,
+    table2,
+    table3,
+    univariate,
+)
 from benchmarks.tables import table
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -125,6 +137,10 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "large": sizes,
     "univariate": one_column,
     "reordering": reordering,
+    "fuzzy-objective": fuzzy_objective.page,
+    "fuzzy-noise": fuzzy_noise.page,
+    "fuzzy-constraints": fuzzy_constraints.page,
+    "fuzzy-speed": fuzzy_speed.page,
     "startup": starting,
 }
 
@@ -140,11 +156,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args()
-    held = sections_of(given.page.read_text()) if given.page.exists() else {}
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     for name in given.only:
         print(f"measuring: {name}", flush=True)
         text = SECTIONS[name]()
+        # Read again: another run may have written its sections meanwhile.
+        held = sections_of(given.page.read_text()) if given.page.exists() else {}
         busy = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
         held[name] = f"{text}\n\n*Measured {date.today()} on {machine}; load average {busy}.*"
         text = "".join(f"\n<!-- {part} -->\n{held[part]}\n" for part in SECTIONS if part in held)
