@@ -82,6 +82,10 @@ class Fuzziness:
             f"m1 = {self.m1:.3g}, m2 = {self.m2:.3g}", (self.bits, self.loss),
             xytext=(10, -14), textcoords="offset points",
         )  # fmt: skip
+        reach = max(2.0, 2 * self.bits)  # beyond, nobody would release anything
+        shown = self.trade_off.loc[self.trade_off["bits"] <= reach, "loss"]
+        axes.set_xlim(0, reach)
+        axes.set_ylim(0, 1.1 * max(float(shown.max()), self.loss))
         axes.set_xlabel("uncertainty about a record's centre, bits")
         axes.set_ylabel("expected information loss, %")
         axes.legend(frameon=False)
