@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -366,3 +368,13 @@ def test_equal_records_and_constant_columns():
     assert masker.loss_ == 0
     X = np.column_stack([normal(100, 1), np.full(100, 3.0)])
     assert (FuzzyMicroaggregation(5, random_state=0).fit_transform(X)[:, 1] == 3).all()
+
+
+# The user's page
+
+
+def test_the_page_does_what_it_says():
+    page = Path(__file__).parents[2] / "docs" / "fuzzy.md"
+    ran = doctest.testfile(str(page), module_relative=False)
+    assert ran.attempted > 5
+    assert ran.failed == 0
