@@ -45,6 +45,14 @@ def _scale(row: Floats, size: float, v: Floats, x: Floats) -> float:
 
 
 @inlined
+def _move(v: Floats, x: Floats, spread: Floats) -> float:
+    largest = 0.0
+    for j in range(v.shape[0]):
+        largest = max(largest, abs(v[j] - x[j]) / spread[j])
+    return largest
+
+
+@inlined
 def _keeps_all(
     A: Floats,
     b: Floats,
@@ -161,7 +169,7 @@ def nearest_point(
     q = m
     done = False
     for _ in range(20 + 10 * (p + d)):
-        worst, excess = -1, 0.0
+        worst, excess = -1, 4.0 * NOISE * _move(v, x, spread)
         for i in range(p):
             off = _excess(G[i], h[i], v)
             if off > excess and off > TIGHT * _scale(G[i], h_size[i], v, x):
@@ -216,9 +224,7 @@ def nearest_point(
         _put_on_rows(A, b, G, h, spread, Q, R, m, q, active, y, v)
     # Where nothing but noise is left of a number, the answer is 0, and rows between such numbers
     # would be all noise; unless that breaks a row, because the number is small and meant.
-    move = 0.0
-    for j in range(d):
-        move = max(move, abs(v[j] - x[j]) / spread[j])
+    move = _move(v, x, spread)
     for j in range(d):
         small = abs(v[j]) <= 4.0 * NOISE * (abs(x[j]) + spread[j] * move)
         rest[j] = 0.0 if small and v[j] != x[j] else v[j]
