@@ -363,6 +363,23 @@ def test_fixed_rules_speak_of_the_original_table():
     assert rules.confront(released).signs[:, 1].tolist() == [1, 1, 1]
 
 
+def test_observed_dates_and_kinds_that_changed():
+    dates = [dt.date(2024, 1, 1), dt.date(2024, 3, 1), None]
+    fixed = Rules.parse("observed(d)").fix(pl.DataFrame({"d": dates}))
+    table = pd.DataFrame({"d": pd.to_datetime(["2024-01-01", "2024-01-02", None])})
+    assert fixed.confront(table).signs[:, 0].tolist() == [1, -1, 0]
+    with pytest.raises(RuleTableError, match="is text here, and was a date"):
+        fixed.confront(pd.DataFrame({"d": ["x"]}))
+
+
+def test_a_column_twice_and_quotients_of_aggregates():
+    assert signs("(a, a) in {(1, 1), (2, 3)}", {"a": [1, 2]}) == [1, -1]
+    assert signs("observed(a, a)", {"a": [1, 2]}) == [1, 1]
+    table = pd.DataFrame({"a": [1.0, -1.0], "b": [1.0, 0.0]})
+    with pytest.raises(RuleTableError, match="divides by zero in 2 records"):
+        Rules.parse("1 / mean(a) + 1 / b > 0").confront(table)
+
+
 def test_conditions_can_be_judged_alone():
     rule = Rules.parse("if a > 1 and s != 'x': b == 0")[0]
     table = pd.DataFrame({"a": [1, 2, NAN, 2], "s": ["y", "y", "y", "x"], "b": [0, 0, 0, 0]})

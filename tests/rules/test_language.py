@@ -422,6 +422,8 @@ def test_reading_lists():
         Rules.parse(["a > 1\nb > 1"])
     with pytest.raises(BadOptionError, match="one rule in each"):
         Rules.parse([3])
+    with pytest.raises(BadOptionError, match="either"):
+        Rules(["a > 1", Rules(["b > 1"])[0]])
     with pytest.raises(BadOptionError, match=r"Rules\.parse"):
         Rules("a > 1")
 

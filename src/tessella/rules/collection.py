@@ -74,9 +74,11 @@ class Rules(Sequence[Rule]):
         if isinstance(rules, str):
             raise BadOptionError("rules", rules, "a list of rules; for text, call Rules.parse")
         given = list(rules)
-        if any(not isinstance(rule, Rule) for rule in given):
-            given = list(Rules.parse([str(rule) for rule in given]))
-        self._rules: tuple[Rule, ...] = tuple(given)  # type: ignore[arg-type]
+        if given and all(isinstance(rule, str) for rule in given):
+            given = list(Rules.parse([rule for rule in given if isinstance(rule, str)]))
+        self._rules = tuple(rule for rule in given if isinstance(rule, Rule))
+        if len(self._rules) < len(given):
+            raise BadOptionError("rules", given, "either rules or lines of text")
         self._by_name = {rule.name: rule for rule in self._rules}
         if len(self._by_name) < len(self._rules):
             names = [rule.name for rule in self._rules]

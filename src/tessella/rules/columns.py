@@ -16,7 +16,7 @@ from ..frame import Table
 from ..schema import Schema
 from .expressions import Name
 
-__all__ = ["Columns", "Kind"]
+__all__ = ["Columns", "Kind", "find"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -46,6 +46,9 @@ class Columns:
         self._dates: dict[Name, Integers] = {}
         self._whole: dict[Name, bool] = {}
         self._largest: dict[Name, float] = {}
+        self._missing: dict[Name, Truths] = {}
+        self._places: dict[Any, tuple[Integers, Truths, NDArray[Any]]] = {}
+        self._translated: dict[tuple[Name, Name], Integers] = {}
 
     def kind(self, name: Name) -> Kind:
         """Say what a column holds, or that there is no such column."""
@@ -94,10 +97,31 @@ class Columns:
 
     def missing(self, name: Name) -> Truths:
         """Say where a column is missing."""
-        if self.kind(name) in ("text", "date"):
-            gone: Truths = self.labels(name)[0] < 0
-            return gone
-        return np.isnan(self.numbers(name))
+        if name not in self._missing:
+            if self.kind(name) in ("text", "date"):
+                self._missing[name] = self.labels(name)[0] < 0
+            else:
+                self._missing[name] = np.isnan(self.numbers(name))
+        return self._missing[name]
+
+    def places(self, name: Name, distinct: NDArray[Any]) -> tuple[Integers, Truths]:
+        """For each code of a column of texts, and for -1: its place in a set, and if it has one."""
+        key = (name, id(distinct))
+        if key not in self._places:
+            place, here = find(np.array([*self.labels(name)[1], ""], dtype=str), distinct)
+            here[-1] = False
+            self._places[key] = place, here, distinct  # which is kept, so that its id stays its own
+        place, here, _ = self._places[key]
+        return place, here
+
+    def translated(self, name: Name, other: Name) -> Integers:
+        """Return a column of texts in the codes of another; -2 for words that the other lacks."""
+        if (name, other) not in self._translated:
+            codes, words = self.labels(name)
+            place = {text: at for at, text in enumerate(self.labels(other)[1])}
+            table = np.array([*(place.get(word, -2) for word in words), -1], dtype=np.int64)
+            self._translated[name, other] = table[codes]
+        return self._translated[name, other]
 
     def whole(self, name: Name) -> bool:
         """Say whether all known numbers of a column are whole numbers, whatever its dtype."""
@@ -117,3 +141,11 @@ class Columns:
             ends = [np.fmax.reduce(values), -np.fmin.reduce(values)]
             self._largest[name] = float(np.nan_to_num(max(ends)))
         return self._largest[name]
+
+
+def find(values: NDArray[Any], distinct: NDArray[Any]) -> tuple[Integers, Truths]:
+    """Return the place of each value among the distinct ones, and whether it is there."""
+    if not len(distinct):
+        return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=bool)
+    place = np.minimum(np.searchsorted(distinct, values), len(distinct) - 1)
+    return place, distinct[place] == values

@@ -20,7 +20,7 @@ from .expressions import (
     Member,
     Node,
     Observed,
-    columns_of,
+    looked_up,
     positive,
     transform,
     walk,
@@ -308,7 +308,7 @@ def _domains(rule: Rule, columns: Columns) -> dict[Node, Domain]:
             if isinstance(each, Observed) and each.domain is not None:
                 domains[each] = each.domain
             elif isinstance(each, Member):
-                names = columns_of(each)
+                names = looked_up(each)
                 kinds = [columns.kind(name) == "number" for name in names]
                 if len(kinds) == len(each.operands) and not _of_numbers(each, kinds):
                     domains[each] = Domain.of_rows(each.among.rows, kinds)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import BadTableError
-from .columns import Columns
+from .columns import Columns, find
 from .expressions import Name
 
 __all__ = ["Domain"]
@@ -30,6 +30,11 @@ class Domain:
 
     values: tuple[NDArray[Any], ...]
     rows: Integers
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What the values of each column are: "text", "date" or "number"."""
+        return tuple({"U": "text", "i": "date"}.get(v.dtype.kind, "number") for v in self.values)
 
     def __repr__(self) -> str:
         return f"<Domain: {len(self.rows)} rows of {len(self.values)} columns>"
@@ -53,14 +58,14 @@ class Domain:
         known = np.ones(columns.n_rows, dtype=bool)
         for name in names:
             known &= ~columns.missing(name)
-            if columns.kind(name) in ("text", "date"):
+            if columns.kind(name) == "text":
                 codes, texts = columns.labels(name)
                 distinct, place = np.unique(np.array(texts, dtype=str), return_inverse=True)
-                places.append(np.append(place, 0)[codes])
+                place = np.append(place, 0)[codes]
             else:
-                distinct, place = np.unique(columns.numbers(name), return_inverse=True)
-                places.append(place)
+                distinct, place = np.unique(_exact(columns, name), return_inverse=True)
             values.append(distinct)
+            places.append(place)
         places = [place[known] for place in places]
         return cls(tuple(values), np.unique(_combine(places, values)))
 
@@ -69,29 +74,26 @@ class Domain:
         places: list[Integers] = []
         found: Truths | bool = True
         for name, distinct in zip(names, self.values):
-            if columns.kind(name) in ("text", "date"):
-                codes, texts = columns.labels(name)
-                place, here = _find(np.array([*texts, ""], dtype=str), distinct)
-                here[-1] = False
-                place, here = place[codes[rows]], here[codes[rows]]
+            if columns.kind(name) == "text":
+                codes = columns.labels(name)[0][rows]
+                place, here = columns.places(name, distinct)
+                place, here = place[codes], here[codes]
             else:
-                place, here = _find(columns.numbers(name)[rows], distinct)
+                place, here = find(_exact(columns, name)[rows], distinct)
+                here &= ~columns.missing(name)[rows]
             places.append(place)
             found = here & found
         if len(self.rows) == len(self.values[0]) and len(self.values) == 1:
             return np.asarray(found)  # one column, every value: nothing to combine
         combined = _combine(places, self.values)
-        _, inside = _find(combined, self.rows)
+        _, inside = find(combined, self.rows)
         result: Truths = inside & found
         return result
 
 
-def _find(values: NDArray[Any], distinct: NDArray[Any]) -> tuple[Integers, Truths]:
-    """Return the place of each value among the distinct ones, and whether it is there."""
-    if not len(distinct):
-        return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=bool)
-    place = np.minimum(np.searchsorted(distinct, values), len(distinct) - 1)
-    return place, distinct[place] == values
+def _exact(columns: Columns, name: Name) -> NDArray[Any]:
+    """Numbers as floats, dates as whole nanoseconds."""
+    return columns.dates(name) if columns.kind(name) == "date" else columns.numbers(name)
 
 
 def _combine(places: Sequence[Integers], values: Sequence[NDArray[Any]]) -> Integers:

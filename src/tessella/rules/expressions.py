@@ -33,6 +33,7 @@ __all__ = [
     "Sum",
     "Text",
     "columns_of",
+    "looked_up",
     "negated",
     "positive",
     "transform",
@@ -264,6 +265,13 @@ def columns_of(node: Node) -> tuple[Name, ...]:
         elif isinstance(each, Observed):
             found.update(dict.fromkeys(each.columns))
     return tuple(found)
+
+
+def looked_up(node: Member | Observed) -> tuple[Name, ...]:
+    """List the columns whose values are looked up together, in the order of the rows."""
+    if isinstance(node, Observed):
+        return node.columns
+    return tuple(each.name for each in node.operands if isinstance(each, Column))
 
 
 def negated(node: Node) -> Node:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..exceptions import BadTableError, UnknownColumnError
 from .columns import Columns, Kind
+from .domain import Domain
 from .expressions import (
     Aggregate,
     And,
@@ -67,6 +68,14 @@ def _truth(node: Node, columns: Columns) -> Iterator[str]:
             for place, operand in enumerate(operands):
                 yield from _calculated(operand, columns)
                 yield from _values(operand, among, place, columns)
+        case Observed(names, Domain() as domain):
+            for name, was in zip(names, domain.kinds, strict=True):
+                now = "number" if columns.kind(name) == "yes or no" else columns.kind(name)
+                if now != was:
+                    yield (
+                        f"{write(node)}: column {name!r} is {_A[now]} here, and was {_A[was]} in "
+                        "the table that the rules were fixed with."
+                    )
         case Missing() | Observed():
             return
 

@@ -35,6 +35,7 @@ from .expressions import (
     Or,
     Text,
     columns_of,
+    looked_up,
     positive,
     transform,
     walk,
@@ -288,7 +289,7 @@ def _forms(node: Node) -> Iterator[Form]:
             yield Members(name, tuple(row[0] for row in among.rows), inside)
         case Member(operands, among, inside) if all(isinstance(o, Column) for o in operands):
             path = among.path if isinstance(among, Lookup) else None
-            yield Tuples(columns_of(node), among.rows, inside, path)
+            yield Tuples(looked_up(node), among.rows, inside, path)
         case Missing(column, missing):
             yield Missingness(column, missing)
         case Observed(columns, _, inside):

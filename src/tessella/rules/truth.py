@@ -36,6 +36,7 @@ from .expressions import (
     Sum,
     Text,
     columns_of,
+    looked_up,
 )
 
 __all__ = ["Judge", "Verdict"]
@@ -197,7 +198,12 @@ class Judge:
 
     def _undefined(self) -> Truths | None:
         masks, self._zero = self._zero, []
-        return np.broadcast_to(np.logical_or.reduce(masks), self._length()) if masks else None
+        if not masks:
+            return None
+        undefined: Truths = np.zeros(self._length(), dtype=bool)
+        for mask in masks:
+            undefined |= mask
+        return undefined
 
     def number(self, node: Node) -> Any:
         """Return the value of each record, or one number for all; NaN where unknown."""
@@ -310,11 +316,9 @@ class Judge:
         codes, texts = self.columns.labels(left.name)  # type: ignore[attr-defined]
         codes = codes[self.rows]
         if isinstance(right, Column):
-            other, words = self.columns.labels(right.name)
-            place = {text: at for at, text in enumerate(texts)}
-            translated = np.array([*(place.get(word, -2) for word in words), -1])[other[self.rows]]
-            known = (codes >= 0) & (translated != -1)
-            same = codes == translated
+            other = self.columns.translated(right.name, left.name)[self.rows]  # type: ignore[attr-defined]
+            known = (codes >= 0) & (other != -1)
+            same = codes == other
         else:
             wanted = texts.index(right.value) if right.value in texts else -2  # type: ignore[attr-defined]
             known, same = codes >= 0, codes == wanted
@@ -350,7 +354,7 @@ class Judge:
         return Verdict(_signs(inside == node.inside, ~np.isnan(values)), undefined)
 
     def _member(self, node: Member | Observed) -> Verdict:
-        names = columns_of(node)
+        names = looked_up(node)
         inside = self.domains[node].holds(self.columns, names, self.rows)
         known = np.ones(len(inside), dtype=bool)
         for name in names:
