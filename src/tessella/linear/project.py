@@ -113,22 +113,27 @@ class Projector:
             self.R,
         )
         self._snap_to_bounds(V, found != INSIDE)
-        for i in np.flatnonzero((found == FAILED) | (self._worst(V, X) > TOLERANCE)):
+        for i in np.flatnonzero((found == FAILED) | (self._worst(V) > TOLERANCE)):
             V[i] = self._least_distance(X[i])
         return V
 
-    def _worst(self, V: Floats, X: Floats) -> Floats:
-        """The largest share of any row's scale by which each point breaks that row."""
+    def _worst(self, V: Floats, X: Floats | None = None) -> Floats:
+        """The largest share of any row's scale by which each point breaks that row.
+
+        With X, the rounding of the move from there does not count.
+        """
         A, b, G, h = self._rows
         worst = np.zeros(len(V))
-        size = np.maximum(np.abs(V), np.abs(X))
-        move = (np.abs(V - X) / self.spread).max(axis=1, initial=0.0)
+        size, move = np.abs(V), np.zeros(len(V))
+        if X is not None:
+            size = np.maximum(size, np.abs(X))
+            move = (np.abs(V - X) / self.spread).max(axis=1, initial=0.0)
         both = self._sizes[: len(b)], self._sizes[len(b) :]
         for M, right, sizes, equal in ((A, b, both[0], True), (G, h, both[1], False)):
             off = V @ M.T - right
             off = np.abs(off) if equal else np.maximum(off, 0.0)
             scale = size @ np.abs(M).T + sizes
-            scale += 1e-5 * np.outer(move, lengths(M, self.spread))  # rounding of the move
+            scale += 1e-5 * np.outer(move, lengths(M, self.spread))
             share = np.divide(off, scale, out=np.zeros_like(off), where=off != 0)
             worst = np.maximum(worst, share.max(axis=1, initial=0.0))
         worst[np.isnan(worst)] = np.inf
@@ -172,18 +177,18 @@ class Projector:
         v = self._polished(v, active)
         noise = 1e-14 * self.spread * np.abs(x / self.spread).max()
         both = np.vstack([v, np.where(np.abs(v) <= noise, 0.0, v)])
-        worst = self._worst(both, np.vstack([x, x]))
+        worst = self._worst(both)
         if worst.min() <= 1e-12:
             return np.asarray(both[worst.argmin()])
         v = both[worst.argmin()]
         scale = np.abs(self.G) @ np.maximum(np.abs(x), np.abs(v)) + self.h_size
-        for share in (1e-13, 1e-11):  # or rows that meet up to rounding exclude each other
+        for share in (0.0, 1e-13, 1e-11):  # or rows that meet up to rounding exclude each other
             right = self.h + share * scale
             exact = exact_nearest(x, self.A, self.b, self.G, right, self.spread)
             if exact is not None:
                 v = exact
                 break
-        if not self._worst(v[None], x[None])[0] <= TOLERANCE:
+        if not min(self._worst(v[None])[0], self._worst(v[None], x[None])[0]) <= TOLERANCE:
             raise BrokenPromiseError(
                 "No point that obeys all linear rows to 1e-9 of their scale was found for a "
                 "record, although the rows do not contradict each other; the result is withheld. "
