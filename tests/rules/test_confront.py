@@ -97,9 +97,11 @@ def test_whole_numbers_are_compared_exactly_even_as_floats():
 
 
 def test_whole_numbers_beyond_float64_fall_back_to_rounding():
-    """The products are about 1e18: a float64 cannot tell them from their neighbours."""
-    big = 1_000_000_007
-    assert signs("a * b * c == c * b * a", {"a": [big], "b": [big], "c": [big]}) == [1]
+    """The products are about 1e26: a float64 cannot tell them from their neighbours."""
+    a, b, c = 226_614_242, 631_969_374, 917_077_201
+    assert float(a) * b * c != a * (float(b) * c)
+    assert signs("a * b * c == a * (b * c)", {"a": [a], "b": [b], "c": [c]}) == [1]
+    assert signs("a * b * c > a * (b * c)", {"a": [a], "b": [b], "c": [c]}) == [-1]
 
 
 def test_numbers_equal_to_rounding_are_equal():
@@ -158,6 +160,8 @@ def test_division_in_floats():
     table = {"a": [1.0, 1.0], "b": [3.0, 3.0], "c": [1 / 3, 0.34]}
     assert signs("a / b == c", table) == [1, -1]
     assert signs("a / b * 3 == 1", table) == [1, 1]
+    # b - c is 0.1 to 1.5e-8 only, which is no leave to call everything equal
+    assert signs("a / (b - c) == 12", {"a": [1.0], "b": [1e8 + 0.1], "c": [1e8]}) == [-1]
 
 
 def test_numbers_beyond_floats_are_named():

@@ -113,6 +113,13 @@ def test_one_product_in_several_spellings(text):
     assert form.constant == 1
 
 
+def test_a_product_with_a_fraction_in_it():
+    """2 p + 3 p v = r, that is p (v + 2/3) / r = 1/3; p = 3, v = 2, r = 24 obeys."""
+    (form,) = Rules.parse("2 * p + 3 * p * v == r")[0].forms
+    assert holds(form, {"p": 3, "v": 2, "r": 24})
+    assert not holds(form, {"p": 3, "v": 2, "r": 25})
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "affine", "convex", "multiplicative", "conditional"),
     [

@@ -62,6 +62,8 @@ def spot(text, **options):
         ("-a > 2", Comparison((Negative(a), Number(2)), (">",))),
         ("+a > 2", Comparison((a, Number(2)), (">",))),
         ("a ** 2 > 1", Comparison((Arithmetic("**", a, Number(2)), Number(1)), (">",))),
+        ("(a ** 2) ** 3 > (-b) ** 2", None),
+        ("(a * b) ** 2 > -(b ** 2) * (a / (b * c))", None),
         ("abs(a) < 1", Comparison((Function("abs", (a,)), Number(1)), ("<",))),
         ("max(a, b) < 1", Comparison((Function("max", (a, b)), Number(1)), ("<",))),
         ("a < max(b)", Comparison((a, Aggregate("max", "b")), ("<",))),

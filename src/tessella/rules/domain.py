@@ -80,7 +80,6 @@ class Domain:
                 place, here = place[codes], here[codes]
             else:
                 place, here = find(_exact(columns, name)[rows], distinct)
-                here &= ~columns.missing(name)[rows]
             places.append(place)
             found = here & found
         if len(self.rows) == len(self.values[0]) and len(self.values) == 1:

@@ -258,10 +258,9 @@ class Judge:
             case Arithmetic("*", left, right):
                 return self.size(left) * self.size(right)
             case Arithmetic("/", left, right):
-                # Relative errors add up: what cancels below the line counts as often as it does.
-                below = np.abs(self.number(right))
+                # What cancels below the line is not forgiven: next to zero, everything would be.
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    return np.divide(self.size(left), below) * np.divide(self.size(right), below)
+                    return np.divide(self.size(left), np.abs(self.number(right)))
             case Arithmetic("**", left, Number(power)):
                 return self.size(left) ** int(power)
             case Negative(operand) | Function("abs", (operand,)):
