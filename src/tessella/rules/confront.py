@@ -53,6 +53,8 @@ class Confrontation:
         1 where a record holds a rule, -1 where it breaks it, 0 where that is unknown.
     applies : array of shape (number of rules,)
         How many records each rule is about: those that meet its condition.
+    rows, amounts : tuples of arrays
+        For each rule, the row numbers of the records that break it, and by how much.
     """
 
     rules: Rules
@@ -304,7 +306,7 @@ def _domains(rule: Rule, columns: Columns) -> dict[Node, Domain]:
     domains: dict[Node, Domain] = {}
     trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
     for node in (node for tree in trees for node in walk(tree)):
-        for each in (node, positive_twin(node)):
+        for each in (node, _opposite(node)):
             if isinstance(each, Observed) and each.domain is not None:
                 domains[each] = each.domain
             elif isinstance(each, Member):
@@ -315,8 +317,8 @@ def _domains(rule: Rule, columns: Columns) -> dict[Node, Domain]:
     return domains
 
 
-def positive_twin(node: Node) -> Node:
-    """Return the node that says the opposite, for nodes that are looked up by what they say."""
+def _opposite(node: Node) -> Node:
+    """Return the look-up that says the opposite: amounts are measured with `not` pushed down."""
     return replace(node, inside=not node.inside) if isinstance(node, Member | Observed) else node
 
 
