@@ -28,7 +28,7 @@ FLOORS = [
     {"fuzzy"},
     {"engines"},
     {"masking"},
-    {"loss", "risk"},
+    {"loss", "risk", "auditing"},
     {"release"},
     {"explore"},
     {"reports"},

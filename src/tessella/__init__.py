@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from ._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from . import auditing as auditing
     from . import datasets as datasets
     from . import exceptions as exceptions
     from . import fuzzy as fuzzy
     from . import grouping as grouping
     from . import masking as masking
     from . import rules as rules
+    from .auditing.conduct import audit as audit
     from .masking.fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
     from .masking.microaggregation import Microaggregation as Microaggregation
     from .rules.collection import Rules as Rules
@@ -28,6 +30,8 @@ _HOMES = {
     "Microaggregation": ".masking.microaggregation",
     "Rules": ".rules.collection",
     "Schema": ".schema",
+    "audit": ".auditing.conduct",
+    "auditing": ".auditing",
     "datasets": ".datasets",
     "exceptions": ".exceptions",
     "fuzzy": ".fuzzy",

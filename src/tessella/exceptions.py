@@ -19,10 +19,13 @@ __all__ = [
     "ContradictionError",
     "DataNotFoundError",
     "GroupSizeError",
+    "IncomparableError",
     "MissingPackageError",
     "MissingValuesError",
     "NoWholeSolutionError",
     "OutOfRangeError",
+    "PlanError",
+    "RefusedError",
     "RuleMistake",
     "RuleSyntaxError",
     "RuleTableError",
@@ -95,6 +98,17 @@ class GroupSizeError(TessellaError, ValueError):
         )
 
     @classmethod
+    def small_parts(cls, k: int, small: dict[int, int]) -> GroupSizeError:
+        """Build the error for parts that rules cut out and that have fewer than k records."""
+        sizes = ", ".join(str(size) for size in sorted(small.values())[:8])
+        return cls(
+            f"k={k} cannot be kept in {len(small)} of the parts into which conditions, signs, "
+            f"strata and missing values cut the table; they have fewer records: {sizes}. Give a "
+            'smaller k, merge strata, give up a condition, or give small="merge": such records '
+            "then join the part that differs in the fewest rules."
+        )
+
+    @classmethod
     def given_twice(cls, masker: object, method: object) -> GroupSizeError:
         """Build the error for a masker and its method with different k."""
         return cls(
@@ -161,6 +175,14 @@ class OutOfRangeError(TessellaError, ValueError):
         super().__init__(f"{name}={given!r} cannot be used. Give {expected}.")
 
 
+class PlanError(TessellaError, ValueError):
+    """Rules that no masking keeps together, and why."""
+
+
+class RefusedError(TessellaError, ValueError):
+    """A release that is withheld: it would break a promise."""
+
+
 class UnreachableError(TessellaError, ValueError):
     """A wish that no parameters meet."""
 
@@ -212,6 +234,39 @@ class MissingValuesError(BadTableError):
             f"The table has missing values (NaN or null) in: {named}{more}. "
             'Give missing="pattern" to group records that lack the same values, or fill or drop '
             "them before."
+        )
+
+
+class IncomparableError(BadTableError):
+    """Two tables that cannot be an original and what was released of it."""
+
+    @classmethod
+    def lengths(cls, original: int, released: int) -> IncomparableError:
+        """Build the error for tables of different length."""
+        return cls(
+            f"The original has {original:,} records and the released table {released:,}. An audit "
+            "compares record with record: give the original as it was masked, in the same order."
+        )
+
+    @classmethod
+    def columns(cls, lost: Sequence[object], new: Sequence[object]) -> IncomparableError:
+        """Build the error for tables with different columns."""
+        parts = [
+            f"{what}: {', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}"
+            for what, names in (("only in the original", lost), ("only in the released table", new))
+            if names
+        ]
+        return cls(
+            f"The original and the released table have different columns ({'; '.join(parts)}). "
+            "Drop from both what is not released, and audit the rest."
+        )
+
+    @classmethod
+    def values(cls, column: object, dtype: str) -> IncomparableError:
+        """Build the error for a column whose values have no equality."""
+        return cls(
+            f"Column {column!r} ({dtype}) holds lists or objects that cannot be compared. "
+            "Give numbers, text, categories, dates or booleans, or drop it from both tables."
         )
 
 

@@ -272,6 +272,13 @@ class Table:
             return number_labels(series.to_native())
         return number_labels(np.array([*series.to_list(), None], dtype=object)[:-1])
 
+    def order(self, column: Name) -> list[str] | None:
+        """Return the categories of an ordered column, the lowest first; None if it has no order."""
+        series = self._series(column)
+        if not self.facts(column).ordered:
+            return None
+        return [str(value) for value in series.cat.get_categories().to_list()]
+
     def per_record(self, values: Any, *, who: str) -> NDArray[Any]:
         """Return a caller's array as one value for each record, in the table's order."""
         if self.kind == "pandas" and libraries.is_pandas_series(values):
@@ -288,6 +295,13 @@ class Table:
                 "is needed, or the name of a column."
             )
         return array
+
+    def same_index(self, other: Table) -> bool:
+        """Say whether two tables have the same index, names included; only pandas has one."""
+        if self.kind != "pandas" or other.kind != "pandas":
+            return True
+        mine, theirs = self._frame.index, other._frame.index
+        return bool(mine.equals(theirs) and list(mine.names) == list(theirs.names))
 
     def replace(
         self,
@@ -324,6 +338,34 @@ class Table:
                 new = np.where(null, 0.0, new)
             written[name] = (new, null, floating and self.facts(name).family != "float")
         return _WRITERS[self.kind](self, written)
+
+    def rearrange(self, rows: Mapping[Name, Integers]) -> Any:
+        """Return a new table of the same kind in which some columns take cells from other rows.
+
+        Parameters
+        ----------
+        rows : mapping of name to array of shape (n,)
+            For each cell of a column, the row that it is taken from. Dtypes and categories stay.
+        """
+        places = {self.place(name, who="rearrange"): taken for name, taken in rows.items()}
+        if self.kind == "pandas":
+            frame = self._frame.copy()
+            for place, taken in places.items():
+                frame.isetitem(place, self._frame.iloc[:, place].array.take(taken))
+            return frame
+        if self.kind == "numpy":
+            out = self._like.copy()
+            for place, taken in places.items():
+                out[:, place] = self._like[taken, place]
+            return out
+        frame = self._frame
+        for place, taken in places.items():
+            if self.kind == "polars":
+                frame = frame.with_columns(self._frame.to_series(place).gather(taken))
+            else:
+                field = frame.schema.field(place)
+                frame = frame.set_column(place, field, self._frame.column(place).take(taken))
+        return frame
 
     def _series(self, column: Name) -> nw.Series[Any]:
         place = self.place(column)
