@@ -1,0 +1,1 @@
+"""Masking that keeps rules: a plan is carried out part by part."""

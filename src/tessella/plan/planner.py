@@ -1,0 +1,408 @@
+"""Which operator keeps which rule: the propositions of Torra (2008), rule by rule.
+
+- Linear rules and intervals are kept by a mean with weights that are not negative, and by nothing
+  else that works column by column (propositions 1, 3 and 7).
+- Products over positive values are kept by the geometric mean, and by nothing else (4, 6 and 8).
+- One column below another is kept by any operator that is monotone.
+- Conditional rules are kept in each part of the table that their condition cuts out.
+- Values that exist in the data are kept by order statistics only.
+
+So a column cannot be in a linear and in a product rule, nor be observed and in either: no operator
+keeps both. With ``fit="project"`` such columns get the nearest point that keeps all rules instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from ..exceptions import BadOptionError, PlanError, UnknownColumnError, UnknownOptionError
+from ..rules import Rules, forms
+from ..schema import Schema
+from .claims import Case, Claim, cases_of
+from .plan import Block, Choice, Plan
+
+__all__ = ["make_plan"]
+
+Name = Hashable
+
+WISHES = {
+    "fit": ("closed", "project"),
+    "edit": ("fix", "refuse"),
+    "small": ("refuse", "merge"),
+    "missing": ("error", "pattern"),
+    "distance": ("original", "representation"),
+}
+CATEGORIES = ("nominal", "ordinal")
+
+
+def make_plan(
+    schema: Schema,
+    rules: Rules,
+    *,
+    k: int,
+    columns: Sequence[Name] | None = None,
+    strata: Sequence[Name] = (),
+    blocks: Sequence[Sequence[Name]] | None = None,
+    fit: str = "closed",
+    edit: str = "fix",
+    small: str = "refuse",
+    missing: str = "pattern",
+    distance: str = "original",
+    scale: Any = "zscore",
+    method: Any = "search",
+    options: dict[str, Any] | None = None,
+) -> Plan:
+    """Derive from rules and schema how to mask so that every rule stays true.
+
+    Parameters
+    ----------
+    schema : Schema
+        Kinds and roles of all columns; quasi-identifiers are masked.
+    rules : Rules
+        What must stay true, fixed on the original table (`Rules.fix`).
+    k : int
+        The least number of records that share their released values.
+    columns : sequence of names, optional
+        The columns to mask, if they are not all quasi-identifiers.
+    strata : sequence of names
+        Columns whose values put records apart; they are released as they are.
+    blocks : sequence of sequences of names, optional
+        Columns that are grouped together; one block of all if not given. Columns that share a rule
+        must share a block.
+    fit : {"closed", "project"}
+        Only operators that provably keep the rules, or, where there is none, the nearest
+        point that does.
+    edit : {"fix", "refuse"}
+        What to do with a table that breaks its rules: release one that does not, or nothing.
+    small : {"refuse", "merge"}
+        What to do with a part of fewer than k records that a rule cuts out: refuse, or let its
+        records join the part that differs in the fewest rules; they are then released as if
+        they were in that part.
+    missing : {"error", "pattern"}
+        Refuse missing values, or group only records that lack the same cells.
+    distance : {"original", "representation"}
+        Whether records in product rules are near by their values or by their logarithms.
+    scale, method, options
+        As for `Microaggregation`; the method may also be "fuzzy".
+
+    Raises
+    ------
+    PlanError
+        If no operator keeps the rules: which rules, why, and what could be given up.
+
+    Examples
+    --------
+    >>> from tessella import Rules, Schema
+    >>> from tessella.plan import make_plan
+    >>> schema = Schema({name: {"kind": "continuous"} for name in ("net", "tax", "gross")})
+    >>> print(make_plan(schema, Rules(["net + tax == gross"]), k=3).explain())
+    Every released record stands for at least 3.
+    net, tax, gross are grouped together.
+      net: the mean of the group; R1 is linear, and only means keep a linear rule.
+      tax: the mean of the group; R1 is linear, and only means keep a linear rule.
+      gross: the mean of the group; R1 is linear, and only means keep a linear rule.
+    """
+    given = {"fit": fit, "edit": edit, "small": small, "missing": missing, "distance": distance}
+    for name, value in given.items():
+        if value not in WISHES[name]:
+            raise UnknownOptionError(name, value, WISHES[name])
+    masked = _masked(schema, columns, strata)
+    cases = {rule.name: cases_of(rule) for rule in rules}
+    for rule in rules:
+        if not cases[rule.name]:
+            raise PlanError(f"{rule.name} ({rule.text}) can never be true.")
+    notes = _refuse_mixed(rules, masked, strata)
+    kept = {name: ways for name, ways in cases.items() if name not in notes}
+    planned = [
+        _plan_block(schema, rules, kept, tuple(block), fit)
+        for block in _blocks(blocks, masked, rules)
+    ]
+    taken = set(masked)
+    return Plan(
+        k=k,
+        blocks=tuple(planned),
+        strata=tuple(strata),
+        untouched=tuple(c.name for c in schema if c.name not in taken),
+        rules=rules,
+        method=method,
+        options=dict(options or {}),
+        scale=scale,
+        notes=tuple(notes.values()),
+        **given,
+    )
+
+
+def _masked(
+    schema: Schema, columns: Sequence[Name] | None, strata: Sequence[Name]
+) -> tuple[Name, ...]:
+    known = [column.name for column in schema]
+    for who, names in (("columns", columns or ()), ("strata", strata)):
+        for name in names:
+            if name not in known:
+                raise UnknownColumnError(name, known, who=who)
+    apart = set(strata)
+    if columns is not None:
+        if both := apart & set(columns):
+            raise BadOptionError("columns", sorted(map(str, both)), "columns that are no strata")
+        return tuple(columns)
+    return tuple(name for name in schema.names("quasi-identifier") if name not in apart)
+
+
+def _refuse_mixed(rules: Rules, masked: Iterable[Name], strata: Sequence[Name]) -> dict[str, str]:
+    """Refuse rules between masked columns and columns that stay; note those without any masked."""
+    hidden, apart, notes = set(masked), set(strata), {}
+    for rule in rules:
+        staying = [c for c in rule.columns if c not in hidden and c not in apart]
+        if not hidden.intersection(rule.columns):
+            notes[rule.name] = f"{rule.name} ({rule.text}) is about columns that are not masked."
+        elif staying:
+            named = ", ".join(map(repr, staying))
+            raise PlanError(
+                f"{rule.name} ({rule.text}) ties masked columns to {named}, which would be "
+                "released as they are: a masked value cannot fit each record's own. Mask them "
+                "too, or make them strata, or give up the rule."
+            )
+    return notes
+
+
+def _blocks(
+    blocks: Sequence[Sequence[Name]] | None, masked: tuple[Name, ...], rules: Rules
+) -> list[Sequence[Name]]:
+    if blocks is None:
+        return [masked]
+    flat = [name for block in blocks for name in block]
+    if sorted(map(str, flat)) != sorted(map(str, masked)) or len(set(flat)) < len(flat):
+        raise BadOptionError(
+            "blocks", [list(block) for block in blocks], "every masked column in exactly one block"
+        )
+    for rule in rules:
+        touched = [block for block in blocks if set(block).intersection(rule.columns)]
+        if len(touched) > 1:
+            raise PlanError(
+                f"{rule.name} ({rule.text}) ties columns of different blocks. Columns that share a "
+                "rule must be grouped together: put them into one block, or give up the rule."
+            )
+    return [tuple(block) for block in blocks]
+
+
+def _plan_block(
+    schema: Schema,
+    rules: Rules,
+    cases: dict[str, list[Case]],
+    columns: tuple[Name, ...],
+    fit: str,
+) -> Block:
+    own = {n: w for n, w in cases.items() if set(columns).intersection(rules[n].columns)}
+    claims = [claim for ways in own.values() for case in ways for claim in case]
+    numbers = [name for name in columns if schema[name].kind not in CATEGORIES]
+    operators, reasons = _choose(claims, columns, numbers, schema)
+    troubles = _troubles(rules, claims, numbers)
+    if troubles and fit == "closed":
+        told = "\n".join(f"- {why}" for why, _, _ in troubles)
+        raise PlanError(
+            f"No operator keeps these rules together:\n{told}\nGive up one of them, or give "
+            'fit="project": each group then gets the nearest point that keeps all of them.'
+        )
+    for why, operator, seeds in troubles:
+        for name in _connected(seeds, claims, numbers):
+            if operators[name] != "medoid":
+                operators[name], reasons[name] = operator, why
+    several = {name: ways for name, ways in own.items() if len(ways) > 1}
+    factors = dict.fromkeys(
+        (factor.column, factor.offset)
+        for claim in claims
+        if isinstance(claim.form, forms.Multiplicative) and claim.form.operator == "=="
+        for factor in claim.form.factors
+        if operators.get(factor.column) in ("geometric mean", "project")
+    )
+    return Block(
+        columns=columns,
+        choices=tuple(
+            Choice(
+                column=name,
+                operator=operators[name],
+                whole=schema[name].kind == "integer",
+                because=reasons[name],
+            )
+            for name in columns
+        ),
+        rules=tuple(own),
+        always=tuple(c for ways in own.values() if len(ways) == 1 for c in ways[0]),
+        cases=several,
+        signs=tuple(factors),
+    )
+
+
+def _choose(
+    claims: Sequence[Claim],
+    columns: Sequence[Name],
+    numbers: Sequence[Name],
+    schema: Schema,
+) -> tuple[dict[Name, str], dict[Name, str]]:
+    """Choose an operator for each column by the hardest rule that names it."""
+    operators, reasons = {}, {}
+    for name in columns:
+        if name in numbers:
+            operators[name], reasons[name] = "mean", "no rule asks for anything else"
+        else:
+            kind = schema[name].kind
+            operators[name] = "median" if kind == "ordinal" else "mode"
+            reasons[name] = f"it is {kind}, and a mean of categories means nothing"
+    for claim in claims:
+        form = claim.form
+        for name in claim.columns:
+            if name not in operators:
+                continue  # a stratum
+            if name in numbers and isinstance(form, forms.Linear):
+                reasons[name] = f"{claim.rule} is linear, and only means keep a linear rule"
+            elif name in numbers and isinstance(form, forms.Governing):
+                reasons.setdefault(name, "")
+                if reasons[name].startswith("no rule"):
+                    reasons[name] = f"{claim.rule} puts one column below another; means keep that"
+            elif isinstance(form, forms.Tuples) and name not in numbers:
+                operators[name] = "joint mode"
+                reasons[name] = f"{claim.rule} allows certain combinations only"
+    for claim in claims:
+        form = claim.form
+        for name in claim.columns:
+            if name not in numbers or name not in operators:
+                continue
+            if isinstance(form, forms.Multiplicative) and form.operator == "==":
+                operators[name] = "geometric mean"
+                reasons[name] = f"{claim.rule} is a product, and only geometric means keep products"
+            elif isinstance(form, forms.ObservedValues | forms.Members):
+                several = isinstance(form, forms.ObservedValues) and len(form.columns) > 1
+                operators[name] = "medoid" if several else "median"
+                reasons[name] = f"{claim.rule} allows only values that exist: an order statistic"
+    _spread_along(claims, operators, reasons, numbers)
+    return operators, reasons
+
+
+def _spread_along(
+    claims: Sequence[Claim],
+    operators: dict[Name, str],
+    reasons: dict[Name, str],
+    numbers: Sequence[Name],
+) -> None:
+    """Give columns that a rule puts in order the same operator, where that is a monotone one."""
+    changed = True
+    while changed:
+        changed = False
+        for claim in claims:
+            if isinstance(claim.form, forms.Governing):
+                pair = [name for name in claim.columns if name in numbers]
+                special = {operators[n] for n in pair if n in operators} & {"median"}
+                for name in pair:
+                    if special and operators.get(name) == "mean":
+                        operators[name], changed = "median", True
+                        reasons[name] = f"{claim.rule} puts it in order with an order statistic"
+
+
+def _troubles(
+    rules: Rules, claims: Sequence[Claim], numbers: Sequence[Name]
+) -> list[tuple[str, str, list[Name]]]:
+    """Find columns for which no operator keeps all rules: why, what instead, which columns."""
+    linear, products, observed = (
+        _by_column(claims, numbers, which) for which in (_is_linear, _is_product, _is_observed)
+    )
+    found: list[tuple[str, str, list[Name]]] = []
+    for name in numbers:
+        if name in linear and name in products:
+            found.append(
+                (
+                    f"{name!r} is in a linear rule ({_told(rules, linear[name])}), which only "
+                    f"means keep, and in a product ({_told(rules, products[name])}), which only "
+                    "geometric means keep",
+                    "project",
+                    [name],
+                )
+            )
+        offsets = _offsets(claims, name)
+        if len(offsets) > 1:
+            found.append(
+                (
+                    f"{name!r} is a factor of products as it is and with another number added to "
+                    f"it ({_told(rules, products[name])}): no geometric mean keeps both",
+                    "project",
+                    [name],
+                )
+            )
+        if name in observed and (name in linear or name in products):
+            other = linear.get(name) or products[name]
+            found.append(
+                (
+                    f"{name!r} takes only values that exist ({_told(rules, observed[name])}), "
+                    "which order statistics keep, and is in "
+                    f"{_told(rules, other)}, which they break",
+                    "medoid",
+                    [name],
+                )
+            )
+    for claim in claims:
+        if isinstance(claim.form, forms.General | forms.Unfixed) or (
+            isinstance(claim.form, forms.Multiplicative) and claim.form.operator != "=="
+        ):
+            found.append(
+                (
+                    f"{claim.rule} ({rules[claim.rule].text}) is neither linear nor a product that "
+                    "equals another: no operator is known to keep it",
+                    "medoid",
+                    [name for name in claim.columns if name in numbers],
+                )
+            )
+    return found
+
+
+def _offsets(claims: Sequence[Claim], name: Name) -> set[float]:
+    """Return what is added to a column where it is a factor."""
+    return {
+        factor.offset
+        for claim in claims
+        if isinstance(claim.form, forms.Multiplicative) and claim.form.operator == "=="
+        for factor in claim.form.factors
+        if factor.column == name
+    }
+
+
+def _by_column(
+    claims: Sequence[Claim], numbers: Sequence[Name], which: Any
+) -> dict[Name, list[str]]:
+    found: dict[Name, list[str]] = {}
+    for claim in claims:
+        if which(claim):
+            for name in claim.columns:
+                if name in numbers and claim.rule not in found.setdefault(name, []):
+                    found[name].append(claim.rule)
+    return {name: named for name, named in found.items() if named}
+
+
+def _is_linear(claim: Claim) -> bool:
+    return isinstance(claim.form, forms.Linear)
+
+
+def _is_product(claim: Claim) -> bool:
+    return isinstance(claim.form, forms.Multiplicative) and claim.form.operator == "=="
+
+
+def _is_observed(claim: Claim) -> bool:
+    return isinstance(claim.form, forms.ObservedValues | forms.Members)
+
+
+def _told(rules: Rules, names: Iterable[str]) -> str:
+    return "; ".join(f"{name}: {rules[name].text}" for name in dict.fromkeys(names))
+
+
+def _connected(
+    seeds: Iterable[Name], claims: Sequence[Claim], numbers: Sequence[Name]
+) -> list[Name]:
+    """Return the columns of numbers that claims tie to some columns, directly or not."""
+    found, waiting = set(seeds), True
+    while waiting:
+        waiting = False
+        for claim in claims:
+            own = {name for name in claim.columns if name in numbers}
+            if own & found and not own <= found:
+                found |= own
+                waiting = True
+    return [name for name in numbers if name in found]

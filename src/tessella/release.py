@@ -1,0 +1,328 @@
+"""The one story: read, check, plan, mask, audit. What comes out has been looked at again.
+
+`protect` gives a `Release`, or an error that says why there is none. The audit is made of the
+released table itself, not of what the masking believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from .auditing import Audit, audit
+from .exceptions import (
+    BadOptionError,
+    GroupSizeError,
+    MissingValuesError,
+    PlanError,
+    RefusedError,
+)
+from .frame import Name, Table
+from .fuzzy.drawing import Chance, SystemChance
+from .grouping.base import check_k
+from .masking.alike import number_alike
+from .masking.keeping.carry import Carried, carry_out
+from .plan import Plan, make_plan
+from .rules import Confrontation, Rules
+from .schema import Schema
+
+__all__ = ["Release", "protect"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """A masked table, how it came about, and what was found when it was looked at again.
+
+    Attributes
+    ----------
+    table : the same kind of frame as the original
+        With the same columns, dtypes and index.
+    plan : Plan
+        What was done, and why; `plan.explain()`.
+    audit : Audit
+        k, rules, totals and means, recomputed from the released table.
+    loss : float
+        Information loss 100 SSE / SST in per cent over the masked columns of numbers, in standard
+        deviations.
+    inconsistent : int
+        Records of the original that broke a rule.
+    edited : int
+        Records in which a product was first recomputed, for its zeros or signs could not be kept.
+    merged : int
+        Records that joined another part, because theirs was too small.
+    labels : list of ndarray of shape (n,)
+        The group of each record, for each block: confidential.
+    """
+
+    table: Any
+    plan: Plan
+    audit: Audit
+    loss: float
+    inconsistent: int
+    edited: int
+    merged: int
+    labels: list[Integers]
+
+    def __str__(self) -> str:
+        lines = [f"Information loss {self.loss:.2f} %."]
+        if self.inconsistent:
+            lines.append(f"{self.inconsistent} records of the original broke a rule.")
+        if self.merged:
+            lines.append(f"{self.merged} records joined another part, for theirs was too small.")
+        return "\n".join([*lines, str(self.audit)])
+
+
+def protect(
+    table: Any,
+    *,
+    k: int,
+    rules: Any = None,
+    plan: Plan | None = None,
+    schema: Schema | None = None,
+    columns: Sequence[Hashable] | None = None,
+    strata: Any = (),
+    blocks: Sequence[Sequence[Hashable]] | None = None,
+    weights: Hashable | None = None,
+    fit: str = "closed",
+    edit: str = "fix",
+    small: str = "refuse",
+    missing: str = "pattern",
+    distance: str = "original",
+    scale: Any = "zscore",
+    method: Any = "search",
+    options: dict[str, Any] | None = None,
+    tolerance: float = 1e-9,
+    random_state: Any = None,
+) -> Release:
+    """Mask a table so that every record stands for at least k and every rule holds, or refuse.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The original table; it is not changed.
+    k : int
+        The least number of records that share their released values.
+    rules : Rules, text, or list of lines, optional
+        What must be true of every released record.
+    plan : Plan, optional
+        A plan of `make_plan`; without it one is made from the arguments that follow.
+    schema : Schema, optional
+        Kinds and roles of the columns; guessed if not given.
+    columns, strata, blocks, fit, edit, small, missing, distance, scale, method, options
+        See `tessella.plan.make_plan`.
+    weights : name, optional
+        The column of sampling weights, if the schema does not say so.
+    tolerance : float, default 1e-9
+        How far sides of a rule between floats may be off, times the size of the terms.
+    random_state : int, RandomState or None, default None
+        None draws from the operating system's entropy.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PlanError
+        If no masking keeps the rules.
+    RefusedError
+        If the table breaks its rules and `edit` is "refuse", or if the audit of what was masked
+        finds a broken promise.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella import protect
+    >>> table = pd.DataFrame({"net": [10, 12, 11, 50, 52, 57], "tax": [2, 2, 3, 20, 21, 22]})
+    >>> table["gross"] = table.net + table.tax
+    >>> release = protect(table, k=3, rules=["net + tax == gross"], random_state=0)
+    >>> release.table
+       net  tax  gross
+    0   11    2     13
+    1   11    2     13
+    2   11    2     13
+    3   53   21     74
+    4   53   21     74
+    5   53   21     74
+    >>> release.audit.passed
+    True
+    """
+    source = Table.read(table)
+    check_k(k, source.n_rows)
+    known = _schema(source, schema, weights)
+    given = _rules(rules).fix(source, schema=known) if plan is None else plan.rules
+    if plan is None:
+        _refuse_contradictions(given)
+        apart = (strata,) if isinstance(strata, str) else tuple(strata)
+        plan = make_plan(
+            known, given, k=k, columns=columns, strata=apart, blocks=blocks, fit=fit, edit=edit,
+            small=small, missing=missing, distance=distance, scale=scale, method=method,
+            options=options,
+        )  # fmt: skip
+    elif plan.k != k:
+        raise GroupSizeError.given_twice(k, plan.k)
+    before = given.confront(source, tolerance=tolerance, schema=known)
+    _refuse_inconsistent(before, plan)
+    _refuse_missing(source, plan, known)
+    weighing = known.names("weight")
+    weight = source.numeric(weighing[:1], who="weights").values[:, 0] if weighing else None
+    carried = carry_out(
+        plan, source, known,
+        strata=_strata(source, plan),
+        weights=np.ones(source.n_rows) if weight is None else np.ascontiguousarray(weight),
+        obedient=np.asarray((before.signs >= 0).all(axis=1)),
+        chance=_chance(random_state),
+    )  # fmt: skip
+    released = _write(source, plan, carried, known)
+    found = audit(
+        table, released, k=k, blocks=[list(block.columns) for block in plan.blocks],
+        strata=list(plan.strata) or None, rules=given, schema=known, tolerance=tolerance,
+    )  # fmt: skip
+    if not found.passed:
+        raise RefusedError(
+            "The masked table is withheld, for its audit found: " + "; ".join(found.problems)
+        )
+    return Release(
+        table=released,
+        plan=plan,
+        audit=found,
+        loss=_loss(source, Table.read(released), plan, known, weight),
+        inconsistent=len(before.breaking()),
+        edited=carried.edited,
+        merged=carried.merged,
+        labels=carried.labels,
+    )
+
+
+def _schema(source: Table, schema: Schema | None, weights: Hashable | None) -> Schema:
+    """Return the schema, guessed where it is not given; weights are confirmed by naming them."""
+    known = Schema.guess(source) if schema is None else schema
+    known.check(source)
+    if weights is not None:
+        known = known.override({weights: {"role": "weight"}})
+    elif schema is None:
+        guessed = [c.name for c in known if c.role == "weight"]
+        known = known.override({name: {"role": "quasi-identifier"} for name in guessed})
+    if telling := known.names("identifier", "household"):
+        named = ", ".join(f"{name!r} ({known[name].role})" for name in telling)
+        raise PlanError(
+            f"These columns must not be released: {named}. Drop them from the table, or give a "
+            "schema that says otherwise."
+        )
+    return known
+
+
+def _rules(rules: Any) -> Rules:
+    if rules is None:
+        return Rules()
+    if isinstance(rules, Rules):
+        return rules
+    if isinstance(rules, str):
+        return Rules.parse(rules)
+    if isinstance(rules, list | tuple):
+        return Rules(rules)
+    raise BadOptionError("rules", rules, "Rules, text with one rule a line, or a list of lines")
+
+
+def _refuse_contradictions(rules: Rules) -> None:
+    wrong = [finding for finding in rules.check() if finding.kind == "contradiction"]
+    if wrong:
+        raise PlanError("No record can keep these rules. " + " ".join(map(str, wrong)))
+
+
+def _refuse_inconsistent(before: Confrontation, plan: Plan) -> None:
+    if plan.edit == "refuse" and not before.all_hold:
+        raise RefusedError(
+            f"{len(before.breaking())} records of the table break a rule, and edit='refuse':\n"
+            f'{before}\nCorrect them, or give edit="fix".'
+        )
+
+
+def _refuse_missing(source: Table, plan: Plan, schema: Schema) -> None:
+    if plan.missing != "error":
+        return
+    counts = {}
+    for block in plan.blocks:
+        for name in block.columns:
+            if source.facts(name).numeric:
+                codes = {name: schema[name].missing}
+                lost = int(source.numeric([name], codes=codes).missing.sum())
+            else:
+                lost = int((source.labels(name)[0] < 0).sum())
+            if lost:
+                counts[str(name)] = lost
+    if counts:
+        raise MissingValuesError(counts, source.n_rows)
+
+
+def _strata(source: Table, plan: Plan) -> Integers:
+    if not plan.strata:
+        return np.zeros(source.n_rows, dtype=np.int64)
+    layers = []
+    for name in plan.strata:
+        place, _ = source.labels(name)
+        if (place < 0).any():
+            raise BadOptionError("strata", name, "columns without missing values")
+        layers.append(place)
+    return number_alike(layers)
+
+
+def _chance(random_state: Any) -> Chance:
+    if random_state is None:
+        return SystemChance()
+    seed = check_random_state(random_state).randint(2**31 - 1, size=4)
+    return np.random.default_rng(seed.tolist())
+
+
+def _write(source: Table, plan: Plan, carried: Carried, schema: Schema) -> Any:
+    """Write numbers and categories into a table of the same kind; missing cells stay."""
+    moved = Table.read(source.rearrange(carried.rows)) if carried.rows else source
+    keep, numbers = {}, {}
+    for name, values in carried.numbers.items():
+        lost = source.numeric([name], codes={name: schema[name].missing}).missing[:, 0]
+        keep[name], numbers[name] = lost, np.where(lost, 0.0, values)
+        decimals = source.facts(name).decimals
+        if decimals:  # a dtype of fixed decimals
+            numbers[name] = np.round(numbers[name], decimals)
+    as_float = [
+        name
+        for name in numbers
+        if source.facts(name).decimals == 0 and not _choice(plan, name).whole
+    ]
+    return moved.replace(numbers, keep=keep, as_float=as_float)
+
+
+def _choice(plan: Plan, name: Name) -> Any:
+    return next(block.choice(name) for block in plan.blocks if name in block.columns)
+
+
+def _loss(
+    source: Table, released: Table, plan: Plan, schema: Schema, weight: Floats | None
+) -> float:
+    """Measure 100 SSE / SST over the masked columns of numbers, each in standard deviations."""
+    weights = np.ones(source.n_rows) if weight is None else weight
+    lost, total = 0.0, 0.0
+    for block in plan.blocks:
+        for name in block.columns:
+            if not source.facts(name).numeric or schema[name].kind == "nominal":
+                continue
+            codes = {name: schema[name].missing}
+            old = source.numeric([name], codes=codes)
+            x, r = old.values[:, 0], released.numeric([name], codes=codes).values[:, 0]
+            seen = ~old.missing[:, 0]
+            if not seen.any():
+                continue
+            middle = np.average(x[seen], weights=weights[seen])
+            spread = np.average((x[seen] - middle) ** 2, weights=weights[seen])
+            if spread > 0:
+                lost += float(weights[seen] @ (x[seen] - r[seen]) ** 2) / spread
+                total += float(weights[seen] @ (x[seen] - middle) ** 2) / spread
+    return 100 * lost / total if total else 0.0
