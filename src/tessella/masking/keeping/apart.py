@@ -12,7 +12,7 @@ from ...exceptions import GroupSizeError
 from ...plan import Block, Plan
 from ...plan.claims import Case, Claim
 from ...rules import forms
-from .data import Data
+from .data import Data, standing_alone
 
 __all__ = ["Part", "put_apart", "repair_products"]
 
@@ -115,8 +115,8 @@ def repair_products(data: Data, block: Block) -> int:
             continue
         left, right = data.sides(form)
         wrong = (np.sign(left) != np.sign(right)) & ~np.isnan(left) & ~np.isnan(right)
-        alone = next((f for f in form.factors if f.power == -1), form.factors[0])
-        if not wrong.any() or abs(alone.power) != 1:
+        alone = standing_alone(form)
+        if alone is None or not wrong.any():
             continue
         others = form.constant ** float(alone.power) * np.ones(data.table.n_rows)
         for factor in form.factors:

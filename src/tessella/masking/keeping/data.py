@@ -14,7 +14,7 @@ from ...plan.claims import Claim, rows_of
 from ...rules import Rules, forms, judge
 from ...schema import Schema
 
-__all__ = ["Data"]
+__all__ = ["Data", "standing_alone"]
 
 Name = Hashable
 Floats = NDArray[np.float64]
@@ -160,6 +160,15 @@ class Data:
             return float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             return np.nan
+
+
+def standing_alone(form: forms.Multiplicative) -> forms.Factor | None:
+    """Return the factor that equals a product of the others, if there is one."""
+    for factor in form.factors:
+        others = [other for other in form.factors if other is not factor]
+        if abs(factor.power) == 1 and all(o.power * factor.power < 0 for o in others):
+            return factor
+    return None
 
 
 def _in_order(

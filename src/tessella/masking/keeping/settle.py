@@ -23,8 +23,14 @@ from ...exceptions import RefusedError
 from ...linear import LinearSystem, round_whole
 from ...plan.claims import Claim, Row, rows_of
 from ...rules import forms
+from .data import standing_alone
 
-__all__ = ["Ground", "settle_linear", "settle_products", "settle_together"]
+__all__ = [
+    "Ground",
+    "settle_linear",
+    "settle_products",
+    "settle_together",
+]
 
 Name = Hashable
 Floats = NDArray[np.float64]
@@ -198,7 +204,8 @@ def settle_together(
     the units, onto all equations and the inequalities that were ever broken.
     """
     system = linear_system(ground, claims, constants)
-    products = [c.form for c in claims if _is_equation(c, ground)]
+    fixed = {ground.columns[j] for j in np.flatnonzero(frozen)}
+    products = [c.form for c in claims if _is_equation(c, ground) and not fixed & set(c.columns)]
     n, d = values.shape
     A = np.zeros((0, d)) if system is None else system.A
     b = np.zeros(0) if system is None else system.b
@@ -311,7 +318,12 @@ def _solving_order(
     """Choose for each equation a column that it gives; none is needed before it is given."""
     equations = [c for c in claims if _is_equation(c, ground) or _is_sum(c, ground)]
     fixed = {ground.columns[j] for j in np.flatnonzero(frozen)}
-    equations = [c for c in equations if not set(c.columns) <= fixed]
+    # A product with a factor at zero says 0 == 0 in this part, whatever its other factors are.
+    equations = [
+        c
+        for c in equations
+        if not (set(c.columns) & fixed if _is_equation(c, ground) else set(c.columns) <= fixed)
+    ]
 
     def search(left: list[Claim], given: dict[Name, Claim]) -> dict[Name, Claim] | None:
         if not left:
@@ -366,13 +378,13 @@ def _gives(claim: Claim, ground: Ground) -> list[Name]:
         ]
         return sorted(ones, key=lambda name: form.coefficients[name] > 0)
     assert isinstance(form, forms.Multiplicative)
-    alone = [
-        f
-        for f in form.factors
-        if f.power == -1 and all(o.power > 0 for o in form.factors if o is not f)
-    ]
-    other = [f for f in form.factors if f.power == 1 and not ground.whole[ground.place(f.column)]]
-    return [factor.column for factor in (*alone, *other)]
+    alone = standing_alone(form)
+    if alone is not None and (form.constant ** float(alone.power)) % 1 == 0:
+        first = [alone.column]
+    else:
+        first = []
+    rest = [f.column for f in form.factors if abs(f.power) == 1 and f is not alone]
+    return [*first, *(name for name in rest if not ground.whole[ground.place(name)])]
 
 
 def _solved(values: Floats, ground: Ground, order: Sequence[tuple[Name, Claim]]) -> Floats:
