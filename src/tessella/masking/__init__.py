@@ -10,18 +10,34 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from .coding import TopBottomCoding as TopBottomCoding
     from .fuzziness import Fuzziness as Fuzziness
     from .fuzziness import choose_fuzziness as choose_fuzziness
     from .fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
+    from .individual_ranking import IndividualRanking as IndividualRanking
     from .microaggregation import Microaggregation as Microaggregation
+    from .noise import NoiseAddition as NoiseAddition
+    from .pram import PRAM as PRAM
+    from .rank_swapping import RankSwapping as RankSwapping
+    from .restorer import Restoration as Restoration
+    from .restoring import restore as restore
+    from .rounding import Rounding as Rounding
     from .uncertainty import Uncertainty as Uncertainty
 
 _HOMES = {
     "Fuzziness": ".fuzziness",
     "FuzzyMicroaggregation": ".fuzzy_microaggregation",
+    "IndividualRanking": ".individual_ranking",
     "Microaggregation": ".microaggregation",
+    "NoiseAddition": ".noise",
+    "PRAM": ".pram",
+    "RankSwapping": ".rank_swapping",
+    "Restoration": ".restorer",
+    "Rounding": ".rounding",
+    "TopBottomCoding": ".coding",
     "Uncertainty": ".uncertainty",
     "choose_fuzziness": ".fuzziness",
+    "restore": ".restoring",
 }
 
 __all__ = sorted(_HOMES)

@@ -19,7 +19,7 @@ from ..frame import Name, Table, number_labels
 from ..schema import Schema
 from .alike import number_alike
 
-__all__ = ["LeftOut", "Selection", "Strata", "select"]
+__all__ = ["LeftOut", "Selection", "Strata", "select", "select_categories"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,8 +59,9 @@ class Selection:
 
 
 def select(
-    table: Table, *, columns: Any, blocks: Any, strata: Any, weights: Any, schema: Schema | None
-) -> Selection:
+    table: Table, *, columns: Any, blocks: Any, strata: Any, weights: Any, schema: Schema | None,
+    who: str = "Microaggregation",
+) -> Selection:  # fmt: skip
     """Sort out the wishes of a caller; the parameters are those of `Microaggregation`."""
     if schema is not None:
         weights = _apply_roles(table, schema, weights)
@@ -68,7 +69,7 @@ def select(
     weigher, numbers = _find_weights(table, weights)
     taken = {**dict.fromkeys(layers.columns, "strata"), **dict.fromkeys(weigher, "weights")}
     if columns is None:
-        masked = _all_numbers(table, taken, schema)
+        masked = _all_numbers(table, taken, schema, who)
     else:
         masked = _named_columns(table, columns, taken, schema)
     hidden = set(masked)
@@ -77,6 +78,53 @@ def select(
     return Selection(
         masked=masked,
         blocks=_find_blocks(table, masked, blocks),
+        untouched=tuple(name for name in table.columns if name not in hidden),
+        strata=layers,
+        weights=numbers,
+        by_record=tuple(name for name, given in arrays.items() if given),
+    )
+
+
+def select_categories(
+    table: Table, *, columns: Any, strata: Any, weights: Any, schema: Schema | None, who: str
+) -> Selection:
+    """Sort out the wishes of a caller who masks categories; whole numbers must be named."""
+    if schema is not None:
+        weights = _apply_roles(table, schema, weights)
+    layers = _find_strata(table, strata)
+    weigher, numbers = _find_weights(table, weights)
+    taken = {**dict.fromkeys(layers.columns, "strata"), **dict.fromkeys(weigher, "weights")}
+    named = columns is not None
+    if named:
+        masked = _named_columns(table, columns, taken, None)
+    else:
+        masked = tuple(
+            name
+            for name in table.columns
+            if name not in taken and (schema is None or schema[name].role == "quasi-identifier")
+        )
+    fit = {"text", "category", "boolean"} | ({"integer"} if named or schema is not None else set())
+    others = [
+        name
+        for name in masked
+        if table.facts(name).family not in fit
+        or (schema is not None and schema[name].kind not in ("nominal", "ordinal"))
+    ]
+    if others:
+        listed = ", ".join(f"{name!r} ({_described(table, name, schema)})" for name in others[:8])
+        raise BadTableError(
+            f"{who} masks categories, and these columns hold something else: {listed}. Nothing is "
+            "released unmasked without your word: name the columns to mask in columns=[...], and "
+            "the others are released as they are; whole numbers that are codes may be named, too."
+        )
+    if not masked:
+        raise BadTableError("The table has no column of categories to mask.")
+    arrays = {"strata": strata is not None and not layers.columns,
+              "weights": weights is not None and not weigher}  # fmt: skip
+    hidden = set(masked)
+    return Selection(
+        masked=masked,
+        blocks=(masked,),
         untouched=tuple(name for name in table.columns if name not in hidden),
         strata=layers,
         weights=numbers,
@@ -157,7 +205,9 @@ def _find_weights(table: Table, weights: Any) -> tuple[tuple[Name, ...], Floats]
     return columns or (), np.ascontiguousarray(numbers)
 
 
-def _all_numbers(table: Table, taken: dict[Name, str], schema: Schema | None) -> tuple[Name, ...]:
+def _all_numbers(
+    table: Table, taken: dict[Name, str], schema: Schema | None, who: str
+) -> tuple[Name, ...]:
     """Choose the columns to mask when the caller names none."""
     wanted = [
         name
@@ -170,7 +220,7 @@ def _all_numbers(table: Table, taken: dict[Name, str], schema: Schema | None) ->
         named = ", ".join(f"{name!r} ({_described(table, name, schema)})" for name in others[:8])
         more = f" and {len(others) - 8} more" if len(others) > 8 else ""
         raise BadTableError(
-            f"Microaggregation masks numbers, and these columns hold something else: {named}{more}."
+            f"{who} masks numbers, and these columns hold something else: {named}{more}."
             " Nothing is released unmasked without your word: drop them; or give "
             f"strata={others[:1]!r} to keep a category exact with k records in each; or name the "
             "columns to mask in columns=[...], and the others are released as they are."

@@ -1,0 +1,198 @@
+"""Top and bottom coding: the extreme numbers of a column become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import (
+    BadOptionError,
+    GroupSizeError,
+    OutOfRangeError,
+    UnknownColumnError,
+    UnknownOptionError,
+)
+from ..frame import Name
+from ..grouping.base import check_k
+from ..schema import Schema
+from .perturbation import Perturbation, Reading, rows_of_strata
+
+__all__ = ["TopBottomCoding"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BY = ("quantile", "value")
+REPLACE = ("threshold", "mean")
+
+
+class TopBottomCoding(Perturbation):
+    """Replace the largest and the smallest numbers of each column.
+
+    Parameters
+    ----------
+    top : float, mapping of name to float, or None, default 0.01
+        Where the largest numbers begin, for all columns or for those named: a share of the
+        records, or with ``by="value"`` the threshold itself. None codes nothing at the top.
+    bottom : float, mapping of name to float, or None, default None
+        The same for the smallest numbers.
+    by : {"quantile", "value"}, default "quantile"
+        Whether `top` and `bottom` are shares of records, or values.
+    replace : {"threshold", "mean"}, default "threshold"
+        What extreme numbers become: the threshold, or the mean of those that are coded together
+        (sums and means then stay).
+    k : int, default 3
+        With ``replace="mean"``, fewer numbers than this are never coded together: a mean of one
+        or two would tell them. Such a table is refused.
+    columns, strata, weights, schema, round_integers
+        As for `Microaggregation`; shares and means are those of the stratum. **Numbers that are
+        not extreme are released as they are.**
+    rules, random_state
+        As for `NoiseAddition`; nothing here is random.
+
+    Attributes
+    ----------
+    coded_ : dict of name to tuple (bottom, top)
+        How many numbers of each column were coded; 0 where many numbers equal the largest.
+    loss_, column_loss_, changed_, restoration_, columns_, untouched_
+        As for `NoiseAddition`.
+
+    Notes
+    -----
+    By quantile, the threshold of the top is the smallest number of the stratum such that the
+    numbers up to it have a share (of weights) of at least 1 - top; numbers above it are coded,
+    which are at most that share. The bottom mirrors this. k-anonymity is not claimed.
+
+    References
+    ----------
+    A. Hundepool et al. (2012). Statistical disclosure control, section 3.3. Wiley.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.masking import TopBottomCoding
+    >>> table = pd.DataFrame({"income": [3, 1, 900, 4, 5, 2, 60, 6, 7, 8]})
+    >>> masker = TopBottomCoding(top=0.2, bottom=0.1)
+    >>> masker.fit_transform(table)["income"].tolist()
+    [3, 2, 8, 4, 5, 2, 8, 6, 7, 8]
+    >>> masker.coded_
+    {'income': (1, 2)}
+    """
+
+    def __init__(
+        self,
+        top: Any = 0.01,
+        *,
+        bottom: Any = None,
+        by: str = "quantile",
+        replace: str = "threshold",
+        k: int = 3,
+        columns: Any = None,
+        strata: Any = None,
+        weights: Any = None,
+        schema: Schema | None = None,
+        round_integers: bool = True,
+        rules: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.top = top
+        self.bottom = bottom
+        self.by = by
+        self.replace = replace
+        self.k = k
+        self.columns = columns
+        self.strata = strata
+        self.weights = weights
+        self.schema = schema
+        self.round_integers = round_integers
+        self.rules = rules
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        if self.by not in BY:
+            raise UnknownOptionError("by", self.by, BY)
+        if self.replace not in REPLACE:
+            raise UnknownOptionError("replace", self.replace, REPLACE)
+        if self.top is None and self.bottom is None:
+            raise BadOptionError("top", None, "top or bottom, or nothing would be coded")
+
+    def _perturb(self, read: Reading) -> Floats:
+        values = read.original.values
+        out = values.copy()
+        k = check_k(self.k, len(values)) if self.replace == "mean" else 1
+        tops, bottoms = self._ends("top", read), self._ends("bottom", read)
+        self.coded_: dict[Name, tuple[int, int]] = {}
+        strata = rows_of_strata(read.chosen.strata.place)
+        for j, name in enumerate(read.chosen.masked):
+            top, bottom = tops.get(name), bottoms.get(name)
+            self._refuse_crossing(name, top, bottom)
+            counts = [0, 0]
+            for rows, stratum in zip(strata, read.chosen.strata.names, strict=True):
+                known = rows[read.known[rows, j]]
+                for end, wish, sign in ((0, bottom, -1.0), (1, top, 1.0)):
+                    if wish is None or len(known) == 0:
+                        continue
+                    x, w = sign * values[known, j], read.chosen.weights[known]
+                    limit = _quantile(x, w, wish) if self.by == "quantile" else sign * wish
+                    beyond = x > limit
+                    self._refuse_few(int(beyond.sum()), k, f"{name!r} in stratum {stratum!r}")
+                    if beyond.any():
+                        mean = self.replace == "mean"
+                        to = np.average(x[beyond], weights=w[beyond]) if mean else limit
+                        out[known[beyond], j] = sign * to
+                        counts[end] += int(beyond.sum())
+            self.coded_[name] = (counts[0], counts[1])
+        return out
+
+    def _ends(self, which: str, read: Reading) -> dict[Name, float]:
+        """Return where an end begins, for each column in which it is coded."""
+        wish, masked = getattr(self, which), read.chosen.masked
+        if wish is None:
+            return {}
+        given = wish if isinstance(wish, Mapping) else dict.fromkeys(masked, wish)
+        for name, end in given.items():
+            if name not in masked:
+                raise UnknownColumnError(name, masked, who=which)
+            number = isinstance(end, int | float | np.number) and not isinstance(end, bool)
+            if not number or not np.isfinite(end):
+                raise OutOfRangeError(which, end, "a finite number, or None")
+            if self.by == "quantile" and not 0 < end < 1:
+                raise OutOfRangeError(
+                    which, end, "a share of the records, more than 0 and less than 1; or None"
+                )
+            decimals = self._decimals(read.source, name)
+            if self.by == "value" and decimals is not None and round(end, decimals) != end:
+                dtype = read.source.facts(name).dtype
+                raise OutOfRangeError(which, end, f"a value that {name!r} ({dtype}) can hold")
+        return {name: float(end) for name, end in given.items()}
+
+    def _refuse_crossing(self, name: Name, top: float | None, bottom: float | None) -> None:
+        if top is None or bottom is None:
+            return
+        crossed = bottom + top >= 1 if self.by == "quantile" else bottom >= top
+        if crossed:
+            what = (
+                "shares that leave something between them"
+                if self.by == "quantile"
+                else ("a bottom below the top")
+            )
+            raise OutOfRangeError(f"top={top!r} with bottom", bottom, f"{what}, for {name!r}")
+
+    def _refuse_few(self, count: int, k: int, where: str) -> None:
+        if 0 < count < k:
+            raise GroupSizeError(
+                f"Only {count} numbers of {where} would be coded together, and k={k}: their mean "
+                'would tell them. Code more, merge strata, or give replace="threshold".'
+            )
+
+
+def _quantile(x: Floats, weights: Floats, share: float) -> float:
+    """Return the smallest number such that the numbers above it weigh at most a share of all."""
+    order = np.argsort(x, kind="stable")
+    heavy = np.cumsum(weights[order])
+    # A sum of weights is right to rounding: 0.2 of ten records are two.
+    place = int(np.searchsorted(heavy, (1 - share) * heavy[-1] * (1 - 1e-12)))
+    return float(x[order[min(place, len(x) - 1)]])

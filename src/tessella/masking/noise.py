@@ -1,0 +1,221 @@
+"""Noise: every number is released with a random error, small beside the spread of its column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError, BadTableError
+from ..fuzzy.base import check_number
+from ..schema import Schema
+from .perturbation import Perturbation, Reading, normal, rows_of_strata
+
+__all__ = ["NoiseAddition"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+NOTHING = 1e-12  # an eigenvalue below this share of the largest is rounding
+
+
+class NoiseAddition(Perturbation):
+    r"""Add normal noise to every number, with the covariance of the records or without.
+
+    Parameters
+    ----------
+    scale : float, default 0.1
+        The standard deviation of the noise of a column, in standard deviations of the column.
+    correlated : bool, default True
+        Whether the noise of a record's columns is correlated as the columns are.
+    keep_moments : bool, default False
+        Whether the masked records are moved, all by the same affine map, so that means and
+        covariances of each stratum come out as they were (before rounding, and before rules).
+    columns, strata, weights, schema, round_integers
+        As for `Microaggregation`; each stratum is masked on its own, with its own covariance.
+    rules : Rules or text, optional
+        Rules to restore after masking: see `restore`. Linear ones between masked columns hold in
+        the release, or there is none.
+    random_state : int, RandomState or None, default None
+        A seed; None draws from the operating system's entropy.
+
+    Attributes
+    ----------
+    loss_, column_loss_
+        Information loss as for `Microaggregation`: 100 SSE / SST, expected to be 100 scale^2.
+    changed_ : dict of name to float
+        The share of each column's numbers that were changed; 0 in a column of one value.
+    restoration_ : Restoration or None
+        What restoring the rules took.
+    columns_, untouched_ : list of names
+        The columns that were masked, and those that were released as they are.
+
+    Notes
+    -----
+    The released record is :math:`y = x + e`. With :math:`\Sigma` the covariance of the
+    stratum (divided by n, or by the sum of weights), :math:`e \sim N(0, s^2 \Sigma)` if
+    correlated, for :math:`s` = `scale`; otherwise :math:`e_j \sim N(0, s^2 \Sigma_{jj})`,
+    independent of each other. Correlated noise lies in the span of the records: a linear equation
+    that all records obey is still obeyed, until numbers are rounded. Expected covariances are
+    :math:`(1 + s^2) \Sigma` if correlated; otherwise only variances grow.
+
+    With `keep_moments`, :math:`y = \bar x + T (x + e - \bar x - \bar e)`, where :math:`T` is the
+    linear map that moves records least among those that give them the covariance
+    :math:`\Sigma`. With correlated noise it is close to Kim's [2]_ factor
+    :math:`1 / \sqrt{1 + s^2}`, which keeps moments in expectation.
+
+    Missing cells stay missing; correlations are then those of the complete records. k-anonymity is
+    not claimed.
+
+    References
+    ----------
+    .. [1] R. Brand (2002). Microdata protection through noise addition. In: Inference control in
+       statistical databases, LNCS 2316.
+    .. [2] J. J. Kim (1986). A method for limiting disclosure in microdata based on random noise
+       and transformation. Proceedings of the Section on Survey Research Methods, ASA.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.masking import NoiseAddition
+    >>> table = pd.DataFrame({"age": [21, 35, 48, 62], "income": [1.0, 3.5, 4.0, 2.5]})
+    >>> released = NoiseAddition(0.1, random_state=0).fit_transform(table)
+    >>> released.dtypes.astype(str).to_dict()
+    {'age': 'int64', 'income': 'float64'}
+    """
+
+    def __init__(
+        self,
+        scale: float = 0.1,
+        *,
+        correlated: bool = True,
+        keep_moments: bool = False,
+        columns: Any = None,
+        strata: Any = None,
+        weights: Any = None,
+        schema: Schema | None = None,
+        round_integers: bool = True,
+        rules: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.scale = scale
+        self.correlated = correlated
+        self.keep_moments = keep_moments
+        self.columns = columns
+        self.strata = strata
+        self.weights = weights
+        self.schema = schema
+        self.round_integers = round_integers
+        self.rules = rules
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        check_number("scale", self.scale, 0.0, open_end=True)
+        for name in ("correlated", "keep_moments"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise BadOptionError(name, getattr(self, name), "True or False")
+
+    def _perturb(self, read: Reading) -> Floats:
+        values, known = read.original.values, read.known
+        n, d = values.shape
+        self._refuse_few(read)
+        draws = normal(self._chance(), n * d).reshape(n, d)
+        out = np.empty_like(values)
+        for rows in rows_of_strata(read.chosen.strata.place):
+            weights = read.chosen.weights[rows]
+            centre, spread = _moments(values[rows], known[rows], weights)
+            records = np.where(known[rows], (values[rows] - centre) / spread, 0.0)
+            complete = known[rows].all(axis=1)
+            noise = draws[rows]
+            if self.correlated:
+                noise = noise @ _root(_correlation(records[complete], weights[complete]))
+            masked = records + float(self.scale) * noise * (records != 0).any(axis=0)
+            if self.keep_moments:
+                masked = _with_moments(masked, records, weights)
+            out[rows] = centre + spread * masked
+        return out
+
+    def _refuse_few(self, read: Reading) -> None:
+        """Refuse strata in which noise would be none, or lie in few directions."""
+        d = read.known.shape[1]
+        if self.keep_moments and not read.known.all():
+            raise BadTableError(
+                "keep_moments=True needs complete records, and the table has missing values in "
+                f"{', '.join(map(repr, read.original.count_missing()))}. Fill or drop them, or "
+                "give keep_moments=False."
+            )
+        least = d + 1 if self.correlated or self.keep_moments else 2
+        for rows, name in zip(
+            rows_of_strata(read.chosen.strata.place), read.chosen.strata.names, strict=True
+        ):
+            known = read.known[rows]
+            if least > 2:
+                few, which = int(known.all(axis=1).sum()), "complete records"
+            else:
+                counts = known.sum(axis=0)
+                few = int(counts[counts > 0].min(initial=len(rows)))
+                which = "numbers in a column"
+            if few < least:
+                raise BadTableError(
+                    f"Stratum {name!r} has {few} {which}, and noise from its own spread needs at "
+                    f"least {least}: fewer would be released with no noise, or with noise in few "
+                    "directions. Merge strata, or give correlated=False and keep_moments=False."
+                )
+
+
+def _moments(values: Floats, known: NDArray[np.bool_], weights: Floats) -> tuple[Floats, Floats]:
+    """Weighted means and standard deviations of what is known; 1 where there is no spread."""
+    d = values.shape[1]
+    centre, spread = np.zeros(d), np.ones(d)
+    for j in range(d):
+        x, w = values[known[:, j], j], weights[known[:, j]]
+        if len(x) == 0:
+            continue
+        width = x.max() - x.min()
+        if width == 0:
+            centre[j] = x[0]
+            continue
+        # In units of the range, from the first number: an offset costs no digits.
+        share = (x - x[0]) / width
+        middle = np.average(share, weights=w)
+        centre[j] = x[0] + width * middle
+        spread[j] = width * np.sqrt(np.average((share - middle) ** 2, weights=w))
+    return centre, spread
+
+
+def _correlation(records: Floats, weights: Floats) -> Floats:
+    """Correlations of standardised records, 1 on the diagonal also where some are missing."""
+    cov = _covariance(records, weights)
+    deviation = np.sqrt(np.diag(cov))
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    return np.asarray(cov / np.outer(deviation, deviation))
+
+
+def _covariance(records: Floats, weights: Floats) -> Floats:
+    centred = records - np.average(records, axis=0, weights=weights)
+    return np.asarray((centred * weights[:, None]).T @ centred / weights.sum())
+
+
+def _root(matrix: Floats, power: float = 0.5) -> Floats:
+    """Return a power of a symmetric matrix, on its span; the same on every machine up to rounding.
+
+    Unlike a factor by columns, it does not depend on the order or the signs of eigenvectors.
+    """
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    spans = values > NOTHING * max(values.max(initial=0.0), 0.0)
+    powers = np.where(spans, np.where(spans, values, 1.0) ** power, 0.0)
+    return np.asarray((vectors * powers) @ vectors.T)
+
+
+def _with_moments(masked: Floats, records: Floats, weights: Floats) -> Floats:
+    """Move masked records affinely to the mean and covariance of the records, by the least moves.
+
+    From covariance S to C the map is S^(-1/2) (S^(1/2) C S^(1/2))^(1/2) S^(-1/2): the optimal
+    transport between normal distributions (Olkin and Pukelsheim 1982).
+    """
+    now, goal = _covariance(masked, weights), _covariance(records, weights)
+    half, back = _root(now), _root(now, -0.5)
+    move = back @ _root(half @ goal @ half) @ back
+    centred = masked - np.average(masked, axis=0, weights=weights)
+    return np.asarray(centred @ move + np.average(records, axis=0, weights=weights))

@@ -1,0 +1,197 @@
+"""What maskers share that change each number on its own account, without groups of k.
+
+Noise, rank swapping, rounding and their kin release one number for each number. None of them
+promises k-anonymity; all of them can be brought back to the rules afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.utils import check_random_state
+
+from ..exceptions import BrokenPromiseError
+from ..frame import Name, Numbers, Table
+from ..fuzzy.drawing import Chance, SystemChance
+from ..rules.collection import Rules
+from .base import Masker
+from .restorer import Grid, Restoration, Restorer, as_rules
+from .scale import Scale
+from .selection import Selection, select
+
+__all__ = ["Perturbation", "Reading", "chance_of", "normal", "rows_of_strata"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """A table that was read for masking."""
+
+    source: Table
+    chosen: Selection
+    original: Numbers
+    scale: Scale
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether each masked cell has a number, shape (n, d)."""
+        return ~self.original.missing
+
+
+class Perturbation(Masker):
+    """Base of maskers that change numbers without making groups.
+
+    A subclass says in `_perturb` what becomes of the numbers; missing cells stay missing.
+    """
+
+    blocks = None
+    missing = "pattern"  # missing cells are left alone
+    columns: Any
+    strata: Any
+    weights: Any
+    rules: Any
+    random_state: Any
+    restoration_: Restoration | None
+
+    def fit(self, table: Any, y: object = None) -> Self:
+        """Mask and measure, without keeping the masked table."""
+        self.fit_transform(table, y)
+        return self
+
+    def fit_transform(self, table: Any, y: object = None) -> Any:  # noqa: ARG002
+        """Mask a table.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The original table; it is not changed.
+        y : ignored
+            Present for scikit-learn.
+
+        Returns
+        -------
+        masked : the same kind of table
+            With the same index, columns, dtypes and categories; only the numbers are others.
+        """
+        self._check()
+        rules = None if self.rules is None else as_rules(self.rules)
+        read = self._reading(Table.read(table))
+        values = self._perturb(read)
+        masked = self._release(read, values, rules)
+        released = self._read(Table.read(masked), read.chosen)
+        if not np.array_equal(read.original.state, released.state):
+            raise BrokenPromiseError("Missing cells moved; the result is withheld: please report.")
+        self._keep_facts(read.source, read.chosen)
+        self._measure_loss(read.original, released, read.chosen.weights, read.scale)
+        self.changed_ = _changed(read.original, released)
+        self._look_at(read, released)
+        return masked
+
+    def _check(self) -> None:
+        """Say what is wrong with the parameters, before anything is read."""
+
+    def _perturb(self, read: Reading) -> Floats:
+        """Return the masked numbers, shape (n, d); what is in missing cells does not matter."""
+        raise NotImplementedError
+
+    def _look_at(self, read: Reading, released: Numbers) -> None:
+        """Learn something from the released numbers, or refuse them."""
+
+    def _reading(self, source: Table) -> Reading:
+        chosen = select(
+            source, columns=self.columns, blocks=None, strata=self.strata,
+            weights=self.weights, schema=self.schema, who=type(self).__name__,
+        )  # fmt: skip
+        original = self._read(source, chosen)
+        scale = Scale.of(original.values, chosen.weights, "zscore", chosen.masked)
+        return Reading(source=source, chosen=chosen, original=original, scale=scale)
+
+    def _release(self, read: Reading, values: Floats, rules: Rules | None) -> Any:
+        """Bring the numbers back to the rules, if there are any, and write the table."""
+        self.restoration_ = None
+        if rules is None:
+            return self._write(read.source, read.original, values)
+        grid = Grid.of(
+            read.source, read.chosen.masked, unit=read.scale.unit,
+            decimals=[self._decimals(read.source, name) for name in read.chosen.masked],
+        )  # fmt: skip
+        restorer = Restorer.of(self._fixed(rules, read), grid)
+        restored = restorer.restore(values, read.known)
+        kept = restored.copy()  # writing rounds in place
+        masked = self._write(read.source, read.original, restored)
+        self.restoration_ = restorer.certify(
+            masked, before=values, kept=kept, known=read.known, schema=self.schema
+        )
+        return masked
+
+    def _fixed(self, rules: Rules, read: Reading) -> Rules:
+        """Look up in the original table what rules ask of it."""
+        return rules.fix(read.source, schema=self.schema)
+
+    def _decimals(self, source: Table, name: Name) -> int | None:
+        """Return to how many decimals a column is rounded when written, None for not at all."""
+        decimals = source.facts(name).decimals
+        kind = None if self.schema is None else self.schema[name].kind
+        wanted_float = kind == "continuous" or not self.round_integers
+        if decimals == 0 and wanted_float:
+            return None
+        if decimals is None and kind == "integer" and self.round_integers:
+            return 0
+        return decimals
+
+    def _keep_facts(self, source: Table, chosen: Selection) -> None:
+        self.columns_ = list(chosen.masked)
+        self.untouched_ = list(chosen.untouched)
+        self.n_features_in_ = len(source.columns)
+        self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
+        if all(isinstance(name, str) for name in source.columns):
+            self.feature_names_in_ = np.array(source.columns, dtype=object)
+        self._by_record = chosen.by_record
+
+    def _chance(self) -> Chance:
+        return chance_of(self.random_state)
+
+
+def chance_of(random_state: Any) -> Chance:
+    """Return the operating system's random numbers for None, else a seeded generator."""
+    if random_state is None:
+        return SystemChance()
+    seed = check_random_state(random_state).randint(2**31 - 1, size=4)
+    return np.random.default_rng(seed.tolist())
+
+
+def normal(chance: Chance, size: int) -> Floats:
+    """Return standard normal numbers, by the inverse of their distribution function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.masking.perturbation import normal
+    >>> normal(np.random.default_rng(0), 3).round(3)
+    array([ 0.35 , -0.613, -1.739])
+    """
+    u = chance.random(size)  # multiples of 2**-53
+    lower = np.where(u < 0.5, u + 2.0**-54, 1.0 - u)  # exact in both tails, and never 0
+    return np.where(u < 0.5, 1.0, -1.0) * np.asarray(ndtri(lower), dtype=np.float64)
+
+
+def rows_of_strata(place: Integers) -> list[Integers]:
+    """Return the rows of each stratum, ascending, in the order of the strata's numbers."""
+    order = np.argsort(place, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(place))[:-1])
+
+
+def _changed(original: Numbers, released: Numbers) -> dict[Name, float]:
+    """Return for each column the share of its known numbers that were changed."""
+    shares = {}
+    for j, name in enumerate(original.columns):
+        known = ~original.missing[:, j]
+        differs = original.values[known, j] != released.values[known, j]
+        shares[name] = float(differs.mean()) if known.any() else 0.0
+    return shares

@@ -1,0 +1,315 @@
+"""PRAM: categories are changed at random, by chances that everybody may know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from ..exceptions import BadOptionError, BadTableError, OutOfRangeError, UnknownColumnError
+from ..frame import Name, Table
+from ..fuzzy.drawing import Chance
+from ..rules.collection import Rules
+from ..schema import Schema
+from .perturbation import chance_of, rows_of_strata
+from .restorer import Restoration, as_rules
+from .selection import LeftOut, Selection, select_categories
+
+__all__ = ["PRAM"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class PRAM(BaseEstimator):  # type: ignore[misc]
+    r"""Post-randomisation: give each record a category drawn by the chances of its own.
+
+    Parameters
+    ----------
+    p : float or mapping of name to float, default 0.8
+        The chance that a category stays; the others share the rest evenly. Not used for the
+        columns that `matrix` names.
+    matrix : mapping of name to {category: {category: chance}}, optional
+        The chances themselves: from a category (outer) to another (inner), summing to 1; those
+        that are not named are 0.
+    invariant : bool, default False
+        Whether the chances are changed so that the expected frequencies are the observed ones.
+    columns : list of names, optional
+        The columns to mask; all others are released as they are. By default all that are neither
+        `strata` nor `weights`, and a column of numbers among them is an error. Columns of whole
+        numbers are masked if they are named; the schema's quasi-identifiers, if there is one.
+    strata : name, list of names or array-like of shape (n,), optional
+        Categories are those of the stratum, and so are frequencies. Released as they are.
+    weights : name or array-like of shape (n,), optional
+        Positive weights; frequencies are weighted.
+    schema : Schema, optional
+        Roles, kinds and missing codes.
+    rules : Rules or text, optional
+        Rules that the release is confronted with; nothing is restored, see `restoration_`.
+    random_state : int, RandomState or None, default None
+        A seed; None draws from the operating system's entropy.
+
+    Attributes
+    ----------
+    matrix_ : dict of name to {category: {category: chance}}
+        The chances that were used; with strata, a list of these, in the order of `strata_`.
+    strata_ : list of str
+        The names of the strata.
+    changed_ : dict of name to float
+        The share of each column's known values that were changed.
+    restoration_ : Restoration or None
+        How many released records break each rule.
+    columns_, untouched_ : list of names
+        The columns that were masked, and those that were released as they are.
+
+    Notes
+    -----
+    A record with category i gets category j with chance :math:`P_{ij}`, independently of all
+    others [1]_. Frequencies t become :math:`t P` in expectation. *Invariant* PRAM takes
+    :math:`R = P Q` with :math:`Q_{jk} = P_{kj} t_k / \sum_l P_{lj} t_l`, the chance that a
+    record now in j came from k: then :math:`t R = t` [2]_. The chance to stay, :math:`R_{ii}`,
+    is then not p: see `matrix_`.
+
+    A missing value stays missing. In a column (of a stratum) with one category nothing can change.
+    k-anonymity is not claimed.
+
+    References
+    ----------
+    .. [1] J. M. Gouweleeuw, P. Kooiman, L. Willenborg, P.-P. de Wolf (1998). Post randomisation
+       for statistical disclosure control. Journal of Official Statistics 14(4).
+    .. [2] P. Kooiman, L. Willenborg, J. Gouweleeuw (1997). PRAM: a method for disclosure
+       limitation of microdata. Statistics Netherlands, Research Paper 9705.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.masking import PRAM
+    >>> table = pd.DataFrame({"town": ["Reus", "Valls", "Reus", "Salou"] * 25})
+    >>> masker = PRAM(p=0.5, random_state=0)
+    >>> released = masker.fit_transform(table)
+    >>> masker.matrix_["town"]["Reus"]
+    {'Reus': 0.5, 'Valls': 0.25, 'Salou': 0.25}
+    >>> 0.2 < masker.changed_["town"] < 0.8
+    True
+    """
+
+    restoration_: Restoration | None
+
+    def __init__(
+        self,
+        p: Any = 0.8,
+        *,
+        matrix: Any = None,
+        invariant: bool = False,
+        columns: Any = None,
+        strata: Any = None,
+        weights: Any = None,
+        schema: Schema | None = None,
+        rules: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.p = p
+        self.matrix = matrix
+        self.invariant = invariant
+        self.columns = columns
+        self.strata = strata
+        self.weights = weights
+        self.schema = schema
+        self.rules = rules
+        self.random_state = random_state
+
+    def fit(self, table: Any, y: object = None) -> Self:
+        """Draw, without keeping the masked table."""
+        self.fit_transform(table, y)
+        return self
+
+    def fit_transform(self, table: Any, y: object = None) -> Any:  # noqa: ARG002
+        """Mask a table.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The original table; it is not changed.
+        y : ignored
+            Present for scikit-learn.
+
+        Returns
+        -------
+        masked : the same kind of table
+            With the same index, columns, dtypes and categories; some records have others.
+        """
+        rules = None if self.rules is None else as_rules(self.rules)
+        if not isinstance(self.invariant, bool | np.bool_):
+            raise BadOptionError("invariant", self.invariant, "True or False")
+        source = Table.read(table)
+        chosen = self._select(source)
+        self._refuse_strangers(chosen.masked)
+        chance, strata = chance_of(self.random_state), rows_of_strata(chosen.strata.place)
+        rows: dict[Name, Integers] = {}
+        chances: dict[Name, Any] = {}
+        changed: dict[Name, float] = {}
+        for name in chosen.masked:
+            codes, texts = self._categories(source, name)
+            drawn, tables = codes.copy(), []
+            for own in strata:
+                known = own[codes[own] >= 0]
+                P = self._chances(name, codes[known], texts, chosen.weights[known])
+                drawn[known] = _draw(P, codes[known], chance)
+                tables.append(_told(P, codes[known], texts))
+            chances[name] = tables[0] if len(tables) == 1 else tables
+            rows[name] = _donors(codes, drawn)
+            seen = codes >= 0
+            changed[name] = float((codes != drawn)[seen].mean()) if seen.any() else 0.0
+        masked = source.rearrange(rows)
+        self.matrix_, self.changed_ = chances, changed
+        self.strata_, self.columns_ = list(chosen.strata.names), list(chosen.masked)
+        self.untouched_ = list(chosen.untouched)
+        self.n_features_in_ = len(source.columns)
+        self._by_record = chosen.by_record
+        self.restoration_ = None if rules is None else self._confront(rules, source, masked)
+        return masked
+
+    def _select(self, source: Table) -> Selection:
+        return select_categories(
+            source, columns=self.columns, strata=self.strata, weights=self.weights,
+            schema=self.schema, who=type(self).__name__,
+        )  # fmt: skip
+
+    def _refuse_strangers(self, masked: tuple[Name, ...]) -> None:
+        for who in ("p", "matrix"):
+            given = getattr(self, who)
+            if isinstance(given, Mapping):
+                for name in given:
+                    if name not in masked:
+                        raise UnknownColumnError(name, masked, who=who)
+        if self.matrix is not None and not isinstance(self.matrix, Mapping):
+            raise BadOptionError(
+                "matrix", self.matrix, "{column: {category: {category: chance}}}; a pandas frame "
+                'of chances is made such by .to_dict("index")'
+            )  # fmt: skip
+
+    def _categories(self, source: Table, name: Name) -> tuple[Integers, list[str]]:
+        """Number a column's categories, -1 where missing, and name them."""
+        codes, texts = source.labels(name)
+        if len(set(texts)) < len(texts):
+            raise BadTableError(
+                f"Column {name!r} holds different values that are written alike, such as 1 and "
+                "'1'. Make them one kind of value first."
+            )
+        if self.schema is not None:
+            gone = {str(code) for code in self.schema[name].missing}
+            codes = np.where(np.isin(codes, [texts.index(t) for t in gone & set(texts)]), -1, codes)
+        return codes, texts
+
+    def _chances(self, name: Name, codes: Integers, texts: list[str], weights: Floats) -> Floats:
+        """Return the chances from each category to each, shape (c, c)."""
+        share = np.bincount(codes, weights=weights, minlength=len(texts))
+        here = share > 0
+        if isinstance(self.matrix, Mapping) and name in self.matrix:
+            P = _read_matrix(self.matrix[name], texts, here, name)
+        else:
+            P = _staying(self._stay(name), here)
+        if not self.invariant or not here.any():
+            return P
+        reached = share @ P
+        back = (P * share[:, None]).T / np.where(reached > 0, reached, 1.0)[:, None]
+        return np.asarray(P @ back)
+
+    def _stay(self, name: Name) -> float:
+        given = self.p.get(name) if isinstance(self.p, Mapping) else self.p
+        number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        if given is None or not number or not 0 <= given <= 1:
+            who = f"p[{name!r}]" if isinstance(self.p, Mapping) else "p"
+            raise OutOfRangeError(who, given, "the chance that a category stays, from 0 to 1")
+        return float(given)
+
+    def _confront(self, rules: Rules, source: Table, masked: Any) -> Restoration:
+        """Count the records that break each rule; nothing is restored among categories."""
+        fixed = rules.fix(source, schema=self.schema)
+        result = fixed.confront(masked, schema=self.schema)
+        why = "categories are not moved"
+        return Restoration(
+            restored=(), not_restored=dict.fromkeys(fixed.names, why), moved=0, mean_move=0.0,
+            broken={name: len(result.breaking(name)) for name in fixed.names},
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave everything that belongs to single records behind when saved."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return state | {name: LeftOut() for name in state.get("_by_record", ())}
+
+
+def _staying(p: float, here: NDArray[np.bool_]) -> Floats:
+    """Chances p to stay, and even ones to change to another category that is here."""
+    others = int(here.sum()) - 1
+    if others < 1:
+        return np.eye(len(here))
+    P = np.where(here[:, None] & here[None, :], (1 - p) / others, 0.0)
+    np.fill_diagonal(P, np.where(here, p, 1.0))
+    return P
+
+
+def _read_matrix(given: Any, texts: list[str], here: NDArray[np.bool_], name: Name) -> Floats:
+    """Read chances by category; categories that no record has may be left out, not reached."""
+    expected = (
+        f"for each category of {name!r} ({', '.join(texts[:8])}{', ...' if len(texts) > 8 else ''})"
+        " the chances of what it becomes, {category: {category: chance}}, which sum to 1"
+    )
+    if not isinstance(given, Mapping) or not all(isinstance(r, Mapping) for r in given.values()):
+        raise BadOptionError("matrix", given, expected)
+    place = {text: at for at, text in enumerate(texts)}
+    P = np.eye(len(texts))
+    rows = {str(origin): row for origin, row in given.items()}
+    for at in np.flatnonzero(here):
+        if texts[at] not in rows:
+            raise BadOptionError("matrix", list(rows), f"also a row for {texts[at]!r}: {expected}")
+        row = rows[texts[at]]
+        P[at] = 0.0
+        for goal, chance in row.items():
+            number = isinstance(chance, int | float | np.number) and not isinstance(chance, bool)
+            if not number or not 0 <= chance <= 1:
+                raise OutOfRangeError("matrix", chance, expected)
+            if chance > 0 and str(goal) not in place:
+                raise BadOptionError(
+                    "matrix", goal, f"categories that some record of the table has: {expected}"
+                )
+            if chance > 0:
+                P[at, place[str(goal)]] += chance
+        if not abs(P[at].sum() - 1) <= 1e-9:
+            raise OutOfRangeError("matrix", dict(row), expected)
+    return P
+
+
+def _draw(P: Floats, codes: Integers, chance: Chance) -> Integers:
+    """Draw what each record's category becomes."""
+    u = chance.random(len(codes))
+    drawn = codes.copy()
+    for code in np.unique(codes):
+        mine = codes == code
+        goals = np.flatnonzero(P[code] > 0)
+        ends = np.cumsum(P[code, goals])
+        place = np.searchsorted(ends, u[mine] * ends[-1], side="right")
+        drawn[mine] = goals[np.minimum(place, len(goals) - 1)]
+    return drawn
+
+
+def _donors(codes: Integers, drawn: Integers) -> Integers:
+    """Return for each record a row that has the category drawn; its own where nothing changes."""
+    first = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place = np.flatnonzero(codes >= 0)[::-1]
+    first[codes[place]] = place
+    changed = codes != drawn
+    rows = np.arange(len(codes))
+    rows[changed] = first[drawn[changed]]
+    return rows
+
+
+def _told(P: Floats, codes: Integers, texts: list[str]) -> dict[str, dict[str, float]]:
+    """Return the chances of the categories that occur, by name."""
+    return {
+        texts[i]: {texts[j]: float(P[i, j]) for j in np.flatnonzero(P[i] > 0)}
+        for i in np.unique(codes)
+    }

@@ -1,0 +1,365 @@
+"""The nearest records that keep linear rules: rows read from rules, records moved, certified.
+
+A *row* is one linear equation or inequality that a rule says; a rule is *restored* if all that it
+says are rows between masked columns of numbers. Whole columns stay whole, decimals keep their
+places: such columns live on a *grid*.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError, BadTableError, ContradictionError, RefusedError
+from ..frame import Name, Table
+from ..linear import LinearSystem, round_whole
+from ..linear.integers import as_fraction, whole_row
+from ..rules.collection import Rules
+from ..rules.forms import Always, Form, Governing, Interval, Linear, Unfixed
+from ..rules.rule import Rule
+from ..schema import Schema
+from .alike import number_alike
+
+__all__ = ["Grid", "Restoration", "Restorer", "as_rules"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+TOLERANCE = 1e-9  # of a row's scale, as in `Rules.confront`
+CLEAR = 2 * TOLERANCE  # by so much a strict row must hold
+LEVELS = 9  # of margins
+MARGIN = 1e-9  # the first that a strict row gets, in deviations of its columns; then 16 times that
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restoration:
+    """What it took to bring a masked table back to its rules.
+
+    Attributes
+    ----------
+    restored : tuple of str
+        The names of the rules that hold in every released record, as far as it is known.
+    not_restored : dict of str to str
+        The names of the other rules, and why nothing was done about them.
+    broken : dict of str to int
+        How many released records break each rule; 0 for every restored one.
+    moved : int
+        How many records had to be moved, beyond being rounded.
+    mean_move : float
+        How far a record was moved on average, in standard deviations of the columns.
+    """
+
+    restored: tuple[str, ...]
+    not_restored: Mapping[str, str]
+    broken: Mapping[str, int]
+    moved: int
+    mean_move: float
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.restored)} of {len(self.broken)} rules restored; {self.moved:,} records "
+            f"moved; all records by {self.mean_move:.3g} standard deviations on average."
+        ]
+        for name, why in self.not_restored.items():
+            lines.append(f"not restored: {name} ({why}); {self.broken[name]:,} records break it.")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """The masked columns: what counts as one in each, and which numbers they can hold."""
+
+    columns: tuple[Name, ...]
+    numeric: Mask  # (d,) not booleans
+    unit: Floats  # (d,) standard deviations
+    decimals: tuple[int | None, ...]  # None for real numbers
+    low: Floats  # (d,) bounds of the dtype
+    high: Floats
+
+    @classmethod
+    def of(
+        cls,
+        source: Table,
+        columns: Sequence[Name],
+        *,
+        unit: Floats,
+        decimals: Sequence[int | None],
+    ) -> Grid:
+        """Read the bounds of integers from their dtypes."""
+        ends = [_ends(source, name, own) for name, own in zip(columns, decimals)]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        return cls(
+            columns=tuple(columns),
+            numeric=np.array([source.facts(name).numeric for name in columns], dtype=bool),
+            unit=unit,
+            decimals=tuple(decimals),
+            low=low,
+            high=high,
+        )
+
+    def rounded(self, values: Floats) -> Floats:
+        """Round the columns that live on a grid, each cell on its own."""
+        out = values.copy()
+        for j, decimals in enumerate(self.decimals):
+            if decimals is not None:
+                out[:, j] = np.round(values[:, j], decimals)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """sum of coefficients times columns ==, <= or (strict) < right."""
+
+    rule: str
+    coefficients: Mapping[Name, float]
+    right: float
+    equal: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Restorer:
+    """Rules as rows between masked columns; `Restorer.of` sorts out which can be restored."""
+
+    rules: Rules
+    grid: Grid
+    rows: tuple[Row, ...]
+    not_restored: Mapping[str, str]
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rules: Rules, grid: Grid) -> Restorer:
+        """Take rules apart; those that ask for the original table must have been fixed."""
+        movable = {name for name, number in zip(grid.columns, grid.numeric) if number}
+        rows: list[Row] = []
+        left: dict[str, str] = {}
+        for rule in rules:
+            why = _obstacle(rule, movable)
+            if why:
+                left[rule.name] = why
+            elif any(_never(form) for form in rule.forms):
+                raise ContradictionError([f"{rule.name}: {rule.text}"])
+            else:
+                rows += [row for form in rule.forms for row in _rows(form, rule)]
+        texts = {rule.name: f"{rule.name}: {rule.text}" for rule in rules}
+        made = cls(rules=rules, grid=grid, rows=tuple(rows), not_restored=left, texts=texts)
+        if made.rows:
+            _Part(made, made.rows).system(MARGIN).check()  # or name the rules that contradict
+        return made
+
+    def restore(self, values: Floats, known: Mask) -> Floats:
+        """Move each record to the nearest point that keeps every row; shape (n, d).
+
+        A row is left out for the records that lack one of its columns. Other columns and missing
+        cells come back as they are.
+        """
+        out = values.copy()
+        if not self.rows or not len(values):
+            return out
+        place = {name: j for j, name in enumerate(self.grid.columns)}
+        judged = np.column_stack(
+            [known[:, [place[name] for name in row.coefficients]].all(axis=1) for row in self.rows]
+        )
+        alike = number_alike(list(judged.T))
+        for number in range(int(alike.max()) + 1):
+            records = np.flatnonzero(alike == number)
+            rows = tuple(row for row, here in zip(self.rows, judged[records[0]]) if here)
+            if rows:
+                part = _Part(self, rows)
+                cells = np.ix_(records, np.array(part.places))
+                out[cells] = part.bring(values[cells])
+        return out
+
+    def certify(
+        self, masked: Any, *, before: Floats, kept: Floats, known: Mask, schema: Schema | None
+    ) -> Restoration:
+        """Confront the written table with the rules, and refuse it if a restored one is broken."""
+        result = self.rules.confront(masked, tolerance=TOLERANCE, schema=schema)
+        broken = {name: len(result.breaking(name)) for name in self.rules.names}
+        restored = tuple(name for name in self.rules.names if name not in self.not_restored)
+        if failed := [name for name in restored if broken[name]]:
+            self._refuse_coarse(masked, kept, known)
+            named = "; ".join(f"{self.texts[name]} ({broken[name]} records)" for name in failed)
+            raise RefusedError(
+                f"The masked table still breaks rules that were to be restored: {named}. It is "
+                "withheld. Rules whose terms differ by many orders of magnitude may be the reason."
+            )
+        move = np.where(known, kept - self.grid.rounded(before), 0.0) / self.grid.unit
+        lengths = np.sqrt((move**2).sum(axis=1))
+        return Restoration(
+            restored=restored,
+            not_restored=dict(self.not_restored),
+            broken=broken,
+            moved=int((lengths > 1e-9).sum()),
+            mean_move=float(lengths.mean()) if len(lengths) else 0.0,
+        )
+
+    def _refuse_coarse(self, masked: Any, kept: Floats, known: Mask) -> None:
+        """Say so where a dtype such as float32 did not hold the numbers that keep the rules."""
+        table = Table.read(masked)
+        for j, name in enumerate(self.grid.columns):
+            if self.grid.decimals[j] is None and self.grid.numeric[j]:
+                read = table.numeric([name]).values[:, 0]
+                if (read != kept[:, j])[known[:, j]].any():
+                    raise BadTableError(
+                        f"Column {name!r} ({table.facts(name).dtype}) has too few digits to keep "
+                        "the rules about it. Convert it to float64, or to whole numbers."
+                    )
+
+
+class _Part:
+    """Rows that hold for the same records, and the columns that they join."""
+
+    def __init__(self, restorer: Restorer, rows: tuple[Row, ...]) -> None:
+        grid, used = restorer.grid, {name for row in rows for name in row.coefficients}
+        self.rows, self.texts = sorted(rows, key=lambda row: not row.equal), restorer.texts
+        self.places = [j for j, name in enumerate(grid.columns) if name in used]
+        self.columns = [grid.columns[j] for j in self.places]
+        decimals = [grid.decimals[j] for j in self.places]
+        self.whole = np.array([own is not None for own in decimals], dtype=bool)
+        # Numbers of two decimals are whole in hundredths; what is divided, not multiplied, by a
+        # power of ten is the double that stands for the decimal.
+        self.tenfold = np.array([10.0 ** (own or 0) for own in decimals])
+        self.unit = grid.unit[self.places]
+        self.low, self.high = grid.low[self.places], grid.high[self.places]
+        self.matrix = np.array(
+            [[row.coefficients.get(name, 0.0) for name in self.columns] for row in self.rows]
+        )
+
+    def system(self, margin: float) -> LinearSystem:
+        """Return the rows on the grid; strict ones hold with a margin, in standard deviations."""
+        equal = np.array([row.equal for row in self.rows], dtype=bool)
+        rows = [self._on_grid(i, margin) for i in range(len(self.rows))]
+        matrix = np.array([a for a, _ in rows])
+        right = np.array([b for _, b in rows])
+        return LinearSystem(
+            matrix[equal], right[equal], matrix[~equal], right[~equal],
+            columns=self.columns, names=[self.texts[row.rule] for row in self.rows],
+        )  # fmt: skip
+
+    def _on_grid(self, i: int, margin: float) -> tuple[Floats, float]:
+        """Write a row in units of the grid; between whole columns < 3 is <= 2."""
+        row, a = self.rows[i], self.matrix[i] / self.tenfold
+        more = margin * float(np.abs(self.matrix[i]) @ self.unit)
+        if not row.strict:
+            return a, row.right
+        places = np.flatnonzero(a)
+        if not self.whole[places].all():
+            return a, row.right - more
+        fractions = [as_fraction(self.matrix[i, j]) / int(self.tenfold[j]) for j in places.tolist()]
+        numbers, right = whole_row(fractions, as_fraction(row.right) - as_fraction(more))
+        out = np.zeros_like(a)
+        out[places] = numbers
+        return out, float(math.ceil(right) - 1)
+
+    def bring(self, X: Floats) -> Floats:
+        """Move records to the nearest points that keep the rows."""
+        strict = np.array([row.strict for row in self.rows], dtype=bool)
+        out, margin = self._nearest(X, MARGIN), MARGIN
+        for _ in range(LEVELS):
+            if not strict.any():
+                break
+            # Strict means less by more than rounding, which grows with the record's numbers.
+            right = np.array([row.right for row in self.rows])[strict]
+            a = self.matrix[strict]
+            scale = np.abs(out) @ np.abs(a).T + np.abs(right)
+            unclear = ((out @ a.T - right) >= -CLEAR * scale).any(axis=1)
+            if not unclear.any():
+                break
+            margin *= 16
+            out[unclear] = self._nearest(X[unclear], margin)
+        return out
+
+    def _nearest(self, X: Floats, margin: float) -> Floats:
+        system = self.system(margin)
+        metric = 1 / (self.unit * self.tenfold) ** 2
+        out = system.project(X * self.tenfold, metric=metric)
+        if self.whole.any():
+            low, high = self.low * self.tenfold, self.high * self.tenfold
+            out = round_whole(
+                out, system, whole=self.whole, low=low, high=high, weights=metric
+            ).values
+        return np.asarray(out / self.tenfold)
+
+
+def as_rules(rules: Any) -> Rules:
+    """Return rules, read from text if they are text."""
+    if isinstance(rules, Rules):
+        return rules
+    if isinstance(rules, str):
+        return Rules.parse(rules)
+    if isinstance(rules, Rule):
+        return Rules([rules])
+    if isinstance(rules, list | tuple):
+        return Rules(rules)
+    raise BadOptionError("rules", rules, "tessella.Rules, or text with one rule a line")
+
+
+def _obstacle(rule: Rule, movable: set[Name]) -> str:
+    """Say why a rule cannot be restored; nothing where it can."""
+    if rule.condition is not None:
+        return "it is conditional"
+    if any(isinstance(form, Unfixed) for form in rule.forms):
+        return "it asks for the original table"
+    for form in rule.forms:
+        if not isinstance(form, Interval | Linear | Governing | Always):
+            return f"it is not linear: {form.kind}"
+    others = [name for name in rule.columns if name not in movable]
+    if len(others) == len(rule.columns) and others:
+        return "it names no masked column of numbers"
+    if others:
+        return f"it also names {', '.join(map(repr, others))}, not a masked column of numbers"
+    return ""
+
+
+def _never(form: Form) -> bool:
+    """Whether no record can obey a form."""
+    return (isinstance(form, Always) and not form.holds) or (
+        isinstance(form, Interval) and form.empty
+    )
+
+
+def _rows(form: Form, rule: Rule) -> Iterator[Row]:
+    """Write a form as rows; what the rule allows beyond equality is allowed here."""
+    name, more = rule.name, rule.tolerance or 0.0
+    if isinstance(form, Governing):
+        form = form.linear
+    if isinstance(form, Interval):
+        # An interval was divided by its coefficient: the allowance has another unit, and is left.
+        if form.low == form.high:
+            yield Row(rule=name, coefficients={form.column: 1.0}, right=form.low, equal=True)
+            return
+        if form.high < math.inf:
+            strict = form.open_high and not more
+            yield Row(rule=name, coefficients={form.column: 1.0}, right=form.high, strict=strict)
+        if form.low > -math.inf:
+            strict = form.open_low and not more
+            yield Row(rule=name, coefficients={form.column: -1.0}, right=-form.low, strict=strict)
+    elif isinstance(form, Linear):
+        a, minus = form.coefficients, {n: -v for n, v in form.coefficients.items()}
+        if form.operator == "==" and not more:
+            yield Row(rule=name, coefficients=a, right=form.constant, equal=True)
+        elif form.operator == "==":
+            yield Row(rule=name, coefficients=a, right=form.constant + more)
+            yield Row(rule=name, coefficients=minus, right=more - form.constant)
+        else:
+            strict = form.operator == "<" and not more
+            yield Row(rule=name, coefficients=a, right=form.constant + more, strict=strict)
+
+
+def _ends(source: Table, name: Name, decimals: int | None) -> tuple[float, float]:
+    """Return the least and the largest number that a column of whole numbers can hold."""
+    width = re.search(r"u?int(8|16|32)", source.facts(name).dtype.lower())
+    unsigned = re.search(r"uint\d+", source.facts(name).dtype.lower())
+    if decimals is None or source.facts(name).family != "integer":
+        return -math.inf, math.inf
+    if width:
+        ends = np.iinfo(width.group())
+        return float(ends.min), float(ends.max)
+    return (0.0 if unsigned else -math.inf), math.inf

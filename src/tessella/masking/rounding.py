@@ -1,0 +1,139 @@
+"""Rounding: every number becomes a multiple of a base, the nearest one or one drawn fairly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError, OutOfRangeError, UnknownColumnError
+from ..frame import Name
+from ..schema import Schema
+from .perturbation import Perturbation, Reading
+
+__all__ = ["Rounding"]
+
+Floats = NDArray[np.float64]
+
+
+class Rounding(Perturbation):
+    r"""Round every number to a multiple of a base.
+
+    Parameters
+    ----------
+    base : float or mapping of name to float
+        The base, of all columns or of each. A column of whole numbers (or of decimals) takes a
+        base that it can hold.
+    random : bool, default False
+        False rounds to the nearest multiple, a tie to the even one; True rounds up or down at
+        random so that the expected number is the number itself.
+    columns, strata, weights, schema, round_integers
+        As for `Microaggregation`; strata make no difference, and weights count in the loss.
+    rules, random_state
+        As for `NoiseAddition`. **Restoring rules moves records off the multiples of the base.**
+
+    Attributes
+    ----------
+    bases_ : dict of name to float
+        The base of each column.
+    loss_, column_loss_, changed_, restoration_, columns_, untouched_
+        As for `NoiseAddition`.
+
+    Notes
+    -----
+    With base b and x = (q + f) b, q whole and 0 <= f < 1, the released number is b rint(x / b), or
+    at random (q + 1) b with chance f and q b with chance 1 - f: unbiased, with variance
+    f (1 - f) b^2. A base such as 0.1 means the decimal, so 3 * 0.1 is 0.3. k-anonymity is not
+    claimed.
+
+    References
+    ----------
+    I. P. Fellegi (1975). Controlled random rounding. Survey Methodology 1(2).
+    A. Hundepool et al. (2012). Statistical disclosure control, section 3.6. Wiley.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.masking import Rounding
+    >>> table = pd.DataFrame({"age": [21, 38, 62], "income": [1.04, 2.26, 3.5]})
+    >>> Rounding({"age": 5, "income": 0.1}).fit_transform(table)
+       age  income
+    0   20     1.0
+    1   40     2.3
+    2   60     3.5
+    """
+
+    def __init__(
+        self,
+        base: Any,
+        *,
+        random: bool = False,
+        columns: Any = None,
+        strata: Any = None,
+        weights: Any = None,
+        schema: Schema | None = None,
+        round_integers: bool = True,
+        rules: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.random = random
+        self.columns = columns
+        self.strata = strata
+        self.weights = weights
+        self.schema = schema
+        self.round_integers = round_integers
+        self.rules = rules
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        if not isinstance(self.random, bool | np.bool_):
+            raise BadOptionError("random", self.random, "True or False")
+
+    def _perturb(self, read: Reading) -> Floats:
+        self.bases_ = self._bases(read)
+        out, chance = np.empty_like(read.original.values), self._chance()
+        for j, base in enumerate(self.bases_.values()):
+            exact = Fraction(repr(base))
+            with np.errstate(over="ignore"):
+                number = read.original.values[:, j] * exact.denominator / exact.numerator
+            if not np.isfinite(number[read.known[:, j]]).all():
+                number = read.original.values[:, j] / base
+            number = np.where(read.known[:, j], number, 0.0)
+            if self.random:
+                below = np.floor(number)
+                number = below + (chance.random(len(number)) < number - below)
+            else:
+                number = np.rint(number)
+            out[:, j] = number * exact.numerator / exact.denominator
+        return out
+
+    def _bases(self, read: Reading) -> dict[Name, float]:
+        masked = read.chosen.masked
+        given = self.base if isinstance(self.base, Mapping) else dict.fromkeys(masked, self.base)
+        for name in given:
+            if name not in masked:
+                raise UnknownColumnError(name, masked, who="base")
+        bases = {}
+        for name in masked:
+            base = given.get(name)
+            number = isinstance(base, int | float | np.number) and not isinstance(base, bool)
+            if base is None or not number or not 0 < base < np.inf:
+                raise OutOfRangeError(
+                    f"base[{name!r}]" if isinstance(self.base, Mapping) else "base",
+                    base,
+                    "a positive number for every masked column",
+                )
+            decimals = self._decimals(read.source, name)
+            if decimals is not None and (Fraction(repr(float(base))) * 10**decimals) % 1:
+                raise OutOfRangeError(
+                    "base",
+                    base,
+                    f"a base that {name!r} ({read.source.facts(name).dtype}) can hold"
+                    + (": a whole number, or round_integers=False" if decimals == 0 else ""),
+                )
+            bases[name] = float(base)
+        return bases
