@@ -63,9 +63,12 @@ def _as_names(pair: Pair, given: Any) -> tuple[Name, ...] | None:
         return (given,)
     if not isinstance(given, list | tuple):
         return None
-    if given and all(pair.released.has(name) for name in given):
-        return tuple(dict.fromkeys(given))
-    return tuple(given) if given and len(given) != pair.n_rows else None
+    known = all(pair.released.has(name) for name in given) and len(set(given)) == len(given)
+    if not known and len(given) == pair.n_rows:
+        return None
+    if not given or len(set(given)) < len(given):
+        raise BadTableError(f"strata={given!r} is empty or names a column more than once.")
+    return tuple(given)
 
 
 def count_groups(

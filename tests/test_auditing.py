@@ -1,0 +1,647 @@
+"""The audit: what it counts, what it calls a problem, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tessella import Microaggregation, Rules, Schema, audit
+from tessella.auditing import Audit
+from tessella.exceptions import (
+    BadOptionError,
+    BadTableError,
+    GroupSizeError,
+    IncomparableError,
+    OutOfRangeError,
+    RuleSyntaxError,
+    RuleTableError,
+    SmallJointGroupsWarning,
+    UnknownColumnError,
+)
+
+SIX = pd.DataFrame(
+    {"sex": list("mmmfff"), "net": [10, 12, 14, 20, 25, 30], "tax": [1, 2, 3, 4, 5, 6]}
+)
+MASKED = SIX.assign(net=[12, 12, 12, 25, 25, 25], tax=[2, 2, 2, 5, 5, 5])
+
+
+def public_text(result: Audit) -> str:
+    """Everything that an audit shows to somebody who does not ask for confidential figures."""
+    frames = (result.rule_frame(), result.column_frame(), result.group_frame())
+    lines = (result.rules, result.columns, result.blocks, result.joint)
+    said = [str(result), repr(result), json.dumps(result.to_dict()), *map(str, lines)]
+    return "\n".join([*said, *(frame.to_csv() for frame in frames), *result.problems])
+
+
+def line(result: Audit, column: object) -> Any:
+    return next(each for each in result.columns if each.name == column)
+
+
+# By hand: who is alike
+
+
+def test_two_groups_of_three():
+    result = audit(SIX, MASKED, k=3)
+    assert result.passed
+    assert result.problems == ()
+    (block,) = result.blocks
+    assert block.columns == ("net", "tax")  # those that differ
+    assert (block.combinations, block.smallest, block.below) == ((2,), (3,), (0,))
+    assert result.joint == block
+    assert result.unchanged == ("sex",)
+    assert result.untouched == 2  # the second man and the second woman
+    assert "'net', 'tax'" in result.notes[0]
+    assert any("Released as it is: 'sex'" in note for note in result.notes)
+    assert any("2 of 6 records are released as they were" in note for note in result.notes)
+
+
+def test_a_block_below_k_is_a_problem():
+    result = audit(SIX, MASKED, k=4)
+    assert not result.passed
+    assert result.problems == (
+        "Block 1 ('net', 'tax'): 6 of 6 records share their released values with fewer than 4 "
+        "records (the fewest: 3).",
+    )
+    assert audit(SIX, MASKED).passed  # nobody asked for k
+    assert audit(SIX, MASKED).blocks[0].below is None
+
+
+def test_strata_split_what_is_alike():
+    """All six have the same income, and no two of one sex and town: 2, 1, 1, 2 records."""
+    table = pd.DataFrame({"sex": list("aaabbb"), "town": list("xxyxyy"), "income": range(6)})
+    released = table.assign(income=2)
+    whole = audit(table, released, k=2)
+    assert whole.blocks[0].smallest == (6,)
+    split = audit(table, released, k=2, strata=["sex", "town"])
+    assert split.strata == ("sex=a, town=x", "sex=a, town=y", "sex=b, town=x", "sex=b, town=y")
+    assert split.blocks[0].records == (2, 1, 1, 2)
+    assert split.blocks[0].smallest == (2, 1, 1, 2)
+    assert split.blocks[0].below == (0, 1, 1, 0)
+    assert "(in sex=a, town=y, sex=b, town=x)" in split.problems[0]
+    frame = split.group_frame()
+    assert frame["below"].tolist() == [0, 1, 1, 0]
+    assert frame["stratum"].tolist() == list(split.strata)
+
+
+def test_strata_of_an_array_are_numbered_not_named():
+    released = MASKED.drop(columns="sex")
+    result = audit(SIX.drop(columns="sex"), released, k=4, strata=SIX["sex"] + " of Reus")
+    assert result.strata == ("stratum 1", "stratum 2")
+    assert "Reus" not in public_text(result)
+
+
+def test_a_missing_stratum_is_a_stratum():
+    table = pd.DataFrame({"s": ["a", "a", None], "x": [1, 2, 3]})
+    result = audit(table, table.assign(x=2), k=2, strata="s")
+    assert result.strata == ("s=a", "s=missing")
+    assert result.blocks[0].below == (0, 1)
+
+
+def test_strata_are_read_in_the_released_table():
+    table = pd.DataFrame({"s": list("aabb"), "x": [1, 2, 3, 4]})
+    released = pd.DataFrame({"s": list("aaab"), "x": [2, 2, 2, 2]})
+    assert audit(table, released, strata="s").blocks[0].records == (3, 1)
+
+
+def test_blocks_may_keep_k_while_all_columns_together_do_not():
+    """Pairs in x, other pairs in y: every whole record is alone, which is a note."""
+    table = pd.DataFrame({"x": [1, 2, 3, 4], "y": [1, 2, 3, 4]})
+    released = pd.DataFrame({"x": [1, 1, 3, 3], "y": [1, 3, 3, 1]})
+    result = audit(table, released, k=2, blocks=[["x"], ["y"]])
+    assert result.passed
+    assert [block.k for block in result.blocks] == [2, 2]
+    assert result.joint is not None
+    assert (result.joint.k, result.joint.n_below) == (1, 4)
+    assert any("Over all blocks together 4 of 4 records" in note for note in result.notes)
+    assert "all blocks" in str(result)
+    assert not audit(table, released, k=2).passed
+
+
+def test_columns_in_no_block_are_named():
+    result = audit(SIX, MASKED, k=3, blocks=[["net"]])
+    assert any("In no block" in note and "'tax'" in note for note in result.notes)
+
+
+def test_a_quasi_identifier_counts_although_it_does_not_differ():
+    """The schema calls the town one, so that the three of a group are not alike."""
+    table = pd.DataFrame({"town": ["a", "b", "c"], "x": [1, 2, 3]})
+    schema = Schema({"town": {"kind": "nominal"}, "x": {"kind": "integer"}})
+    released = table.assign(x=2)
+    assert audit(table, released, k=3).passed
+    assert not audit(table, released, k=3, schema=schema).passed
+    kept = schema.override(town={"role": "untouched"})
+    assert audit(table, released, k=3, schema=kept).passed
+
+
+def test_each_kind_of_missing_is_a_value_of_its_own():
+    """Polars tells null from NaN, the schema tells -9 from -8: 2 + 2 + 1 + 1 + 2 records."""
+    values = [None, None, float("nan"), float("nan"), -9.0, -8.0, 1.0, 1.0]
+    table = pl.DataFrame({"x": values}, strict=False)
+    schema = Schema({"x": {"kind": "continuous", "missing": (-9, -8)}})
+    result = audit(table, table, k=2, blocks=[["x"]], schema=schema)
+    assert result.blocks[0].combinations == (5,)
+    assert result.blocks[0].below == (2,)
+    assert line(result, "x").missing_after == 6
+
+
+def test_zeros_of_both_signs_are_told_apart():
+    """A file shows -0.0; and yet nothing changed in value."""
+    table = np.array([[0.0], [0.0]])
+    released = np.array([[0.0], [-0.0]])
+    result = audit(table, released, k=2, blocks=[[0]])
+    assert result.blocks[0].k == 1
+    assert result.unchanged == (0,)
+
+
+def test_k_without_anything_masked():
+    result = audit(SIX, SIX, k=3)
+    assert result.problems == ("k=3 was asked for, and there is no block to count it in.",)
+    assert result.joint is None
+    assert "the released table is the original" in result.notes[0]
+
+
+# By hand: rules
+
+
+def test_rules_before_and_after():
+    table = pd.DataFrame({"net": [9, 8, 5, 5], "tax": [1, 1, 1, None], "gross": [10, 10, 9, 9]})
+    released = table.assign(net=[9, 8, 8, 5], gross=[10, 9, 9, 9])
+    result = audit(table, released, rules="balance: net + tax == gross\nnet <= 8")
+    balance, small = result.rules
+    assert (balance.breaks_before, balance.breaks_after) == (2, 0)
+    assert (balance.unknown_before, balance.unknown_after) == (1, 1)
+    assert (balance.worst_before, balance.worst_after) == (3.0, None)
+    assert (small.breaks_before, small.breaks_after, small.worst_after) == (1, 1, 1.0)
+    assert result.problems == ("1 record breaks the rule R2, by up to 1: net <= 8",)
+    assert any("kept in the released table: balance" in note for note in result.notes)
+    frame = result.rule_frame(confidential=True)
+    assert frame["breaks_before"].tolist() == [2, 1]
+    assert frame["worst_before"].tolist() == [3.0, 1.0]
+    assert "worst_before" not in result.rule_frame().columns
+
+
+def test_rules_about_the_original_are_fixed_on_it():
+    """The original mean is 2, the released one 3: 2.5 would be below the latter only."""
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0]})
+    released = pd.DataFrame({"x": [2.5, 2.5, 4.0], "y": [1.0, 2.0, 2.0]})
+    result = audit(table, released, rules=["if y < 2: x < mean(x)", "observed(x)", "observed(y)"])
+    assert [rule.breaks_after for rule in result.rules] == [1, 3, 0]
+    assert [rule.breaks_before for rule in result.rules] == [0, 0, 0]
+    assert result.rules[1].worst_after == 1.0
+    assert result.rules[1].to_dict()["worst_after"] is None  # 4 less 1 is an original value
+    assert "by up to" not in " ".join(result.problems)
+
+
+def test_tolerance_is_that_of_the_rules():
+    table = pd.DataFrame({"a": [0.1], "b": [0.2], "c": [0.3]})
+    released = table.assign(c=0.3 + 1e-6)
+    assert not audit(table, released, rules="a + b == c").passed
+    assert audit(table, released, rules="a + b == c", tolerance=1e-3).passed
+
+
+def test_a_rule_that_cannot_be_judged_does_not_silence_the_others():
+    table = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
+    released = pd.DataFrame({"a": [1, 2], "b": [0, 2]})
+    result = audit(table, released, rules=["a / b <= 3", "b >= 1"])
+    assert [rule.breaks_after for rule in result.rules] == [None, 1]
+    assert "divides by zero" in result.problems[0]
+    assert "R2" in result.problems[1]
+    back = audit(released, table, rules=["a / b <= 3", "b >= 1"])
+    assert back.passed
+    assert any("cannot be judged in the original" in note for note in back.notes)
+    assert str(back.rule_frame()["breaks_before"].tolist()) == "[<NA>, 1]"
+
+
+# By hand: columns
+
+
+def test_totals_and_means():
+    released = SIX.assign(net=[11, 11, 14, 20, 27, 30])
+    net = line(audit(SIX, released), "net")
+    assert (net.total_before, net.total_after, net.total_change) == (111.0, 113.0, 2.0)
+    assert (net.mean_before, net.mean_after) == (18.5, 113 / 6)
+    assert net.relative_change == pytest.approx(2 / 111)
+    assert (net.low_before, net.low_after, net.high_before, net.high_after) == (10, 11, 30, 30)
+    assert (net.changed, net.share_changed, net.kind) == (3, 0.5, "numbers")
+
+
+def test_totals_are_weighted_if_the_schema_says_so():
+    table = pd.DataFrame({"x": [1.0, 3.0, np.nan], "w": [1.0, 3.0, 5.0]})
+    released = table.assign(x=[2.0, 2.0, np.nan])
+    schema = Schema({"x": {"kind": "continuous"}, "w": {"kind": "continuous", "role": "weight"}})
+    result = audit(table, released, schema=schema)
+    x = line(result, "x")
+    assert (x.total_before, x.total_after) == (10.0, 8.0)
+    assert (x.mean_before, x.mean_after) == (2.5, 2.0)
+    assert result.weight == "w"
+    assert "weighted by w" in str(result)
+    assert result.passed
+
+
+def test_a_guessed_weight_weighs_nothing():
+    table = pd.DataFrame({"x": [1.0, 3.5, 9.0], "weight": [1.5, 3.0, 5.0]})
+    result = audit(table, table, schema=Schema.guess(table))
+    assert result.weight is None
+    assert any("only guessed" in note for note in result.notes)
+
+
+def test_weights_that_were_spoiled_are_a_problem():
+    table = pd.DataFrame({"x": [1.0, 3.0], "w": [1.0, 3.0]})
+    schema = Schema({"x": {"kind": "continuous"}, "w": {"kind": "continuous", "role": "weight"}})
+    result = audit(table, table.assign(w=[1.0, -3.0]), schema=schema)
+    assert "weights in 'w' of the released table" in result.problems[0]
+    assert line(result, "x").total_after == 10.0
+
+
+def test_categories():
+    """Two of four towns change; b goes from 1/4 to 3/4."""
+    table = pd.DataFrame({"town": ["a", "a", "b", None]})
+    released = pd.DataFrame({"town": ["b", "b", "b", None]})
+    town = line(audit(table, released), "town")
+    assert (town.kind, town.share_changed, town.frequency_change) == ("categories", 0.5, 0.5)
+    assert (town.missing_before, town.missing_after, town.mean_before) == (1, 1, None)
+
+
+def test_numbers_that_the_schema_calls_codes_are_categories():
+    table = pd.DataFrame({"code": [1, 1, 2, -9]})
+    schema = Schema({"code": {"kind": "nominal", "missing": (-9,)}})
+    code = line(audit(table, table.assign(code=[1, 2, 2, -9]), schema=schema), "code")
+    assert (code.kind, code.changed, code.frequency_change) == ("categories", 1, 0.25)
+    assert code.missing_after == 1
+
+
+def test_weighted_frequencies():
+    table = pd.DataFrame({"c": ["a", "b"], "w": [1, 3]})
+    schema = Schema({"c": {"kind": "nominal"}, "w": {"kind": "integer", "role": "weight"}})
+    result = audit(table, table.assign(c="a"), schema=schema)
+    assert line(result, "c").frequency_change == 0.75
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved"),
+    [
+        ([1.0, None, 3.0], [1.0, 2.0, 3.0], 1),  # filled
+        ([1.0, None, 3.0], [None, 2.0, 3.0], 2),  # as many as before, elsewhere
+        ([1.0, None, 3.0], [1.0, -9.0, 3.0], 1),  # missing in another way
+    ],
+)
+def test_missing_cells_that_changed_are_a_problem(before, after, moved):
+    schema = Schema({"x": {"kind": "continuous", "missing": (-9,)}})
+    result = audit(pd.DataFrame({"x": before}), pd.DataFrame({"x": after}), schema=schema)
+    assert len(result.problems) == 1
+    assert f"{moved} cell" in result.problems[0]
+    assert line(result, "x").moved == moved
+
+
+def test_a_missing_category_code():
+    table = pd.DataFrame({"c": ["a", "refused"]})
+    schema = Schema({"c": {"kind": "nominal", "missing": ("refused",)}})
+    assert audit(table, table, schema=schema).columns[0].missing_after == 1
+    assert "became missing" in audit(table, table.assign(c="a"), schema=schema).problems[0]
+
+
+def test_a_column_that_is_missing_everywhere():
+    table = pd.DataFrame({"x": [np.nan, np.nan], "y": [1, 2]})
+    x = line(audit(table, table), "x")
+    assert (x.total_after, x.mean_after, x.low_after) == (0.0, None, None)
+    assert "nan" not in str(audit(table, table))
+
+
+# By hand: form
+
+
+@pytest.mark.parametrize(
+    ("released", "said"),
+    [
+        (SIX[["net", "sex", "tax"]], "another order"),
+        (SIX.set_axis(list("abcdef")), "another index"),
+        (SIX.rename_axis("person"), "another index"),
+        (SIX.astype({"net": float}), "'net' held integer (int64) and now holds float (float64)"),
+        (SIX.astype({"net": "int32"}), "'net' had dtype int64 and now has int32"),
+        (SIX.astype({"sex": "category"}), "'sex' held text"),
+        (SIX.astype({"net": str}), "'net' held integer (int64) and now holds text"),
+        (pl.from_pandas(SIX), "a pandas table, the released one a polars table"),
+    ],
+)
+def test_another_form_is_a_problem_that_is_named(released, said):
+    result = audit(SIX, released)
+    assert len(result.problems) == 1
+    assert said in result.problems[0]
+
+
+def test_categories_that_lose_their_order():
+    table = pd.DataFrame({"c": pd.Categorical(["a", "b"], ordered=True)})
+    released = pd.DataFrame({"c": pd.Categorical(["a", "b"])})
+    assert "an order that is lost" in audit(table, released).problems[0]
+
+
+def test_a_dtype_does_not_tell_its_categories():
+    table = pl.DataFrame({"c": pl.Series(["a", "Zorro"], dtype=pl.Enum(["a", "Zorro"]))})
+    released = pl.DataFrame({"c": pl.Series(["a", "a"], dtype=pl.Enum(["a"]))})
+    result = audit(table, released)
+    assert "another set" in result.problems[0]
+    assert "Zorro" not in public_text(result)
+
+
+def test_what_the_schema_forbids_to_release():
+    schema = Schema.guess(SIX).override(tax={"role": "identifier"}, net={"role": "household"})
+    problems = audit(SIX, SIX, schema=schema).problems
+    assert [p.split(" has")[0] for p in problems] == ["Column 'net'", "Column 'tax'"]
+
+
+def test_infinity_is_a_problem_only_if_it_is_new():
+    table = pd.DataFrame({"x": [1.0, 2.0]})
+    bad = pd.DataFrame({"x": [1.0, np.inf]})
+    assert "in the released table only" in audit(table, bad).problems[0]
+    assert audit(bad, bad).passed
+    assert audit(bad, bad).columns[0].kind == "categories"
+
+
+def test_long_numbers_are_compared_as_they_are():
+    """Two numbers that one float64 would stand for are told apart."""
+    table = pd.DataFrame({"n": [2**60, 2**60 + 1], "x": [1, 2]})
+    result = audit(table, table, blocks=[["n"]], k=2)
+    assert result.blocks[0].k == 1
+    assert any("compared as categories" in note for note in result.notes)
+
+
+# Confidential
+
+
+def test_nothing_public_tells_a_single_record():
+    """The richest, the oldest and the one who broke a rule are not to be found in the account."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {"age": [123, *rng.integers(20, 90, 29)], "income": [7654321.5, *rng.normal(size=29)]}
+    )
+    released = table.assign(age=50, income=table["income"].mean())
+    rules = ["age <= 120", "observed(income)", "income <= max(income)"]
+    result = audit(table, released, k=3, rules=rules)
+    text = public_text(result)
+    assert "7654321.5" not in text
+    assert "123" not in text.replace(f"{table['age'].mean()}", "")
+    assert result.rules[0].worst_before == 3.0
+    confidential = result.to_dict(confidential=True)
+    assert confidential["columns"][1]["high_before"] == 7654321.5
+    assert confidential["rules"][0]["worst_before"] == 3.0
+    assert result.column_frame(confidential=True)["high_before"].tolist() == [123, 7654321.5]
+
+
+def test_a_total_that_differs_in_one_cell_is_withheld():
+    """Or the released table and the original total would give the cell back."""
+    released = SIX.assign(net=[10, 12, 14, 20, 25, 31])
+    result = audit(SIX, released)
+    net = line(result, "net")
+    assert net.few
+    told = net.to_dict()
+    assert told["total_before"] is told["mean_before"] is told["total_change"] is None
+    assert net.to_dict(confidential=True)["total_before"] == 111
+    assert "withheld" in str(result)
+    assert "18.5" not in public_text(result)
+    assert not line(audit(SIX, MASKED), "net").few
+    assert line(audit(SIX, MASKED, k=5), "net").few  # four cells differ
+
+
+def test_the_account_and_the_numbers():
+    result = audit(SIX, MASKED, k=3, strata="sex", rules=Rules(["tax <= net", "net <= 20"]))
+    text = str(result)
+    assert text.startswith("Audit of 6 records in 3 columns, of which 2 changed: 1 problem.")
+    assert text.index("R2") < text.index("R1  ")  # what is broken comes first
+    assert json.loads(json.dumps(result.to_dict())) == result.to_dict()
+    assert result.to_dict()["blocks"][0]["by_stratum"][1] == {
+        "records": 3, "combinations": 1, "smallest": 3, "below": 0,
+    }  # fmt: skip
+    assert result.column_frame()["mean_after"].tolist()[1:] == [18.5, 3.5]
+    assert audit(SIX, MASKED).rule_frame().empty
+    with pytest.raises(AttributeError):
+        result.k = 2  # type: ignore[misc]
+
+
+def test_long_audits_are_cut_in_words_only():
+    wide = pd.DataFrame({f"c{j}": [1, 2, 3] for j in range(30)})
+    result = audit(wide, wide.assign(**dict.fromkeys(wide, 2)), k=3)
+    assert "... and 10 more" in str(result)
+    assert len(result.column_frame()) == 30
+
+
+# The four kinds of frame, and maskers
+
+
+def test_every_kind_of_frame_gives_the_same_audit():
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(rng.normal(size=(40, 3)).round(1), columns=["a", "b", "c"])
+    table.loc[:4, "b"] = np.nan
+    released = table.assign(a=table["a"].mean(), c=table["c"].round())
+    wishes: dict[str, Any] = {"k": 4, "rules": ["a <= 2", "c <= a"], "strata": [1, 2] * 20}
+    whole = audit(table, released, **wishes).to_dict(confidential=True)
+    for kind in (pl.from_pandas, pa.Table.from_pandas):
+        same = audit(kind(table), kind(released), **wishes).to_dict(confidential=True)
+        assert same == whole
+    numbered = wishes | {"rules": ["col(0) <= 2", "col(2) <= col(0)"]}
+    array = audit(table.to_numpy(), released.to_numpy(), **numbered).to_dict(confidential=True)
+    named = dict(enumerate(table.columns))
+    for each in array["columns"]:
+        each["column"] = named[each["column"]]
+    assert array["columns"] == whole["columns"]
+    assert array["blocks"][0]["by_stratum"] == whole["blocks"][0]["by_stratum"]
+    assert [r["breaks_after"] for r in array["rules"]] == [
+        r["breaks_after"] for r in whole["rules"]
+    ]
+
+
+def test_texts_categories_dates_and_decimals_in_every_frame():
+    table = pd.DataFrame(
+        {
+            "t": ["x", None, "x", "y"],
+            "c": pd.Categorical(["u", "v", None, "u"]),
+            "d": pd.to_datetime(["2024-01-01", "2024-01-02", None, "2024-01-01"]),
+            "b": [True, False, True, True],
+            "m": pd.array([Decimal("1.10"), None, Decimal("1.10"), Decimal("2.00")],
+                          dtype=pd.ArrowDtype(pa.decimal128(6, 2))),
+        }
+    )  # fmt: skip
+    released = table.iloc[[0, 1, 2, 0]].reset_index(drop=True)
+    for kind in (lambda frame: frame, pl.from_pandas, pa.Table.from_pandas):
+        result = audit(kind(table), kind(released), k=2, blocks=[[n] for n in table.columns])
+        assert [each.changed for each in result.columns] == [1, 0, 0, 0, 1]
+        assert [block.smallest[0] for block in result.blocks] == [1, 1, 1, 1, 1]
+        assert [block.combinations[0] for block in result.blocks] == [2, 3, 3, 2, 2]
+        assert [each.kind for each in result.columns] == [*["categories"] * 4, "numbers"]
+        assert result.joint is not None
+        assert result.joint.combinations == (3,)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_microaggregation_passes(k):
+    rng = np.random.default_rng(k)
+    table = pd.DataFrame({"g": rng.integers(0, 3, 90), "x": rng.normal(size=90),
+                          "y": rng.integers(0, 50, 90)})  # fmt: skip
+    released = Microaggregation(k, strata="g").fit_transform(table)
+    result = audit(table, released, k=k, strata="g", rules=["0 <= y <= 50"])
+    assert result.passed
+    assert result.joint is not None
+    assert result.joint.k >= k
+
+
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_one_cell_tampered_with_fails(column):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=60), "y": rng.integers(0, 50, 60)})
+    released = Microaggregation(5).fit_transform(table)
+    assert audit(table, released, k=5).passed
+    for row in (0, 31, 59):
+        spoiled = released.copy()
+        spoiled.loc[row, column] += 1
+        result = audit(table, spoiled, k=5)
+        assert not result.passed
+        assert result.blocks[0].k in (1, 4)
+
+
+def test_public_tables(census):
+    """Blocks of four columns, masked apart: k within each, and not over all of them."""
+    masker = Microaggregation(3, method="mdav", blocks=4)
+    with pytest.warns(SmallJointGroupsWarning):
+        masked = masker.fit_transform(census)
+    blocks = [list(range(start, min(start + 4, 13))) for start in range(0, 13, 4)]
+    result = audit(census, masked, k=3, blocks=blocks)
+    assert result.passed
+    assert result.joint is not None
+    assert result.joint.k == masker.joint_k_ < 3
+
+
+# An independent way to the same answer
+
+
+def alike_counts(columns: list[list[Any]]) -> NDArray[np.int64]:
+    """How many records look like each record: every pair, every cell, in plain Python."""
+
+    def same(a: Any, b: Any) -> bool:
+        if a is None or b is None:
+            return a is b
+        if isinstance(a, float) and isinstance(b, float) and (a != a or b != b):
+            return a != a and b != b
+        return bool(a == b)
+
+    rows = list(zip(*columns))
+    return np.array([sum(all(map(same, r, q)) for q in rows) for r in rows])
+
+
+cells = st.one_of(st.none(), st.sampled_from([0.5, 1.0, 2.0, float("nan"), -9.0]))
+texts = st.one_of(st.none(), st.sampled_from(["a", "b", "1"]))
+
+
+@settings(max_examples=150)
+@given(data=st.data(), n=st.integers(1, 12), k=st.integers(2, 4), coded=st.booleans())
+def test_k_is_what_comparing_all_with_all_gives(data, n, k, coded):
+    x = data.draw(st.lists(cells, min_size=n, max_size=n))
+    t = data.draw(st.lists(texts, min_size=n, max_size=n))
+    s = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    table = pl.DataFrame(
+        {"x": x, "t": t, "s": s}, schema={"x": pl.Float64, "t": pl.String, "s": pl.Int64}
+    )
+    schema = Schema(
+        {"x": {"kind": "continuous", "missing": (-9,) if coded else ()}, "t": {"kind": "nominal"},
+         "s": {"kind": "nominal"}}
+    )  # fmt: skip
+    result = audit(table, table, k=k, blocks=[["x"], ["t"]], strata="s", schema=schema)
+    order = [name.removeprefix("s=") for name in result.strata]
+    for block, columns in [*zip(result.blocks, ([x], [t])), (result.joint, [x, t])]:
+        assert block is not None
+        counts = alike_counts([*columns, s])
+        for place, stratum in enumerate(order):
+            there = counts[np.array(s) == int(stratum)]
+            assert block.records[place] == len(there)
+            assert block.smallest[place] == there.min()
+            assert block.combinations[place] == round(sum(1 / there))
+            assert block.below is not None
+            assert block.below[place] == (there < k).sum()
+    broken = any(block.n_below for block in result.blocks)
+    assert result.passed == (not broken)
+
+
+@settings(max_examples=60)
+@given(
+    before=st.lists(cells, min_size=5, max_size=5),
+    after=st.lists(cells, min_size=5, max_size=5),
+)
+def test_what_changed_is_what_comparing_cells_gives(before, after):
+    tables = [pl.DataFrame({"x": v}, schema={"x": pl.Float64}) for v in (before, after)]
+    (x,) = audit(*tables).columns
+    same = [alike_counts([[a, b]])[0] == 2 for a, b in zip(before, after)]
+    assert x.changed == 5 - sum(same)
+    known = [value for value in after if value is not None and value == value]
+    assert x.missing_after == 5 - len(known)
+    assert x.total_after == pytest.approx(sum(known))
+
+
+# Bad input
+
+
+def test_tables_that_cannot_be_compared():
+    with pytest.raises(IncomparableError, match="6 records and the released table 5"):
+        audit(SIX, SIX.head(5))
+    with pytest.raises(IncomparableError, match="only in the original: 'tax'"):
+        audit(SIX, SIX.drop(columns="tax"))
+    with pytest.raises(IncomparableError, match="only in the released table: 'new'"):
+        audit(SIX, SIX.assign(new=1))
+    lists = pd.DataFrame({"x": [[1], [2]]})
+    with pytest.raises(IncomparableError, match="'x'"):
+        audit(lists, lists)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "error", "said"),
+    [
+        ({"k": 2.5}, GroupSizeError, "whole number"),
+        ({"k": True}, GroupSizeError, "whole number"),
+        ({"k": 1}, GroupSizeError, "protects nobody"),
+        ({"tolerance": -1}, OutOfRangeError, "tolerance"),
+        ({"tolerance": "0"}, OutOfRangeError, "tolerance"),
+        ({"schema": {"net": 1}}, BadTableError, "tessella.Schema"),
+        ({"schema": Schema({"net": {"kind": "integer"}})}, BadTableError, "says nothing about"),
+        ({"blocks": [["nett"]]}, UnknownColumnError, "Did you mean 'net'"),
+        ({"blocks": ["net"]}, OutOfRangeError, "list of lists"),
+        ({"blocks": [["net"], ["net"]]}, BadTableError, "more than once"),
+        ({"blocks": [["net"], []]}, BadTableError, "empty"),
+        ({"blocks": []}, BadTableError, "empty"),
+        ({"strata": "sexx"}, UnknownColumnError, "Did you mean 'sex'"),
+        ({"strata": ["sex", "towns"]}, UnknownColumnError, "towns"),
+        ({"strata": ["sex", "sex"]}, BadTableError, "more than once"),
+        ({"strata": []}, BadTableError, "empty"),
+        ({"strata": np.zeros(4)}, BadTableError, "one value for each of the 6 records"),
+        ({"rules": 5}, BadOptionError, "list of texts"),
+        ({"rules": "net = 5"}, RuleSyntaxError, "=="),
+        ({"rules": "nett > 5"}, RuleTableError, "Did you mean 'net'"),
+    ],
+)
+def test_bad_wishes(wishes, error, said):
+    with pytest.raises(error, match=said):
+        audit(SIX, MASKED, **wishes)
+
+
+def test_bad_weights():
+    two = {
+        "net": {"kind": "integer", "role": "weight"},
+        "tax": {"kind": "integer", "role": "weight"},
+    }
+    with pytest.raises(BadTableError, match="several weights"):
+        audit(SIX, SIX, schema=Schema({"sex": {"kind": "nominal"}, **two}))
+    spoiled = SIX.assign(net=-1)
+    one = Schema.guess(SIX).override(net={"role": "weight"})
+    with pytest.raises(BadTableError, match="0 or more"):
+        audit(spoiled, SIX, schema=one)
+
+
+def test_not_a_table():
+    with pytest.raises(BadTableError, match="pandas or polars"):
+        audit([1, 2], SIX)
