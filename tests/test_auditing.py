@@ -353,6 +353,25 @@ def test_a_dtype_does_not_tell_its_categories():
     assert "Zorro" not in public_text(result)
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_categories_that_only_the_dtype_still_knows(kind):
+    """The codebook's z was never used; the b that masking took away still stands in the dtype."""
+    before, after = ["a", "a", "b"], ["a", "a", "a"]
+    make: dict[str, Any] = {
+        "pandas": lambda v: pd.DataFrame({"c": pd.Categorical(v, categories=["a", "b", "z"])}),
+        "polars": lambda v: pl.DataFrame({"c": pl.Series(v, dtype=pl.Enum(["a", "b", "z"]))}),
+        "pyarrow": lambda v: pa.table(
+            {"c": pa.DictionaryArray.from_arrays([["a", "b", "z"].index(x) for x in v],
+                                                 ["a", "b", "z"])}
+        ),
+    }  # fmt: skip
+    result = audit(make[kind](before), make[kind](after))
+    assert result.passed
+    assert any("still lists 2 categories" in note for note in result.notes)
+    same = audit(make[kind](before), make[kind](before))
+    assert not any("still lists" in note for note in same.notes)
+
+
 def test_what_the_schema_forbids_to_release():
     schema = Schema.guess(SIX).override(tax={"role": "identifier"}, net={"role": "household"})
     problems = audit(SIX, SIX, schema=schema).problems
@@ -617,6 +636,7 @@ def test_tables_that_cannot_be_compared():
         ({"strata": "sexx"}, UnknownColumnError, "Did you mean 'sex'"),
         ({"strata": ["sex", "towns"]}, UnknownColumnError, "towns"),
         ({"strata": ["sex", "sex"]}, BadTableError, "more than once"),
+        ({"strata": [["sex"]]}, UnknownColumnError, "strata"),
         ({"strata": []}, BadTableError, "empty"),
         ({"strata": np.zeros(4)}, BadTableError, "one value for each of the 6 records"),
         ({"rules": 5}, BadOptionError, "list of texts"),

@@ -277,7 +277,10 @@ class Table:
         series = self._series(column)
         if not self.facts(column).ordered:
             return None
-        return [str(value) for value in series.cat.get_categories().to_list()]
+        native = series.to_native()
+        if self.kind == "pyarrow":
+            return [str(value) for value in native.combine_chunks().dictionary.to_pylist()]
+        return [str(value) for value in native.dtype.categories]
 
     def per_record(self, values: Any, *, who: str) -> NDArray[Any]:
         """Return a caller's array as one value for each record, in the table's order."""
@@ -295,6 +298,21 @@ class Table:
                 "is needed, or the name of a column."
             )
         return array
+
+    def count_unused(self, column: Name) -> int:
+        """Count the categories that a column's dtype or dictionary lists and no record has."""
+        series = self._series(column)
+        if self.facts(column).family != "category":
+            return 0
+        native = series.to_native()
+        if isinstance(series.dtype, nw.Enum):
+            listed: Iterable[Any] = series.dtype.categories
+        elif self.kind == "pyarrow":
+            listed = [value for chunk in native.chunks for value in chunk.dictionary.to_pylist()]
+        else:  # a Categorical of polars lists nothing of its own
+            listed = getattr(native.dtype, "categories", ()) if self.kind == "pandas" else ()
+        used = set(self.labels(column)[1])
+        return len({str(value) for value in listed if value is not None} - used)
 
     def same_index(self, other: Table) -> bool:
         """Say whether two tables have the same index, names included; only pandas has one."""

@@ -63,10 +63,11 @@ def _as_names(pair: Pair, given: Any) -> tuple[Name, ...] | None:
         return (given,)
     if not isinstance(given, list | tuple):
         return None
-    known = all(pair.released.has(name) for name in given) and len(set(given)) == len(given)
-    if not known and len(given) == pair.n_rows:
+    known = all(pair.released.has(name) for name in given)
+    repeated = known and len(set(given)) < len(given)
+    if len(given) == pair.n_rows and (repeated or not known):
         return None
-    if not given or len(set(given)) < len(given):
+    if repeated or not given:
         raise BadTableError(f"strata={given!r} is empty or names a column more than once.")
     return tuple(given)
 

@@ -45,8 +45,15 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
     def of_form(self, pair: Pair) -> None:
-        """Compare dtypes, index and order, and look for columns that must not be released."""
+        """Compare dtypes, index and order, and look for what must not be released."""
         self.problems += pair.differences()
+        for name in pair.columns:
+            unused = pair.released.count_unused(name)
+            if unused > pair.original.count_unused(name):
+                self.notes.append(
+                    f"Column {name!r} still lists {unused:,} categories that no released "
+                    "record has, and some file formats write them out. Remove them before writing."
+                )
         if pair.schema is not None:
             for name in pair.schema.names("identifier", "household"):
                 self.problems.append(
