@@ -33,6 +33,7 @@ __all__ = [
     "SmallJointGroupsWarning",
     "TessellaError",
     "TessellaWarning",
+    "UnchangedWarning",
     "UnfinishedWarning",
     "UnknownColumnError",
     "UnknownOptionError",
@@ -399,6 +400,19 @@ class UnfinishedWarning(TessellaWarning):
         return cls(
             f"After {sweeps} sweeps the centres still move by more than tol={tol:g} of the table's "
             "spread. Give a larger max_iter, or a larger tol."
+        )
+
+
+class UnchangedWarning(TessellaWarning):
+    """Numbers that masking left as they were."""
+
+    @classmethod
+    def by_rounding(cls, column: object, changed: float) -> UnchangedWarning:
+        """Build the warning for noise that was rounded away."""
+        return cls(
+            f"Only {100 * changed:.3g} % of the numbers of {column!r} were changed: the noise is "
+            "small beside the steps that the column is rounded to. Give a larger scale, or "
+            "round_integers=False, or take another method for this column."
         )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import BadOptionError, BadTableError
+from ..exceptions import BadOptionError, BadTableError, UnchangedWarning
+from ..frame import Numbers
 from ..fuzzy.base import check_number
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, normal, rows_of_strata
+from .scale import Scale
 
 __all__ = ["NoiseAddition"]
 
@@ -117,24 +120,33 @@ class NoiseAddition(Perturbation):
                 raise BadOptionError(name, getattr(self, name), "True or False")
 
     def _perturb(self, read: Reading) -> Floats:
-        values, known = read.original.values, read.known
+        values = read.original.values
         n, d = values.shape
         self._refuse_few(read)
         draws = normal(self._chance(), n * d).reshape(n, d)
         out = np.empty_like(values)
         for rows in rows_of_strata(read.chosen.strata.place):
             weights = read.chosen.weights[rows]
-            centre, spread = _moments(values[rows], known[rows], weights)
-            records = np.where(known[rows], (values[rows] - centre) / spread, 0.0)
-            complete = known[rows].all(axis=1)
+            scale = Scale.of(values[rows], weights, "zscore", read.chosen.masked)
+            records = scale.apply(values[rows])
+            complete = read.known[rows].all(axis=1)
             noise = draws[rows]
             if self.correlated:
                 noise = noise @ _root(_correlation(records[complete], weights[complete]))
-            masked = records + float(self.scale) * noise * (records != 0).any(axis=0)
+            # A column of one value gets no noise: there is nothing in it to hide records among.
+            masked = records + float(self.scale) * noise * (scale.deviation > 0)
             if self.keep_moments:
                 masked = _with_moments(masked, records, weights)
-            out[rows] = centre + spread * masked
+            out[rows] = scale.centre + scale.unit * masked
         return out
+
+    def _look_at(self, read: Reading, released: Numbers) -> None:  # noqa: ARG002
+        """Warn where rounding took the noise away."""
+        for name, varies in zip(read.chosen.masked, read.scale.deviation > 0):
+            rounded = self._decimals(read.source, name) is not None
+            if varies and rounded and self.changed_[name] < 0.5:
+                warning = UnchangedWarning.by_rounding(name, self.changed_[name])
+                warnings.warn(warning, stacklevel=3)
 
     def _refuse_few(self, read: Reading) -> None:
         """Refuse strata in which noise would be none, or lie in few directions."""
@@ -164,32 +176,18 @@ class NoiseAddition(Perturbation):
                 )
 
 
-def _moments(values: Floats, known: NDArray[np.bool_], weights: Floats) -> tuple[Floats, Floats]:
-    """Weighted means and standard deviations of what is known; 1 where there is no spread."""
-    d = values.shape[1]
-    centre, spread = np.zeros(d), np.ones(d)
-    for j in range(d):
-        x, w = values[known[:, j], j], weights[known[:, j]]
-        if len(x) == 0:
-            continue
-        width = x.max() - x.min()
-        if width == 0:
-            centre[j] = x[0]
-            continue
-        # In units of the range, from the first number: an offset costs no digits.
-        share = (x - x[0]) / width
-        middle = np.average(share, weights=w)
-        centre[j] = x[0] + width * middle
-        spread[j] = width * np.sqrt(np.average((share - middle) ** 2, weights=w))
-    return centre, spread
-
-
 def _correlation(records: Floats, weights: Floats) -> Floats:
-    """Correlations of standardised records, 1 on the diagonal also where some are missing."""
+    """Correlations; a column of one value has none, and still 1 on the diagonal.
+
+    Or a column that varies, but not among the complete records, would get no noise.
+    """
     cov = _covariance(records, weights)
     deviation = np.sqrt(np.diag(cov))
-    deviation = np.where(deviation > 0, deviation, 1.0)
-    return np.asarray(cov / np.outer(deviation, deviation))
+    varies = deviation > 1e-9  # of records whose columns have a deviation of 1 or 0
+    deviation = np.where(varies, deviation, 1.0)
+    correlation = np.where(np.outer(varies, varies), cov / np.outer(deviation, deviation), 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 def _covariance(records: Floats, weights: Floats) -> Floats:

@@ -97,18 +97,14 @@ class Rounding(Perturbation):
         self.bases_ = self._bases(read)
         out, chance = np.empty_like(read.original.values), self._chance()
         for j, base in enumerate(self.bases_.values()):
-            exact = Fraction(repr(base))
-            with np.errstate(over="ignore"):
-                number = read.original.values[:, j] * exact.denominator / exact.numerator
-            if not np.isfinite(number[read.known[:, j]]).all():
-                number = read.original.values[:, j] / base
-            number = np.where(read.known[:, j], number, 0.0)
+            above, below = _as_ratio(base)
+            number = np.where(read.known[:, j], read.original.values[:, j], 0.0) * below / above
             if self.random:
-                below = np.floor(number)
-                number = below + (chance.random(len(number)) < number - below)
+                whole = np.floor(number)
+                number = whole + (chance.random(len(number)) < number - whole)
             else:
                 number = np.rint(number)
-            out[:, j] = number * exact.numerator / exact.denominator
+            out[:, j] = number * above / below
         return out
 
     def _bases(self, read: Reading) -> dict[Name, float]:
@@ -137,3 +133,11 @@ class Rounding(Perturbation):
                 )
             bases[name] = float(base)
         return bases
+
+
+def _as_ratio(base: float) -> tuple[float, float]:
+    """Return two floats whose ratio is the base as it is written: 0.1 is 1 over 10."""
+    exact = Fraction(repr(base))
+    if max(exact.numerator, exact.denominator) > 2**53:
+        return base, 1.0
+    return float(exact.numerator), float(exact.denominator)
