@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .auditing.conduct import audit as audit
     from .masking.fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
     from .masking.microaggregation import Microaggregation as Microaggregation
+    from .plan import Plan as Plan
+    from .plan import make_plan as make_plan
+    from .release import Release as Release
+    from .release import protect as protect
     from .rules.collection import Rules as Rules
     from .schema import Schema as Schema
 
@@ -29,6 +33,8 @@ _HOMES = {
     "FuzzyMicroaggregation": ".masking.fuzzy_microaggregation",
     "Microaggregation": ".masking.microaggregation",
     "Rules": ".rules.collection",
+    "Plan": ".plan",
+    "Release": ".release",
     "Schema": ".schema",
     "audit": ".auditing.conduct",
     "auditing": ".auditing",
@@ -36,7 +42,10 @@ _HOMES = {
     "exceptions": ".exceptions",
     "fuzzy": ".fuzzy",
     "grouping": ".grouping",
+    "make_plan": ".plan",
     "masking": ".masking",
+    "plan": ".plan",
+    "protect": ".release",
     "rules": ".rules",
 }
 

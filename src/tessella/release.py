@@ -159,6 +159,7 @@ def protect(
     check_k(k, source.n_rows)
     known = _schema(source, schema, weights)
     given = _rules(rules).fix(source, schema=known) if plan is None else plan.rules
+    before = given.confront(source, tolerance=tolerance, schema=known)
     if plan is None:
         _refuse_contradictions(given)
         apart = (strata,) if isinstance(strata, str) else tuple(strata)
@@ -169,7 +170,6 @@ def protect(
         )  # fmt: skip
     elif plan.k != k:
         raise GroupSizeError.given_twice(k, plan.k)
-    before = given.confront(source, tolerance=tolerance, schema=known)
     _refuse_inconsistent(before, plan)
     _refuse_missing(source, plan, known)
     weighing = known.names("weight")

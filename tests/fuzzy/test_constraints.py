@@ -16,6 +16,7 @@ from tessella.exceptions import (
 )
 from tessella.fuzzy import EntropyFuzzyCMeans, FuzzyCMeans
 from tessella.linear import LinearSystem
+from tessella.rules import Rules
 from tests.reference import fuzzy as reference
 
 ALPHA = np.array([1.16, 1.07, -1.0])
@@ -119,6 +120,20 @@ def test_named_columns_are_found_by_name():
     wrong = LinearSystem.equalities([[1.0, -1.0]], [0.0], columns=["v1", "v4"])
     with pytest.raises(UnknownColumnError, match="'v4'"):
         FuzzyCMeans(3, m=1.2, constraints=wrong).fit(X)
+
+
+def test_parsed_rules():
+    import pandas as pd
+
+    X = pd.DataFrame(noisy(), columns=["v1", "v2", "v3"])
+    rules = Rules(["v3 == 1.16 * v1 + 1.07 * v2", "v1 <= v2", "20 <= v1"])
+    found = FuzzyCMeans(3, m=1.2, random_state=0, constraints=rules).fit(X)
+    V = found.cluster_centers_
+    assert np.abs(V @ ALPHA).max() < 1e-9
+    assert (V[:, 0] <= V[:, 1] + 1e-9).all()
+    assert (V[:, 0] >= 20 - 1e-9).all()
+    with pytest.raises(BadTableError, match="not linear"):
+        FuzzyCMeans(3, constraints=Rules(["v1 * v2 == v3"])).fit(X)
 
 
 @pytest.mark.parametrize("wish", ["a + b == c", 3, ([[1.0, 2.0]], [0.0])])

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from ..exceptions import BadTableError, UnknownColumnError
 from ..linear import LinearSystem
+from ..plan.claims import Row, cases_of, rows_of
+from ..rules import Rules
 from .field import Field
 
 __all__ = ["Constraints", "as_system"]
@@ -59,8 +61,8 @@ def as_system(wish: Any, columns: Sequence[Hashable]) -> LinearSystem:
     columns : sequence of names
         The columns of the table, in order.
     """
-    if hasattr(wish, "linear_system"):
-        wish = wish.linear_system()
+    if isinstance(wish, Rules):
+        wish = _linear_rules(wish)
     if isinstance(wish, LinearSystem):
         return _over(wish, columns)
     if not isinstance(wish, tuple | list) or len(wish) != 2:
@@ -70,6 +72,30 @@ def as_system(wish: Any, columns: Sequence[Hashable]) -> LinearSystem:
         )
     matrix = np.atleast_2d(np.asarray(wish[0], dtype=np.float64))
     return _over(LinearSystem.equalities(matrix, np.atleast_1d(wish[1])), columns)
+
+
+def _linear_rules(rules: Rules) -> LinearSystem:
+    """Collect the rows of rules that are linear; < is taken as <=."""
+    equal: list[Row] = []
+    below: list[Row] = []
+    for rule in rules:
+        ways = cases_of(rule)
+        rows = [row for claim in ways[0] for row in rows_of(claim)] if len(ways) == 1 else []
+        if not rule.is_affine or not rows:
+            raise BadTableError(
+                f"{rule.name} ({rule.text}) is not linear, and centres keep linear rules only. "
+                "Leave it out, or use tessella.protect, which keeps others too."
+            )
+        for row in rows:
+            (equal if row.operator == "==" else below).append(row)
+    columns = rules.columns
+    matrix = np.array([[r.coefficients.get(c, 0.0) for c in columns] for r in (*equal, *below)])
+    right = np.array([row.constant for row in (*equal, *below)])
+    m = len(equal)
+    return LinearSystem(
+        matrix[:m], right[:m], matrix[m:], right[m:], columns=columns,
+        names=[f"{row.rule}: {rules[row.rule].text}" for row in (*equal, *below)],
+    )  # fmt: skip
 
 
 def _over(system: LinearSystem, columns: Sequence[Hashable]) -> LinearSystem:

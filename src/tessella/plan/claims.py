@@ -1,8 +1,8 @@
 """From rules to cases: what a part of the table must keep, as plain conjunctions.
 
 A rule such as `if sex == "male": pregnancies == 0` is true in one of several ways: sex is another,
-or pregnancies are 0. Each way is a *case*: *claims* that must all hold. Records are put apart by the
-case that they are in, and a part then keeps its case, which is no longer conditional.
+or pregnancies are 0. Each way is a *case*: *claims* that must all hold. Records are put apart by
+the case that they are in, and a part then keeps its case, which is no longer conditional.
 """
 
 from __future__ import annotations

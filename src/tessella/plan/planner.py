@@ -266,14 +266,14 @@ def _choose(
     for claim in claims:
         form = claim.form
         for name in claim.columns:
-            if name not in numbers or name not in operators:
+            together = isinstance(form, forms.ObservedValues) and len(form.columns) > 1
+            if name not in operators or (name not in numbers and not together):
                 continue
             if isinstance(form, forms.Multiplicative) and form.operator == "==":
                 operators[name] = "geometric mean"
                 reasons[name] = f"{claim.rule} is a product, and only geometric means keep products"
             elif isinstance(form, forms.ObservedValues | forms.Members):
-                several = isinstance(form, forms.ObservedValues) and len(form.columns) > 1
-                operators[name] = "medoid" if several else "median"
+                operators[name] = "medoid" if together else "median"
                 reasons[name] = f"{claim.rule} allows only values that exist: an order statistic"
     _spread_along(claims, operators, reasons, numbers)
     return operators, reasons

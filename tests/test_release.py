@@ -1,0 +1,430 @@
+"""protect: every rule of the taxonomy masked and audited, impossible pairs refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tessella import Microaggregation, Rules, Schema, protect
+from tessella.datasets import make_business_survey, make_households
+from tessella.exceptions import (
+    GroupSizeError,
+    MissingValuesError,
+    PlanError,
+    RefusedError,
+    RuleSyntaxError,
+    RuleTableError,
+    TessellaError,
+)
+from tests.masking.simple import counts
+
+N = 300
+
+
+def people(n=N, seed=0):
+    random = np.random.default_rng(seed)
+    sex = random.choice(["male", "female"], n)
+    age = random.integers(5, 90, n)
+    income = np.where(age < 17, 0, random.lognormal(9.5, 0.6, n)).round(2)
+    hours = np.where(random.random(n) < 0.2, 0.0, random.uniform(1, 40, n))
+    rate = random.lognormal(3, 0.3, n)
+    planted = random.lognormal(3, 1, n)
+    price, vat = random.lognormal(3, 0.5, n), random.choice([0.07, 0.16, 0.21], n)
+    tax = (income * 0.3).round(2)
+    return pd.DataFrame(
+        {
+            "sex": sex,
+            "pregnancies": np.where(sex == "male", 0, random.poisson(1.0, n)),
+            "age": age,
+            "income": income,
+            "tax": tax,
+            "gross": income + tax,
+            "hours": hours,
+            "rate": rate,
+            "wage_sum": hours * rate,
+            "planted": planted,
+            "harvested": planted * random.random(n),
+            "price": price,
+            "vat": vat,
+            "retail": price * (1 + vat),
+            "region": random.choice(["north", "south", "west"], n, p=[0.5, 0.3, 0.2]),
+            "grade": pd.Categorical(
+                random.choice(["low", "middle", "high"], n), ["low", "middle", "high"], ordered=True
+            ),
+        }
+    )
+
+
+def keep(table, rules, *, k=4, **wishes):
+    """Protect, and look again: k by comparing all with all, rules by confronting."""
+    wishes = {"random_state": 0, "method": "mdav", **wishes}
+    release = protect(table, k=k, rules=rules, **wishes)
+    fixed = Rules(rules).fix(table)
+    assert fixed.confront(release.table).all_hold
+    codes = [pd.factorize(release.table[c], use_na_sentinel=False)[0] for c in release.table]
+    assert counts(np.column_stack(codes).astype(float)).min() >= k
+    assert (release.table.dtypes == table.dtypes).all()
+    assert release.audit.passed
+    return release
+
+
+TAXONOMY = {
+    "EC-PV": ["0 <= age <= 125"],
+    "EC-PV, a set": ["vat in {0.07, 0.16, 0.21}"],
+    "EC-PV, pairs": ['(sex, region) in {("male", "north"), ("male", "south"), ("male", "west"), '
+                     '("female", "north"), ("female", "south"), ("female", "west")}'],
+    "EC-GV1": ['if sex == "male": pregnancies == 0'],
+    "EC-GV2": ["if age < 17: income < mean(income)"],
+    "EC-GV3": ["harvested <= planted"],
+    "EC-LC1": ["income + tax == gross"],
+    "EC-NLC1": ["price * (1 + vat) == retail"],
+    "EC-NLC2": ["wage_sum == hours * rate"],
+    "categorical": ['region in {"north", "south", "west"}', 'grade in {"low", "middle", "high"}'],
+    "domain": ["observed(age)"],
+    "domain, pairs": ["observed(age, sex)"],
+}  # fmt: skip
+COLUMNS = {
+    name: list(dict.fromkeys(c for rule in Rules(rules) for c in rule.columns))
+    for name, rules in TAXONOMY.items()
+}
+
+
+@pytest.mark.parametrize("name", TAXONOMY)
+def test_each_row_of_the_taxonomy(name):
+    keep(people()[[*COLUMNS[name], "tax"] if "tax" not in COLUMNS[name] else COLUMNS[name]],
+         TAXONOMY[name])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["EC-PV", "EC-GV3", "EC-LC1", "EC-NLC1", "EC-NLC2", "EC-GV1"])
+def test_a_plain_mask_would_break_it_or_a_broken_table_does(name):
+    """The check can fail: the table's own values, shuffled, break the rule (intervals apart)."""
+    random = np.random.default_rng(0)
+    table = people()[COLUMNS[name]].apply(lambda column: random.permutation(column))
+    if name != "EC-PV":
+        assert not Rules(TAXONOMY[name]).confront(table).all_hold
+
+
+POSSIBLE = [
+    ("EC-PV", "EC-LC1"), ("EC-GV1", "EC-GV2"), ("EC-GV3", "EC-LC1"), ("EC-NLC1", "EC-NLC2"),
+    ("EC-LC1", "EC-NLC2"), ("domain", "EC-LC1"), ("EC-GV1", "EC-NLC2"), ("categorical", "EC-LC1"),
+    ("EC-PV", "domain"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", POSSIBLE)
+def test_pairs_of_the_taxonomy(pair):
+    rules = [rule for name in pair for rule in TAXONOMY[name]]
+    columns = list(dict.fromkeys(c for name in pair for c in COLUMNS[name]))
+    keep(people()[columns], rules)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["income + tax == gross", "observed(income)"],
+        ["wage_sum == hours * rate", "wage_sum + tax == gross"],
+        ["wage_sum == hours * rate", "observed(rate)"],
+        ["price * (1 + vat) == retail", "vat in {0.07, 0.16, 0.21}"],
+    ],
+)
+def test_impossible_pairs_are_explained(rules):
+    with pytest.raises(PlanError, match="No operator keeps these rules together"):
+        protect(people().drop(columns=["sex", "region", "grade"]), k=4, rules=rules)
+
+
+def test_where_no_operator_is_known_the_nearest_point_is():
+    table = people()[["income", "tax", "gross"]]
+    keep(table, ["income + tax == gross", "observed(income)"], fit="project")
+    table = people()[["price", "vat", "retail"]]
+    keep(table, ["price * (1 + vat) == retail", "vat in {0.07, 0.16, 0.21}"], fit="project")
+    table = people()[["hours", "rate", "wage_sum"]].assign(bonus=lambda t: 5 + t.hours)
+    table["paid"] = table.wage_sum + table.bonus
+    keep(table, ["wage_sum == hours * rate", "wage_sum + bonus == paid"], fit="project")
+
+
+# Zeros, signs, whole numbers
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_wages_with_zeros(whole):
+    """A fifth of the hours are zero; k holds in every part."""
+    table = people(600)[["hours", "rate"]]
+    if whole:
+        table = table.round().astype(int)
+    table["wage_sum"] = table.hours * table.rate
+    release = keep(table, ["wage_sum == hours * rate"], k=5)
+    assert ((release.table.hours == 0) == (table.hours == 0)).all()
+    off = (release.table.wage_sum - release.table.hours * release.table.rate).abs()
+    assert (off <= 1e-9 * release.table.wage_sum).all()
+    assert (off == 0).all() or not whole
+
+
+def test_negative_factors():
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=200) * 5, random.normal(size=200) * 2
+    release = keep(pd.DataFrame({"a": a, "b": b, "c": a * b}), ["c == a * b"])
+    assert (np.sign(release.table.a) == np.sign(a)).all()
+
+
+def test_whole_numbers_stay_whole_and_keep_sums():
+    random = np.random.default_rng(0)
+    parts = random.integers(0, 1000, (400, 5))
+    table = pd.DataFrame(parts, columns=list("abcde")).assign(total=parts.sum(axis=1))
+    release = keep(table, ["a + b + c + d + e == total", "a >= 0", "b <= 1000"])
+    assert (release.table.dtypes == np.int64).all()
+    change = (release.table.mean() - table.mean()).abs()
+    assert (change < 0.5).all()
+
+
+def test_strict_bounds_of_whole_numbers():
+    table = pd.DataFrame(
+        {
+            "age": [15, 16, 16, 16, 17, 17, 18, 40] * 4,
+            "weight_kg": np.random.default_rng(0).normal(70, 9, 32),
+        }
+    )
+    release = keep(table, ["if age < 17: weight_kg >= 0", "age > 14"], k=3)
+    assert (release.table.age > 14).all()
+
+
+# Tables that break their rules
+
+
+def test_a_table_that_breaks_its_rules_gives_a_release_that_keeps_them():
+    table = people()[["income", "tax", "gross", "harvested", "planted"]]
+    random = np.random.default_rng(1)
+    table["gross"] += random.normal(0, 50, N)
+    table.loc[:20, "harvested"] *= 100
+    rules = ["income + tax == gross", "harvested <= planted"]
+    release = keep(table, rules)
+    assert release.inconsistent == N
+    with pytest.raises(RefusedError, match="edit='refuse'"):
+        protect(table, k=4, rules=rules, edit="refuse")
+
+
+def test_products_that_cannot_hold_are_edited_first():
+    table = people()[["hours", "rate", "wage_sum"]]
+    table.loc[table.hours == 0, "wage_sum"] = 99.0
+    release = keep(table, ["wage_sum == hours * rate"])
+    assert release.edited == (table.hours == 0).sum() == release.inconsistent
+
+
+def test_conditions_that_records_break():
+    table = people()[["sex", "pregnancies", "tax"]]
+    table.loc[table.sex == "male", "pregnancies"] = 2
+    release = keep(table, ['if sex == "male": pregnancies == 0'])
+    assert release.inconsistent == (table.sex == "male").sum()
+
+
+def test_census(census):
+    from tessella.datasets import load_census
+
+    table = load_census()
+    rules = [
+        "PTOTVAL == PEARNVAL + POTHVAL", "FEDTAX <= TAXINC", "TAXINC <= AGI",
+        *(f"{name} > 0" for name in table.columns),
+    ]  # fmt: skip
+    quick = {"method": "search", "options": {"effort": "quick"}}
+    for k in (3, 10):
+        release = keep(table, rules, k=k, **quick)
+        plain = Microaggregation(k, random_state=0, **quick).fit(table)
+        assert release.loss <= 1.01 * plain.loss_
+        assert (release.table.dtypes == np.int64).all()
+
+
+def test_eia(eia):
+    from tessella.datasets import load_eia
+
+    table = load_eia()
+    rules = [
+        "TOTREVENUE == RESREVENUE + COMREVENUE + INDREVENUE + OTHREVENUE",
+        "TOTSALES == RESSALES + COMSALES + INDSALES + OTHRSALES",
+    ]
+    schema = Schema.guess(table).override({n: {"role": "quasi-identifier"} for n in table.columns})
+    release = protect(table, k=5, rules=rules, schema=schema, method="mdav", random_state=0)
+    assert release.inconsistent > 400
+    assert Rules(rules).confront(release.table).all_hold
+    plain = Microaggregation(5, method="mdav").fit(table)
+    assert release.loss <= 1.02 * plain.loss_
+
+
+def test_the_business_survey_with_all_its_rules():
+    table, rules = make_business_survey(500, random_state=1, return_rules=True)
+    table = table.drop(columns="firm")
+    with pytest.raises(PlanError, match="'wages' is in a linear rule"):
+        protect(table, k=4, rules=rules)
+    keep(table, rules, fit="project", small="merge")
+    broken = make_business_survey(500, random_state=1, inconsistent=0.1).drop(columns="firm")
+    assert keep(broken, rules, fit="project", small="merge").inconsistent == 50
+
+
+def test_households_with_all_their_rules():
+    table, rules = make_households(300, random_state=1, return_rules=True)
+    table = table.drop(columns=["household", "person"])
+    keep([table][0], rules, small="merge")
+
+
+# The rest of the promise
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_every_kind_of_table_gets_the_same_release(frame):
+    data = people()[["income", "tax", "gross", "sex", "age"]].to_dict("list")
+    rules = ["income + tax == gross", 'if sex == "male": age >= 0']
+    release = protect(frame(data), k=4, rules=rules, random_state=3, method="mdav")
+    other = protect(pd.DataFrame(data), k=4, rules=rules, random_state=3, method="mdav")
+    assert type(release.table) is type(frame(data))
+    for name in data:
+        assert np.asarray(release.table[name]).tolist() == other.table[name].tolist()
+
+
+def test_arrays():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    release = protect(X, k=4, rules=["col(0) <= col(1) + 100"], random_state=0)
+    assert release.table.shape == (60, 3)
+
+
+def test_fuzzy_groups_keep_rules_and_k():
+    table = people()[["income", "tax", "gross", "age"]]
+    first = keep(table, ["income + tax == gross"], method="fuzzy", options={"m2": 1.5})
+    second = keep(table, ["income + tax == gross"], method="fuzzy", options={"m2": 1.5},
+                  random_state=1)  # fmt: skip
+    assert (first.table != second.table).any(axis=None)
+
+
+def test_missing_values():
+    table = people()[["income", "tax", "gross"]]
+    table.loc[:30, "tax"] = np.nan
+    release = keep(table, ["income + tax == gross"])
+    assert (release.table.tax.isna() == table.tax.isna()).all()
+    with pytest.raises(MissingValuesError):
+        protect(table, k=4, rules=["income + tax == gross"], missing="error")
+
+
+def test_weights_are_used_and_released():
+    table = people()[["income", "tax", "gross"]].assign(w=np.linspace(1, 9, N))
+    release = protect(table, k=4, rules=["income + tax == gross"], weights="w", random_state=0)
+    assert (release.table.w == table.w).all()
+    before = np.average(table.income, weights=table.w)
+    assert np.average(release.table.income, weights=table.w) == pytest.approx(before)
+
+
+def test_parts_too_small():
+    table = people()[["sex", "pregnancies", "tax"]]
+    table.loc[:1, "sex"] = "other"
+    rules = ['if sex == "other": pregnancies == 7']
+    table.loc[:1, "pregnancies"] = 7
+    table.loc[2:, "pregnancies"] = 1
+    with pytest.raises(GroupSizeError, match='small="merge"'):
+        protect(table, k=4, rules=rules)
+    assert keep(table, rules, small="merge").merged == 2
+
+
+def test_strata():
+    table = people()[["income", "tax", "gross", "region"]]
+    release = protect(table, k=4, rules=["income + tax == gross"], strata="region", random_state=0)
+    assert (release.table.region == table.region).all()
+    joint = release.table.groupby(list(release.table.columns)).size()
+    assert joint.min() >= 4
+
+
+def test_blocks():
+    table = people()[["income", "tax", "gross", "hours", "rate", "wage_sum"]]
+    rules = ["income + tax == gross", "wage_sum == hours * rate"]
+    blocks = [["income", "tax", "gross"], ["hours", "rate", "wage_sum"]]
+    release = protect(table, k=4, rules=rules, blocks=blocks, random_state=0, method="mdav")
+    for block in blocks:
+        assert release.table.groupby(block).size().min() >= 4
+    assert Rules(rules).confront(release.table).all_hold
+
+
+def test_a_plan_may_be_made_first():
+    table = people()[["income", "tax", "gross"]]
+    release = protect(table, k=4, rules=["income + tax == gross"], random_state=0)
+    again = protect(table, k=4, plan=release.plan, random_state=0)
+    assert (again.table == release.table).all(axis=None)
+    with pytest.raises(GroupSizeError):
+        protect(table, k=5, plan=release.plan)
+
+
+# Anything goes in; a release that keeps its promises comes out, or a refusal
+
+
+TEMPLATES = [
+    "{x} + {y} == {z}", "{x} <= {y}", "{x} < {y} + 3", "0 <= {x} <= 10", "{x} * {y} == {z}",
+    "{x} * (1 + {y}) == {z}", "observed({x})", "{x} in {{0, 1, 2}}", "if {x} < 2: {y} >= 1",
+    'if s == "u": {x} == 0', 's in {{"u", "v"}}', "{x} != 3", "{x} + {y} <= {z} ± 1",
+    'if {x} > {y}: s == "v"', "{x} * {y} <= {z}", "{x} == 2 * {y}", 'if s != "u": {x} <= {y}',
+]  # fmt: skip
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_random_rules_and_tables(data):
+    seed = data.draw(st.integers(0, 10**6))
+    random = np.random.default_rng(seed)
+    n, k = int(random.integers(6, 40)), int(random.integers(2, 4))
+    whole = data.draw(st.booleans())
+    values = random.integers(-1, 6, (n, 4)).astype(float)
+    values = values if whole else values + random.normal(size=(n, 4)).round(2)
+    table = pd.DataFrame(values, columns=list("abcd")).astype(int if whole else float)
+    table["s"] = random.choice(["u", "v"], n)
+    if data.draw(st.booleans()):
+        table["c"] = table.a + table.b
+    lines = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        x, y, z = random.permutation(list("abcd"))[:3]
+        lines.append(data.draw(st.sampled_from(TEMPLATES)).format(x=x, y=y, z=z))
+    wishes = {
+        "fit": data.draw(st.sampled_from(["closed", "project"])),
+        "small": data.draw(st.sampled_from(["refuse", "merge"])),
+    }
+    try:
+        release = protect(table, k=k, rules=lines, method="mdav", random_state=0, **wishes)
+    except TessellaError:
+        return
+    assert Rules(lines).fix(table).confront(release.table).all_hold
+    codes = [pd.factorize(release.table[c])[0] for c in release.table]
+    assert counts(np.column_stack(codes).astype(float)).min() >= k
+    assert (release.table.dtypes == table.dtypes).all()
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("rules", "error", "match"),
+    [
+        (["incme >= 0"], RuleTableError, "Did you mean 'income'"),
+        (["sex > 3"], RuleTableError, "sex"),
+        (["income / hours <= 3"], RuleTableError, "divides by zero"),
+        (["income ==", "3 +", "x = y"], RuleSyntaxError, "3 mistakes"),
+        (['(sex, region) in table("nowhere.csv")'], (RuleSyntaxError, TessellaError), "nowhere"),
+        (["income >= 0", "income <= -1"], PlanError, "No record can keep"),
+        (["income < income"], PlanError, "never"),
+    ],
+)
+def test_bad_rules(rules, error, match):
+    with pytest.raises(error, match=match):
+        protect(people(), k=4, rules=rules)
+
+
+def test_a_rule_that_no_record_satisfies_is_kept_all_the_same():
+    release = keep(people()[["income", "tax"]], ["income >= 100000"])
+    assert release.inconsistent == N
+
+
+def test_identifiers_are_refused():
+    with pytest.raises(PlanError, match="must not be released: 'firm'"):
+        protect(make_business_survey(100, random_state=0), k=4)
+
+
+@pytest.mark.parametrize("k", [1, 2.5, N + 1])
+def test_senseless_k(k):
+    with pytest.raises(GroupSizeError):
+        protect(people(), k=k)
