@@ -141,6 +141,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "fuzzy-noise": fuzzy_noise.page,
     "fuzzy-constraints": fuzzy_constraints.page,
     "fuzzy-speed": fuzzy_speed.page,
+    "fuzzy-many": fuzzy_speed.page_of_many,
     "startup": starting,
 }
 
