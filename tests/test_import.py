@@ -16,7 +16,17 @@ import pytest
 import tessella
 
 HEAVY = ("numba", "sklearn", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "numpy")
-DOORS = ["tessella", "tessella.datasets", "tessella.grouping", "tessella.linear", "tessella.rules"]
+DOORS = [
+    "tessella",
+    "tessella.auditing",
+    "tessella.datasets",
+    "tessella.fuzzy",
+    "tessella.grouping",
+    "tessella.linear",
+    "tessella.masking",
+    "tessella.plan",
+    "tessella.rules",
+]
 ROOT = Path(__file__).parents[1]
 
 

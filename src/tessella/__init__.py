@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from . import fuzzy as fuzzy
     from . import grouping as grouping
     from . import masking as masking
+    from . import plan as plan
     from . import rules as rules
     from .auditing.conduct import audit as audit
     from .masking.fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation

@@ -52,6 +52,8 @@ class Release:
     loss : float
         Information loss 100 SSE / SST in per cent over the masked columns of numbers, in standard
         deviations.
+    column_loss : dict of name to float
+        The same for each masked column of numbers that varies.
     inconsistent : int
         Records of the original that broke a rule.
     edited : int
@@ -66,6 +68,7 @@ class Release:
     plan: Plan
     audit: Audit
     loss: float
+    column_loss: dict[Name, float]
     inconsistent: int
     edited: int
     merged: int
@@ -173,11 +176,13 @@ def protect(
     _refuse_inconsistent(before, plan)
     _refuse_missing(source, plan, known)
     weighing = known.names("weight")
-    weight = source.numeric(weighing[:1], who="weights").values[:, 0] if weighing else None
+    weight = np.ones(source.n_rows)
+    if weighing:
+        weight = np.ascontiguousarray(source.numeric(weighing[:1], who="weights").values[:, 0])
     carried = carry_out(
         plan, source, known,
         strata=_strata(source, plan),
-        weights=np.ones(source.n_rows) if weight is None else np.ascontiguousarray(weight),
+        weights=weight,
         obedient=np.asarray((before.signs >= 0).all(axis=1)),
         chance=_chance(random_state),
     )  # fmt: skip
@@ -190,11 +195,13 @@ def protect(
         raise RefusedError(
             "The masked table is withheld, for its audit found: " + "; ".join(found.problems)
         )
+    column_loss = _column_loss(source, Table.read(released), plan, known, weight)
     return Release(
         table=released,
         plan=plan,
         audit=found,
-        loss=_loss(source, Table.read(released), plan, known, weight),
+        loss=sum(column_loss.values()) / len(column_loss) if column_loss else 0.0,
+        column_loss=column_loss,
         inconsistent=len(before.breaking()),
         edited=carried.edited,
         merged=carried.merged,
@@ -304,25 +311,20 @@ def _choice(plan: Plan, name: Name) -> Any:
     return next(block.choice(name) for block in plan.blocks if name in block.columns)
 
 
-def _loss(
-    source: Table, released: Table, plan: Plan, schema: Schema, weight: Floats | None
-) -> float:
-    """Measure 100 SSE / SST over the masked columns of numbers, each in standard deviations."""
-    weights = np.ones(source.n_rows) if weight is None else weight
-    lost, total = 0.0, 0.0
-    for block in plan.blocks:
-        for name in block.columns:
-            if not source.facts(name).numeric or schema[name].kind == "nominal":
-                continue
-            codes = {name: schema[name].missing}
-            old = source.numeric([name], codes=codes)
-            x, r = old.values[:, 0], released.numeric([name], codes=codes).values[:, 0]
-            seen = ~old.missing[:, 0]
-            if not seen.any():
-                continue
-            middle = np.average(x[seen], weights=weights[seen])
-            spread = np.average((x[seen] - middle) ** 2, weights=weights[seen])
-            if spread > 0:
-                lost += float(weights[seen] @ (x[seen] - r[seen]) ** 2) / spread
-                total += float(weights[seen] @ (x[seen] - middle) ** 2) / spread
-    return 100 * lost / total if total else 0.0
+def _column_loss(
+    source: Table, released: Table, plan: Plan, schema: Schema, weights: Floats
+) -> dict[Name, float]:
+    """Measure 100 SSE / SST of each masked column of numbers that varies."""
+    loss: dict[Name, float] = {}
+    for name in (name for block in plan.blocks for name in block.columns):
+        if not source.facts(name).numeric or schema[name].kind == "nominal":
+            continue
+        codes = {name: schema[name].missing}
+        old = source.numeric([name], codes=codes)
+        seen = ~old.missing[:, 0]
+        x, w = old.values[seen, 0], weights[seen]
+        r = released.numeric([name], codes=codes).values[seen, 0]
+        total = float(w @ (x - np.average(x, weights=w)) ** 2) if seen.any() else 0.0
+        if total > 0:
+            loss[name] = 100 * float(w @ (x - r) ** 2) / total
+    return loss

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import tessella
+from tessella import Rules, protect
 from tessella.cli import app, main
 from tessella.datasets import make_business_survey
-from tessella.masking.microaggregation import Microaggregation
 
 QUICK = ["demo", "--n", "300", "--method", "mdav"]
 
@@ -49,29 +49,36 @@ def account() -> str:
 
 
 def test_the_demo_tells_all_it_should(account):
-    for title in ("What is released", "Groups", "Loss", "Rules", "What this does not do", "Time"):
+    for title in (
+        "What is released", "Rules", "Groups", "Loss", "Money columns", "What this does not do",
+        "Time",
+    ):  # fmt: skip
         assert f"\n{title}" in account
     assert "compiling, once" in account
     assert "every row" in account
-    assert "this version does not do it" in " ".join(account.split())
 
 
-def test_the_figures_of_the_demo_are_those_of_the_masker(account):
-    """Independent: mask the same survey here and compare what is told with what is so."""
-    firms = make_business_survey(300, random_state=1).drop(columns=["firm", "region"])
-    masker = Microaggregation(5, method="mdav", strata=["branch"], random_state=1)
-    released = masker.fit_transform(firms)
-    sizes = pd.Series(masker.labels_).value_counts()
+def test_the_figures_of_the_demo_are_those_of_the_release(account):
+    """Independent: protect the same survey here and compare what is told with what is so."""
+    firms, rules = make_business_survey(300, random_state=1, inconsistent=0.02, return_rules=True)
+    firms = firms.drop(columns="firm")
+    release = protect(
+        firms, k=5, rules=rules, strata=["branch"], fit="project", small="merge", method="mdav",
+        random_state=1,
+    )  # fmt: skip
+    sizes = pd.Series(release.labels[0]).value_counts()
     text = " ".join(account.split())
     assert f"{len(sizes)} groups of {sizes.min()} to {sizes.max()} firms" in text
-    assert f"{masker.loss_:.1f} % of the variation" in text
-    for name, loss in masker.column_loss_.items():
+    assert f"{release.loss:.1f} % of the variation" in text
+    for name, loss in release.column_loss.items():
         assert re.search(rf"{name} +{loss:.1f} %", account)
-    alike = released.groupby(list(released), observed=True).size().min()
+    alike = release.table.groupby(list(release.table), observed=True).size().min()
     assert alike >= 5
     assert f"occurs at least {alike} times" in text
-    product = (released["wages"] == released["hours"] * released["hourly_rate"]).mean()
-    assert re.search(rf"wages == hours \* hourly_rate +│ +100.0% │ +{product:.1%}", account)
+    broken = len(Rules(rules).confront(firms).breaking())
+    assert f"{broken} firms broke a rule; no released record does" in text
+    products = (firms["wages"] != firms["hours"] * firms["hourly_rate"]).sum()
+    assert re.search(rf"wages == hours \* hourly_rate +│ +{products} │ +0 │", account)
 
 
 def test_what_to_try_next_works(account):
@@ -79,12 +86,12 @@ def test_what_to_try_next_works(account):
     code = "\n".join(line.strip() for line in lines if line.strip())
     space: dict[str, object] = {}
     exec(code.replace("k=5", "k=5, method='mdav'"), space)
-    assert len(space["released"]) == 300
+    assert len(space["release"].table) == 300
 
 
-def test_a_small_survey_leaves_small_branches_out():
-    text = " ".join(told("demo", "--n", "30", "--k", "5", "--method", "mdav").split())
-    assert "left out branch: some have fewer than 5 firms" in text
+def test_a_small_survey_masks_the_branch():
+    text = " ".join(told("demo", "--n", "60", "--k", "3", "--method", "mdav").split())
+    assert "mode region, branch" in text
     assert "as it is" not in text.partition("Groups")[0]
 
 

@@ -5,7 +5,7 @@ First the facts (`Account`), then the telling (`tell`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import floor
@@ -18,56 +18,20 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-from sklearn.base import clone
 
 from ..datasets import make_business_survey
 from ..grouping.base import check_k
-from ..masking.microaggregation import Microaggregation
+from ..grouping.bound import lower_bound
+from ..masking.fuzzy_microaggregation import FuzzyMicroaggregation
+from ..release import Release, protect
 
 __all__ = ["run"]
 
-IDENTIFIER, KEPT, DROPPED = "firm", "branch", "region"
+IDENTIFIER, KEPT = "firm", "branch"
 SHOWN = ["employees", "hours", "hourly_rate", "wages", "turnover", "profit"]
-NAMES = [IDENTIFIER, KEPT, DROPPED]
 MOST_ROWS = 6  # of a group, shown
 MONEY = ["wages", "costs", "turnover", "profit"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """A rule of the survey: how far records are from it, and how far rounding may carry them."""
-
-    text: str
-    distance: Callable[[pd.DataFrame], Any]
-    rounding: float  # half a unit for each rounded number in the rule
-
-    def kept(self, table: pd.DataFrame, *, tolerance: float = 0.0) -> float:
-        """Share of the records that obey the rule, to a tolerance."""
-        return float(np.mean(np.asarray(self.distance(table)) <= tolerance))
-
-
-RULES = [
-    Rule(
-        text="costs == wages + materials + other_costs",
-        distance=lambda t: (t["costs"] - t["wages"] - t["materials"] - t["other_costs"]).abs(),
-        rounding=2.0,
-    ),
-    Rule(
-        text="profit == turnover - costs",
-        distance=lambda t: (t["profit"] - t["turnover"] + t["costs"]).abs(),
-        rounding=1.5,
-    ),
-    Rule(
-        text="wages == hours * hourly_rate",
-        distance=lambda t: (t["wages"] - t["hours"] * t["hourly_rate"]).abs(),
-        rounding=0.0,
-    ),
-    Rule(
-        text="if employees == 0: wages == 0",
-        distance=lambda t: t["wages"].where(t["employees"] == 0, 0),
-        rounding=0.0,
-    ),
-]
+SLIPS = 0.02  # share of records that break a rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +41,11 @@ class Account:
     k: int
     seed: int
     original: pd.DataFrame
-    masked: pd.DataFrame
+    rules: list[str]
     strata: list[str]
-    masker: Microaggregation
+    release: Release
     unavoidable: float  # share of the loss below which no grouping can go
+    fuzzy: FuzzyMicroaggregation
     compiling: float  # seconds
     masking: float
     proving: float
@@ -88,42 +53,53 @@ class Account:
     @property
     def sizes(self) -> pd.Series[int]:
         """The number of records in each group."""
-        return pd.Series(self.masker.labels_).value_counts()
+        return pd.Series(self.release.labels[0]).value_counts()
 
     @property
     def fewest_alike(self) -> int:
         """The least number of equal rows, counted in the released table itself."""
-        return int(self.masked.groupby(list(self.masked), observed=True).size().min())
+        masked = self.release.table
+        return int(masked.groupby(list(masked), observed=True).size().min())
 
 
 def run(*, n: int, k: int, seed: int, method: str, effort: str) -> None:
     """Make a survey, mask it, print the account."""
     console = Console(highlight=False)
-    firms = make_business_survey(n, random_state=seed)
+    firms, rules = make_business_survey(n, random_state=seed, inconsistent=SLIPS, return_rules=True)
     k = check_k(k, n)
     strata = strata_that_hold(firms, k)
-    original = firms.drop(columns=[name for name in NAMES if name not in strata])
+    original = firms.drop(columns=[IDENTIFIER])
     options = {"effort": effort} if method == "search" else None
-    masker = Microaggregation(
-        k, method=method, options=options, strata=strata or None, random_state=seed
-    )
 
+    def mask(table: pd.DataFrame, apart: list[str]) -> Release:
+        return protect(
+            table, k=k, rules=rules, strata=apart, fit="project", small="merge", method=method,
+            options=options, random_state=seed,
+        )  # fmt: skip
+
+    fuzzy = FuzzyMicroaggregation(
+        k, m2=1.3, at_least_k=True, columns=MONEY, random_state=seed, round_integers=True
+    )
     with waiting(console, "Loading; the first time, compiling, once ..."):
-        compiling = seconds_to_compile(clone(masker).set_params(strata=None))
+        start = perf_counter()
+        small = make_business_survey(max(200, 8 * k), random_state=0).drop(columns=[IDENTIFIER])
+        mask(small, [])
+        compiling = perf_counter() - start
     with waiting(console, f"Masking {n:,} firms ..."):
         start = perf_counter()
-        masked = masker.fit_transform(original)
+        release = mask(original, strata)
         masking = perf_counter() - start
-    with waiting(console, "Proving how much of the loss is unavoidable ..."):
+    with waiting(console, "Proving how much of the loss is unavoidable, and drawing fuzzily ..."):
         start = perf_counter()
-        unavoidable = 1 - masker.groupings_[0].gap_
+        unavoidable = unavoidable_share(original, release, strata, k)
+        fuzzy.fit(make_business_survey(n, random_state=seed)[MONEY])
         proving = perf_counter() - start
-
     tell(
         console,
         Account(
-            k=k, seed=seed, original=original, masked=masked, strata=strata, masker=masker,
-            unavoidable=unavoidable, compiling=compiling, masking=masking, proving=proving,
+            k=k, seed=seed, original=original, rules=rules, strata=strata, release=release,
+            unavoidable=unavoidable, fuzzy=fuzzy, compiling=compiling, masking=masking,
+            proving=proving,
         ),
     )  # fmt: skip
 
@@ -137,17 +113,21 @@ def waiting(console: Console, what: str) -> AbstractContextManager[Any]:
 
 
 def strata_that_hold(firms: pd.DataFrame, k: int) -> list[str]:
-    """Keep the category exact if every branch has at least k firms, else leave it out."""
-    return [KEPT] if firms[KEPT].value_counts().min() >= k else []
+    """Keep the category exact if every branch has firms enough, else mask it."""
+    return [KEPT] if firms[KEPT].value_counts().min() >= 4 * k else []
 
 
-def seconds_to_compile(masker: Microaggregation) -> float:
-    """Run everything once on a small survey, so that the time of the masking is its own."""
-    start = perf_counter()
-    small = make_business_survey(max(100, 4 * masker.k), random_state=0)
-    masker.fit(small.drop(columns=NAMES))
-    _ = masker.groupings_[0].gap_
-    return perf_counter() - start
+def unavoidable_share(original: pd.DataFrame, release: Release, strata: list[str], k: int) -> float:
+    """Return the share of the loss that no grouping of these records avoids, by a quick bound.
+
+    The bound is one for means of the columns of numbers, without rules, which only add to it.
+    """
+    numbers = original[list(release.column_loss)].to_numpy(dtype=np.float64)
+    scaled = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
+    apart = original[strata[0]].to_numpy() if strata else None
+    bound = lower_bound(scaled, k, effort="quick", strata=apart).value
+    lost = release.loss / 100 * scaled.size
+    return bound / lost if lost > 0 else 1.0
 
 
 def tell(console: Console, account: Account) -> None:
@@ -155,9 +135,10 @@ def tell(console: Console, account: Account) -> None:
     console.print(f"\n[bold]tessella demo[/]: a business survey, masked at k = {account.k}\n")
     console.print(
         f"{len(account.original):,} small and medium firms, made up on the spot (seed "
-        f"{account.seed}). Before masking, sums and products hold exactly, in whole euros.\n"
+        f"{account.seed}), with {len(account.rules)} edit rules; in {SLIPS:.0%} of the records a "
+        "slip breaks one.\n"
     )
-    for part in (_columns, _groups, _loss, _rules, _limits, _time, _next):
+    for part in (_columns, _rules, _groups, _loss, _fuzzy, _limits, _time, _next):
         title, *paragraphs = part(account)
         console.print(f"[bold cyan]{title}[/]")
         for paragraph in paragraphs:
@@ -167,99 +148,100 @@ def tell(console: Console, account: Account) -> None:
 
 def _columns(account: Account) -> Iterator[str | Table]:
     yield "What is released"
+    (block,) = account.release.plan.blocks
     rows = Table.grid(padding=(0, 2))
-    rows.add_row("masked", ", ".join(map(str, account.masker.column_loss_)))
+    for operator in dict.fromkeys(choice.operator for choice in block.choices):
+        rows.add_row(operator, ", ".join(map(str, block.with_operator(operator))))
     for name in account.strata:
         rows.add_row("as it is", f"{name}: no group mixes two of them")
     rows.add_row("left out", f"{IDENTIFIER}: it names the respondent")
-    if not account.strata:
-        rows.add_row("left out", f"{KEPT}: some have fewer than {account.k} firms")
-    rows.add_row("left out", f"{DROPPED}: it would tell the firms of a group apart")
     yield rows
+    yield (
+        "wages are in a product and in a sum, and no mean keeps both: these columns get the "
+        "nearest point that keeps all rules. release.plan.explain() tells which rule led to what."
+    )
+
+
+def _rules(account: Account) -> Iterator[str | Table]:
+    yield "Rules, and the firms that break them"
+    table = Table()
+    table.add_column("rule")
+    for head in ("before", "after"):
+        table.add_column(head, justify="right")
+    audit = account.release.audit
+    for line in audit.rule_frame().itertuples():
+        after = f"[{'green' if line.breaks_after == 0 else 'red'}]{line.breaks_after}[/]"
+        table.add_row(str(line.text), str(line.breaks_before), after)
+    yield table
+    yield (
+        f"{account.release.inconsistent} firms broke a rule; no released record does, in whole "
+        f"euros. {account.release.merged} firms joined another part of the table, because a "
+        "condition cut theirs out with too few."
+    )
 
 
 def _groups(account: Account) -> Iterator[str | Table]:
-    sizes = account.sizes
+    sizes, masked = account.sizes, account.release.table
     yield "Groups"
     yield (
         f"{len(sizes):,} groups of {sizes.min()} to {sizes.max()} firms, median "
         f"{sizes.median():g}. Counted in the released table: every row occurs at least "
         f"[bold]{account.fewest_alike}[/] times. One group, and what is released for it:"
     )
-    rows = np.flatnonzero(account.masker.labels_ == sizes.index[sizes == sizes.min()].min())
+    members = np.flatnonzero(account.release.labels[0] == sizes.index[sizes == sizes.min()].min())
     table = Table()
     for name in SHOWN:
         table.add_column(name, justify="right")
-    for i in rows[:MOST_ROWS]:
+    for i in members[:MOST_ROWS]:
         table.add_row(*(f"{value:,}" for value in account.original[SHOWN].iloc[i]))
-    if len(rows) > MOST_ROWS:
+    if len(members) > MOST_ROWS:
         table.add_row(*("..." for _ in SHOWN))
     table.add_section()
-    table.add_row(*(f"{value:,}" for value in account.masked[SHOWN].iloc[rows[0]]), style="bold")
+    table.add_row(*(f"{value:,}" for value in masked[SHOWN].iloc[members[0]]), style="bold")
     yield table
 
 
 def _loss(account: Account) -> Iterator[str | Table]:
-    masker = account.masker
+    release = account.release
     apart = f", no {KEPT} mixed with another" if account.strata else ""
     yield "Loss"
     yield (
-        f"[bold]{masker.loss_:.1f} %[/] of the variation between firms (100 SSE / SST on "
+        f"[bold]{release.loss:.1f} %[/] of the variation between firms (100 SSE / SST on "
         f"standardised columns). Proved: at least {floor(100 * account.unavoidable)} % of that "
         f"loss is unavoidable, whatever the grouping (k = {account.k}{apart})."
     )
-    if max(masker.column_loss_, key=masker.column_loss_.__getitem__) == "profit":
-        yield "Profit is a small difference of large amounts, and keeps least of its variation:"
+    if release.inconsistent:
+        yield (
+            "Columns with slips lose most: a wrong figure is a large part of their variation, and "
+            "is not kept."
+        )
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
-    most = max(masker.column_loss_.values()) or 1.0
-    for name, loss in masker.column_loss_.items():
+    most = max(release.column_loss.values(), default=0.0) or 1.0
+    for name, loss in release.column_loss.items():
         table.add_row(
             str(name), f"{loss:.1f} %", f"[cyan]{'━' * max(1, round(30 * loss / most))}[/]"
         )
     yield table
 
 
-def _rules(account: Account) -> Iterator[str | Table]:
-    yield "Rules, and the share of firms that obey them"
-    table = Table()
-    table.add_column("rule")
-    for head in ("before", "after", "± rounding"):
-        table.add_column(head, justify="right")
-    for rule in RULES:
-        near = rule.kept(account.masked, tolerance=rule.rounding)
-        table.add_row(
-            rule.text,
-            f"{rule.kept(account.original):.1%}",
-            f"{rule.kept(account.masked):.1%}",
-            f"[{'green' if near == 1 else 'red'}]{near:.1%}[/]",
-        )
-    yield table
+def _fuzzy(account: Account) -> Iterator[str | Table]:
+    told = account.fuzzy.uncertainty_[0]
+    yield "Money columns of the survey without slips, drawn fuzzily"
     yield (
-        "A mean keeps sums; rounding to whole euros then moves a sum by 2 euros at most. A mean "
-        "does not keep products and conditions. Masking that keeps every rule is planned; this "
-        "version does not do it."
+        f"Centres are drawn by membership (m2 = 1.3), every one by at least {account.k} firms: "
+        f"loss {account.fuzzy.loss_:.1f} %, {told.entropy.mean():.2f} bits of uncertainty about a "
+        "firm's centre. An intruder with the original file and all parameters names a firm with a "
+        f"chance of {told.naming_chance.mean():.2f} on average, {told.naming_chance.max():.2f} at "
+        "most."
     )
-    change = relative_change(account)
-    of = f"totals of each {KEPT}" if account.strata else "totals"
-    yield f"The {of} ({', '.join(MONEY)}) changed by at most {change:.5%}."
-
-
-def relative_change(account: Account) -> float:
-    """Return the largest relative change of a total, of each stratum where there are some."""
-    before, after = (
-        table.groupby(account.strata, observed=True)[MONEY].sum() if account.strata
-        else table[MONEY].sum().to_frame()
-        for table in (account.original, account.masked)
-    )  # fmt: skip
-    return float(((after - before).abs() / before.abs().clip(lower=1)).to_numpy().max())
 
 
 def _limits(account: Account) -> Iterator[str | Table]:
     yield "What this does not do"
     if account.strata:
-        smallest = account.masked[KEPT].value_counts().min()
+        smallest = account.release.table[KEPT].value_counts().min()
         yield (
             f"The {KEPT} is released as it is, and an unmasked category can help to identify: the "
             f"smallest {KEPT} has {smallest} firms."
@@ -272,19 +254,22 @@ def _limits(account: Account) -> Iterator[str | Table]:
 def _time(account: Account) -> Iterator[str | Table]:
     yield "Time"
     yield (
-        f"masking {account.masking:.1f} s, bound {account.proving:.1f} s; before them "
-        f"{account.compiling:.1f} s of loading and, the first time, compiling (once: it is kept)"
+        f"masking {account.masking:.1f} s, bound and fuzzy draw {account.proving:.1f} s; before "
+        f"them {account.compiling:.1f} s of loading and, the first time, compiling (once: it is "
+        "kept)"
     )
 
 
 def _next(account: Account) -> Iterator[str | Table | Text]:
-    left_out = [name for name in NAMES if name not in account.strata]
     strata = f", strata={account.strata!r}" if account.strata else ""
     yield "Try next: the same in Python, then with a table of your own"
     yield Text(
-        "from tessella import Microaggregation, datasets\n"
-        f"firms = datasets.make_business_survey({len(account.original)}, "
-        f"random_state={account.seed})\n"
-        f"masker = Microaggregation(k={account.k}{strata})\n"
-        f"released = masker.fit_transform(firms.drop(columns={left_out!r}))"
+        "from tessella import datasets, protect\n"
+        f"firms, rules = datasets.make_business_survey({len(account.original)}, "
+        f"random_state={account.seed},\n"
+        f"    inconsistent={SLIPS}, return_rules=True)\n"
+        f'release = protect(firms.drop(columns="{IDENTIFIER}"), k={account.k}, rules=rules'
+        f"{strata},\n"
+        '    fit="project", small="merge")\n'
+        "print(release)"
     )
