@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -428,3 +431,13 @@ def test_identifiers_are_refused():
 def test_senseless_k(k):
     with pytest.raises(GroupSizeError):
         protect(people(), k=k)
+
+
+# The user's page
+
+
+def test_the_page_does_what_it_says():
+    page = Path(__file__).parents[1] / "docs" / "protect.md"
+    ran = doctest.testfile(str(page), module_relative=False)
+    assert ran.attempted > 4
+    assert ran.failed == 0
