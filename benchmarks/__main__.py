@@ -22,6 +22,7 @@ from benchmarks import (
     fuzzy_speed,
     large,
     mdav_speed,
+    rules_cost,
     startup,
     table2,
     table3,
@@ -142,6 +143,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "fuzzy-constraints": fuzzy_constraints.page,
     "fuzzy-speed": fuzzy_speed.page,
     "fuzzy-many": fuzzy_speed.page_of_many,
+    "rules": rules_cost.page,
     "startup": starting,
 }
 

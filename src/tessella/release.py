@@ -56,6 +56,9 @@ class Release:
         The same for each masked column of numbers that varies.
     inconsistent : int
         Records of the original that broke a rule.
+    moved, moved_inconsistent : float
+        How far records are from what is released for them, in standard deviations a column (root
+        mean square over the masked columns of numbers): all records, and those that broke a rule.
     edited : int
         Records in which a product was first recomputed, for its zeros or signs could not be kept.
     merged : int
@@ -70,6 +73,8 @@ class Release:
     loss: float
     column_loss: dict[Name, float]
     inconsistent: int
+    moved: float
+    moved_inconsistent: float
     edited: int
     merged: int
     labels: list[Integers]
@@ -77,7 +82,11 @@ class Release:
     def __str__(self) -> str:
         lines = [f"Information loss {self.loss:.2f} %."]
         if self.inconsistent:
-            lines.append(f"{self.inconsistent} records of the original broke a rule.")
+            lines.append(
+                f"{self.inconsistent} records of the original broke a rule; they moved by "
+                f"{self.moved_inconsistent:.3g} standard deviations a column, all records by "
+                f"{self.moved:.3g}."
+            )
         if self.merged:
             lines.append(f"{self.merged} records joined another part, for theirs was too small.")
         return "\n".join([*lines, str(self.audit)])
@@ -195,14 +204,21 @@ def protect(
         raise RefusedError(
             "The masked table is withheld, for its audit found: " + "; ".join(found.problems)
         )
-    column_loss = _column_loss(source, Table.read(released), plan, known, weight)
+    squares = _squares(source, Table.read(released), plan, known, weight)
+    column_loss = {
+        name: 100 * float(np.average(own, weights=weight)) for name, own in squares.items()
+    }
+    away = np.mean(list(squares.values()), axis=0) if squares else np.zeros(source.n_rows)
+    wrong = before.breaking()
     return Release(
         table=released,
         plan=plan,
         audit=found,
         loss=sum(column_loss.values()) / len(column_loss) if column_loss else 0.0,
         column_loss=column_loss,
-        inconsistent=len(before.breaking()),
+        inconsistent=len(wrong),
+        moved=float(np.sqrt(away.mean())),
+        moved_inconsistent=float(np.sqrt(away[wrong].mean())) if len(wrong) else 0.0,
         edited=carried.edited,
         merged=carried.merged,
         labels=carried.labels,
@@ -311,20 +327,28 @@ def _choice(plan: Plan, name: Name) -> Any:
     return next(block.choice(name) for block in plan.blocks if name in block.columns)
 
 
-def _column_loss(
+def _squares(
     source: Table, released: Table, plan: Plan, schema: Schema, weights: Floats
-) -> dict[Name, float]:
-    """Measure 100 SSE / SST of each masked column of numbers that varies."""
-    loss: dict[Name, float] = {}
+) -> dict[Name, Floats]:
+    """Return squared differences in standard deviations, of each masked column that varies.
+
+    Their weighted mean is SSE / SST. Where a cell is missing, the difference is that of the others
+    on average, so that it does not count.
+    """
+    squares: dict[Name, Floats] = {}
     for name in (name for block in plan.blocks for name in block.columns):
         if not source.facts(name).numeric or schema[name].kind == "nominal":
             continue
         codes = {name: schema[name].missing}
         old = source.numeric([name], codes=codes)
         seen = ~old.missing[:, 0]
+        if not seen.any():
+            continue
         x, w = old.values[seen, 0], weights[seen]
         r = released.numeric([name], codes=codes).values[seen, 0]
-        total = float(w @ (x - np.average(x, weights=w)) ** 2) if seen.any() else 0.0
-        if total > 0:
-            loss[name] = 100 * float(w @ (x - r) ** 2) / total
-    return loss
+        variance = float(np.average((x - np.average(x, weights=w)) ** 2, weights=w))
+        if variance > 0:
+            own = (x - r) ** 2 / variance
+            squares[name] = np.full(source.n_rows, float(np.average(own, weights=w)))
+            squares[name][seen] = own
+    return squares
