@@ -82,8 +82,8 @@ class Perturbation(Masker):
         self._check()
         rules = None if self.rules is None else as_rules(self.rules)
         read = self._reading(Table.read(table))
-        values = self._perturb(read)
-        masked = self._release(read, values, rules)
+        restorer = None if rules is None else self._restorer(read, rules)
+        masked = self._release(read, self._perturb(read), restorer)
         released = self._read(Table.read(masked), read.chosen)
         if not np.array_equal(read.original.state, released.state):
             raise BrokenPromiseError("Missing cells moved; the result is withheld: please report.")
@@ -112,16 +112,19 @@ class Perturbation(Masker):
         scale = Scale.of(original.values, chosen.weights, "zscore", chosen.masked)
         return Reading(source=source, chosen=chosen, original=original, scale=scale)
 
-    def _release(self, read: Reading, values: Floats, rules: Rules | None) -> Any:
-        """Bring the numbers back to the rules, if there are any, and write the table."""
-        self.restoration_ = None
-        if rules is None:
-            return self._write(read.source, read.original, values)
+    def _restorer(self, read: Reading, rules: Rules) -> Restorer:
+        """Sort out which rules can be restored, or say that they contradict each other."""
         grid = Grid.of(
             read.source, read.chosen.masked, unit=read.scale.unit,
             decimals=[self._decimals(read.source, name) for name in read.chosen.masked],
         )  # fmt: skip
-        restorer = Restorer.of(self._fixed(rules, read), grid)
+        return Restorer.of(self._fixed(rules, read), grid)
+
+    def _release(self, read: Reading, values: Floats, restorer: Restorer | None) -> Any:
+        """Bring the numbers back to the rules, if there are any, and write the table."""
+        self.restoration_ = None
+        if restorer is None:
+            return self._write(read.source, read.original, values)
         restored = restorer.restore(values, read.known)
         kept = restored.copy()  # writing rounds in place
         masked = self._write(read.source, read.original, restored)

@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 TOLERANCE = 1e-9  # of a row's scale, as in `Rules.confront`
-CLEAR = 2 * TOLERANCE  # by so much a strict row must hold
+CLEAR = 2 * TOLERANCE  # by so much a strict rule must hold
 LEVELS = 9  # of margins
 MARGIN = 1e-9  # the first that a strict row gets, in deviations of its columns; then 16 times that
 
@@ -159,9 +159,24 @@ class Restorer:
         A row is left out for the records that lack one of its columns. Other columns and missing
         cells come back as they are.
         """
-        out = values.copy()
         if not self.rows or not len(values):
-            return out
+            return values.copy()
+        out, margin = self._moved(values, known, MARGIN), MARGIN
+        strict = {row.rule for row in self.rows if row.strict}
+        rules = Rules(rule for rule in self.rules if rule.name in strict)
+        todo = np.arange(len(values))
+        for _ in range(LEVELS if strict else 0):
+            # Strict means less by more than rounding, which grows with the terms of the rule.
+            todo = todo[self._breaking(rules, out[todo], known[todo])]
+            if len(todo) == 0:
+                break
+            margin *= 16
+            out[todo] = self._moved(values[todo], known[todo], margin)
+        return out
+
+    def _moved(self, values: Floats, known: Mask, margin: float) -> Floats:
+        """Move records; strict rows hold with a margin, in standard deviations."""
+        out = values.copy()
         place = {name: j for j, name in enumerate(self.grid.columns)}
         judged = np.column_stack(
             [known[:, [place[name] for name in row.coefficients]].all(axis=1) for row in self.rows]
@@ -173,8 +188,15 @@ class Restorer:
             if rows:
                 part = _Part(self, rows)
                 cells = np.ix_(records, np.array(part.places))
-                out[cells] = part.bring(values[cells])
+                out[cells] = part.nearest(values[cells], margin)
         return out
+
+    def _breaking(self, rules: Rules, values: Floats, known: Mask) -> NDArray[np.int64]:
+        import pandas as pd
+
+        numbers = np.where(known, values, np.nan).T
+        frame = pd.DataFrame(dict(zip(self.grid.columns, numbers)))
+        return rules.confront(frame, tolerance=CLEAR).breaking()
 
     def certify(
         self, masked: Any, *, before: Floats, kept: Floats, known: Mask, schema: Schema | None
@@ -258,25 +280,8 @@ class _Part:
         out[places] = numbers
         return out, float(math.ceil(right) - 1)
 
-    def bring(self, X: Floats) -> Floats:
+    def nearest(self, X: Floats, margin: float) -> Floats:
         """Move records to the nearest points that keep the rows."""
-        strict = np.array([row.strict for row in self.rows], dtype=bool)
-        out, margin = self._nearest(X, MARGIN), MARGIN
-        for _ in range(LEVELS):
-            if not strict.any():
-                break
-            # Strict means less by more than rounding, which grows with the record's numbers.
-            right = np.array([row.right for row in self.rows])[strict]
-            a = self.matrix[strict]
-            scale = np.abs(out) @ np.abs(a).T + np.abs(right)
-            unclear = ((out @ a.T - right) >= -CLEAR * scale).any(axis=1)
-            if not unclear.any():
-                break
-            margin *= 16
-            out[unclear] = self._nearest(X[unclear], margin)
-        return out
-
-    def _nearest(self, X: Floats, margin: float) -> Floats:
         system = self.system(margin)
         metric = 1 / (self.unit * self.tenfold) ** 2
         out = system.project(X * self.tenfold, metric=metric)
@@ -303,6 +308,9 @@ def as_rules(rules: Any) -> Rules:
 
 def _obstacle(rule: Rule, movable: set[Name]) -> str:
     """Say why a rule cannot be restored; nothing where it can."""
+    others = [name for name in rule.columns if name not in movable]
+    if len(others) == len(rule.columns) and others:
+        return "it names no masked column of numbers"
     if rule.condition is not None:
         return "it is conditional"
     if any(isinstance(form, Unfixed) for form in rule.forms):
@@ -310,9 +318,6 @@ def _obstacle(rule: Rule, movable: set[Name]) -> str:
     for form in rule.forms:
         if not isinstance(form, Interval | Linear | Governing | Always):
             return f"it is not linear: {form.kind}"
-    others = [name for name in rule.columns if name not in movable]
-    if len(others) == len(rule.columns) and others:
-        return "it names no masked column of numbers"
     if others:
         return f"it also names {', '.join(map(repr, others))}, not a masked column of numbers"
     return ""
