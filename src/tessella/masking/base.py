@@ -79,7 +79,7 @@ class Masker(BaseEstimator):  # type: ignore[misc]
             elif kind == "integer" and self.round_integers and name not in unrounded:
                 decimals = 0
             if decimals is not None and name not in as_float:
-                released[:, j] = np.round(released[:, j], decimals)
+                released[:, j] = np.round(released[:, j], decimals) + 0.0  # no minus before a zero
             for code in self._missing_codes((name,)).get(name, ()):
                 if ((released[:, j] == code) & ~original.missing[:, j]).any():
                     raise BadTableError(

@@ -207,7 +207,7 @@ def _aggregate(
         if names:
             settled = _settle(kind, names, data, block, part, groups, weights, constants, scale)
             for j, name in enumerate(names):
-                out.numbers[name][rows] = settled[groups, j]
+                out.numbers[name][rows] = settled[groups, j] + 0.0  # no minus before a zero
 
 
 def _settle(

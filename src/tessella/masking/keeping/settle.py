@@ -126,7 +126,7 @@ def settle_products(
     A column at sign 0 has one value only, minus its offset.
     """
     free = np.flatnonzero(signs != 0)
-    settled = np.where(signs == 0, -offsets, values)
+    settled = np.where(signs == 0, 0.0 - offsets, values)
     logs = np.log(np.abs(settled[:, free] + offsets[free]))
     inner = Ground(
         columns=tuple(ground.columns[j] for j in free),

@@ -1,0 +1,123 @@
+"""Nearest points under sums, products and both, against a solver of SciPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from tessella import Rules
+from tessella.exceptions import ContradictionError
+from tessella.masking.keeping.settle import (
+    Ground,
+    settle_linear,
+    settle_products,
+    settle_together,
+)
+from tessella.plan.claims import cases_of
+
+
+def claims(*lines):
+    return [claim for rule in Rules(lines) for claim in cases_of(rule)[0]]
+
+
+def ground(names, unit=None, whole=()):
+    return Ground(
+        columns=tuple(names),
+        unit=np.ones(len(names)) if unit is None else np.asarray(unit, dtype=float),
+        whole=np.array([name in whole for name in names]),
+    )
+
+
+def test_linear_by_hand():
+    found = settle_linear(np.array([[1.0, 2.0, 6.0]]), ground("abc"), claims("a + b == c"), {})
+    assert found == pytest.approx(np.array([[2.0, 3.0, 5.0]]))
+
+
+def test_the_metric_decides_who_moves():
+    far = ground("abc", unit=[1e6, 1.0, 1.0])
+    found = settle_linear(np.array([[1.0, 2.0, 6.0]]), far, claims("a + b == c"), {})
+    assert found == pytest.approx(np.array([[4.0, 2.0, 6.0]]), abs=1e-5)
+
+
+def test_strict_bounds():
+    whole = settle_linear(np.array([[16.7]]), ground("a", whole="a"), claims("a < 17"), {})
+    assert whole.tolist() == [[16.0]]
+    real = settle_linear(np.array([[19.0]]), ground("a"), claims("a < 17"), {})
+    assert 16.9 < real[0, 0] < 17
+
+
+def test_a_stratum_is_a_constant():
+    found = settle_linear(np.array([[9.0]]), ground("a"), claims("a <= limit"), {"limit": 4.0})
+    assert found.tolist() == [[4.0]]
+
+
+def test_contradictory_claims_are_named():
+    with pytest.raises(ContradictionError, match="R1"):
+        settle_linear(np.zeros((1, 1)), ground("a"), claims("a >= 3", "a <= 2"), {})
+
+
+def test_products_by_hand():
+    """log(2) + log(2) against log(16): each log moves by a third of log(4), c the other way."""
+    values = np.array([[2.0, 2.0, 16.0]])
+    found = settle_products(
+        values, ground("abc"), claims("a * b == c"), {}, np.zeros(3), np.ones(3)
+    )
+    third = 4 ** (1 / 3)
+    assert found == pytest.approx(np.array([[2 * third, 2 * third, 16 / third]]))
+
+
+def test_zeros_stay_zeros():
+    found = settle_products(
+        np.array([[5.0, 0.0, 0.0]]), ground("abc"), claims("a * b == c"), {},
+        np.zeros(3), np.array([1.0, 0.0, 0.0]),
+    )  # fmt: skip
+    assert found[0] == pytest.approx([5.0, 0.0, 0.0])
+    assert not np.signbit(found).any()
+
+
+def test_whole_products():
+    found = settle_products(
+        np.array([[2.6, 3.4, 9.0]]), ground("abc", whole="abc"), claims("c == a * b"), {},
+        np.zeros(3), np.ones(3),
+    )  # fmt: skip
+    assert (found == np.round(found)).all()
+    assert found[0, 0] * found[0, 1] == found[0, 2]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6))
+def test_sums_and_products_together(seed):
+    """An independent way: SLSQP from the same point; ours is never farther."""
+    random = np.random.default_rng(seed)
+    names, unit = list("abcde"), random.uniform(0.5, 2, 5)
+    truth = random.uniform(1, 4, 5)
+    truth[2], truth[4] = truth[0] * truth[1], truth[0] * truth[1] + truth[3]
+    target = truth + random.normal(0, 0.2, 5)
+    lines = ("c == a * b", "c + d == e")
+    found = settle_together(
+        target[None], ground(names, unit), claims(*lines), {}, np.zeros(5, dtype=bool)
+    )[0]
+    assert found[2] == pytest.approx(found[0] * found[1], rel=1e-12)
+    assert found[4] == pytest.approx(found[2] + found[3], rel=1e-12)
+    other = minimize(
+        lambda v: (((v - target) / unit) ** 2).sum(), target, method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+        constraints=[
+            {"type": "eq", "fun": lambda v: v[2] - v[0] * v[1]},
+            {"type": "eq", "fun": lambda v: v[2] + v[3] - v[4]},
+        ],
+    )  # fmt: skip
+    ours = (((found - target) / unit) ** 2).sum()
+    assert ours <= other.fun * (1 + 1e-4) + 1e-9
+
+
+def test_inequalities_hold_beside_products():
+    found = settle_together(
+        np.array([[4.0, 4.0, 10.0]]), ground("abc"), claims("c == a * b", "a <= 2"), {},
+        np.zeros(3, dtype=bool),
+    )[0]  # fmt: skip
+    assert found[0] <= 2 + 1e-9
+    assert found[2] == pytest.approx(found[0] * found[1])
