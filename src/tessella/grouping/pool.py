@@ -46,8 +46,8 @@ class Answer:
 class Pool:
     """Groups seen so far, each once, with its SSE."""
 
-    def __init__(self, X: Floats, weights: Floats, k: int) -> None:
-        self.X, self.weights, self.k = X, weights, k
+    def __init__(self, X: Floats, weights: Floats, k: int, *, largest: int = 2**62) -> None:
+        self.X, self.weights, self.k, self.largest = X, weights, k, largest
         self.groups: dict[bytes, float] = {}
 
     def add(self, labels: Integers) -> None:
@@ -78,11 +78,11 @@ class Pool:
             answers = each(self._solve, rows)
             for own, answer in zip(rows, answers):
                 labels = self._take(labels, own, answer)
-            whole = window >= len(labels)
+            whole = window >= min(len(labels), self.largest)
             if growing and all(answer.easy for answer in answers):
                 if whole:
                     break
-                window = min(len(labels), window * np.sqrt(2.0))
+                window = min(len(labels), self.largest, window * np.sqrt(2.0))
             else:  # too hard: two more tilings of the size that was still easy
                 window, growing, turn = (
                     window / np.sqrt(2.0) if growing else window,

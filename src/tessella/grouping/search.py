@@ -48,16 +48,17 @@ class Effort:
 
     moves: float  # proposals, relative to the standard
     runs: int  # anneals of the whole table
+    pooled: int  # records that are pooled together, at most
 
-
-EFFORTS = {
-    "quick": Effort(moves=1 / 16, runs=2),
-    "standard": Effort(moves=1.0, runs=6),
-    "thorough": Effort(moves=10.0, runs=16),
-}
 
 # Above this many records a whole-table anneal leaves the cache and windows alone are better.
 WHOLE_TABLE = 6_000
+EFFORTS = {
+    "quick": Effort(moves=1 / 16, runs=2, pooled=512),
+    "standard": Effort(moves=1.0, runs=6, pooled=WHOLE_TABLE),
+    "thorough": Effort(moves=10.0, runs=16, pooled=WHOLE_TABLE),
+}
+
 # Groups in a window of a small table, round after round: small ones settle detail, large ones move
 # mass. Large tables use windows of LARGE_WINDOW records, as many as the cache holds: the larger
 # the window, the fewer records have a near one outside it.
@@ -262,7 +263,7 @@ class Search(Grouping):
         table.start()
         try:
             if len(X) <= WHOLE_TABLE:
-                self._search_whole(table, moves, effort.runs)
+                self._search_whole(table, moves, effort)
             else:
                 self._search_windows(table, moves)
         except KeyboardInterrupt:
@@ -271,8 +272,9 @@ class Search(Grouping):
             self._watch.leave()
         return table.best
 
-    def _search_whole(self, table: Table, moves: float, runs: int) -> None:
-        pool = Pool(table.X, table.weights, table.k)
+    def _search_whole(self, table: Table, moves: float, effort: Effort) -> None:
+        pool = Pool(table.X, table.weights, table.k, largest=effort.pooled)
+        runs = effort.runs
         while True:
             found = table.run_many(runs, 0.5 * moves / runs)
             for labels in found:
