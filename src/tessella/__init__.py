@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import grouping as grouping
     from . import masking as masking
     from . import plan as plan
+    from . import risk as risk
     from . import rules as rules
     from .auditing.conduct import audit as audit
     from .masking.fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
@@ -47,6 +48,7 @@ _HOMES = {
     "masking": ".masking",
     "plan": ".plan",
     "protect": ".release",
+    "risk": ".risk",
     "rules": ".rules",
 }
 

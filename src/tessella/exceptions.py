@@ -20,6 +20,7 @@ __all__ = [
     "DataNotFoundError",
     "GroupSizeError",
     "IncomparableError",
+    "LinkageError",
     "MissingPackageError",
     "MissingValuesError",
     "NoWholeSolutionError",
@@ -37,6 +38,7 @@ __all__ = [
     "UnfinishedWarning",
     "UnknownColumnError",
     "UnknownOptionError",
+    "UnpairedError",
     "UnreachableError",
 ]
 
@@ -268,6 +270,130 @@ class IncomparableError(BadTableError):
         return cls(
             f"Column {column!r} ({dtype}) holds lists or objects that cannot be compared. "
             "Give numbers, text, categories, dates or booleans, or drop it from both tables."
+        )
+
+
+class LinkageError(BadTableError):
+    """Two tables that record linkage cannot compare."""
+
+    @classmethod
+    def lengths(cls, original: int, masked: int) -> LinkageError:
+        """Build the error for tables of different length without an identifier."""
+        return cls(
+            f"The original has {original:,} records and the masked table {masked:,}, so it is not "
+            "known which belong together. Give both in the same order, or id= the name of a column "
+            "in both tables that says who is who."
+        )
+
+    @classmethod
+    def identifiers(cls, column: object, problem: str) -> LinkageError:
+        """Build the error for an identifier that does not say who is who."""
+        return cls(
+            f"The records cannot be aligned by id={column!r}: {problem}. Each masked record needs "
+            "one identifier of its own, and one original with the same."
+        )
+
+    @classmethod
+    def nothing_common(cls, original: Sequence[object], masked: Sequence[object]) -> LinkageError:
+        """Build the error for tables without a variable to compare."""
+        mine, theirs = (
+            ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
+            for names in (original, masked)
+        )
+        return cls(
+            "The two tables have no variable in common to link by: the original has "
+            f"{mine or 'none'}, the masked table {theirs or 'none'}. Rename the columns "
+            "of one of them, or give known= the variables that the intruder knows."
+        )
+
+    @classmethod
+    def one_record(cls) -> LinkageError:
+        """Build the error for an original of one record."""
+        return cls(
+            "The original has one record, which every guess finds. Risk is a share among records: "
+            "give a table of at least two."
+        )
+
+    @classmethod
+    def missing(cls, counts: dict[str, int], distance: str) -> LinkageError:
+        """Build the error for missing values where the distance has no meaning for them."""
+        named = ", ".join(f"{name} ({count})" for name, count in list(counts.items())[:8])
+        return cls(
+            f"The {distance} distance needs every value, and some are missing in: {named}. Give "
+            'distance="gower", which compares what both records have, or leave these variables '
+            "out with known=."
+        )
+
+    @classmethod
+    def not_numbers(cls, named: Sequence[str], distance: str) -> LinkageError:
+        """Build the error for categories where the distance needs numbers."""
+        return cls(
+            f"The {distance} distance needs numbers, and these variables hold something else: "
+            f'{", ".join(named[:8])}. Give distance="gower" for mixed tables, or leave them out '
+            "with known=."
+        )
+
+    @classmethod
+    def too_many(cls, what: str, given: int, most: int, instead: str) -> LinkageError:
+        """Build the error for a table that is too large for a method."""
+        return cls(f"{what} is offered up to {most:,}, and was given {given:,}. {instead}")
+
+
+class UnpairedError(IncomparableError):
+    """An original and a masked table whose records or cells do not stand side by side."""
+
+    @classmethod
+    def shapes(cls, original: int, masked: int) -> UnpairedError:
+        """Build the error for tables of different length."""
+        return cls(
+            f"The original has {original:,} records and the masked table {masked:,}. Loss is "
+            "measured record by record: give both tables with the same records, in the same order."
+        )
+
+    @classmethod
+    def other_columns(cls, lost: Sequence[object], new: Sequence[object]) -> UnpairedError:
+        """Build the error for tables with different columns."""
+        parts = [
+            f"{what}: {', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}"
+            for what, names in (("only in the original", lost), ("only in the masked table", new))
+            if names
+        ]
+        return cls(
+            f"The original and the masked table have different columns ({'; '.join(parts)}). Name "
+            "the columns to compare with columns=[...], or drop the others from both."
+        )
+
+    @classmethod
+    def other_order(cls, *, shuffled: bool) -> UnpairedError:
+        """Build the error for tables with different indexes."""
+        how = "the same labels in another order" if shuffled else "other labels"
+        return cls(
+            f"The index of the masked table has {how} than the original's, so their rows may not "
+            "belong together. Sort both alike, masked.loc[original.index]; or, if the rows do "
+            "stand in the same order, give both with .reset_index(drop=True)."
+        )
+
+    @classmethod
+    def kinds(cls, column: object, original: str, masked: str) -> UnpairedError:
+        """Build the error for a column of numbers on one side only."""
+        return cls(
+            f"Column {column!r} holds {original} in the original and {masked} in the masked table. "
+            "Give a schema that calls it nominal to compare both as categories, or leave it out "
+            "with columns=[...]."
+        )
+
+    @classmethod
+    def one_sided(cls, counts: dict[str, tuple[int, int]], n: int) -> UnpairedError:
+        """Build the error for cells that are missing in one of the tables only."""
+        named = ", ".join(
+            f"{name} ({lost} only in the masked table, {found} only in the original)"
+            for name, (lost, found) in list(counts.items())[:5]
+        )
+        more = f" and {len(counts) - 5} more columns" if len(counts) > 5 else ""
+        return cls(
+            f"Cells are missing in one of the tables only, of {n} records: {named}{more}. Give "
+            'missing="pairs" to compare the cells that both tables have; lost_cells then tells '
+            "the share that is gone."
         )
 
 

@@ -1,0 +1,315 @@
+"""The Choquet integral of squared differences: sets of variables have weights of their own.
+
+A *fuzzy measure* μ gives a weight to every set of variables, 0 to none, 1 to all, and never less
+to a larger set. Up to eight variables μ is kept whole (2^d values). Beyond, it is *2-additive*: its
+Möbius *masses* are zero on sets of three or more, so d + d(d-1)/2 numbers say it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError, OutOfRangeError
+from ..kernels import linkage as kernels
+from .distances import OWA, WeightedMean
+from .family import Explanation, Family, as_numbers
+
+__all__ = ["FULL", "Choquet", "masses_of", "measure_of"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FULL = 8  # variables up to which the measure is kept whole
+
+
+def masses_of(measure: Floats) -> Floats:
+    """Return the Möbius masses of a measure over 2^d sets, by bits.
+
+    m(S) = Σ_{T ⊆ S} (-1)^(|S| - |T|) μ(T), so that μ(S) = Σ_{T ⊆ S} m(T).
+    """
+    masses = measure.copy()
+    for lower, upper in _steps(len(measure)):
+        masses[upper] -= masses[lower]
+    return masses
+
+
+def measure_of(masses: Floats) -> Floats:
+    """Return the measure whose Möbius masses are given."""
+    measure = masses.copy()
+    for lower, upper in _steps(len(masses)):
+        measure[upper] += measure[lower]
+    return measure
+
+
+def _steps(size: int) -> list[tuple[Integers, Integers]]:
+    """For each variable, the sets without it and the same sets with it."""
+    sets = np.arange(size)
+    bits = [1 << k for k in range(size.bit_length() - 1)]
+    return [(sets[(sets & bit) == 0], sets[(sets & bit) == 0] | bit) for bit in bits]
+
+
+def _sizes(size: int) -> Floats:
+    return np.array([s.bit_count() for s in range(size)], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Choquet(Family):
+    """The Choquet integral of squared differences with respect to a fuzzy measure.
+
+    d(a, b) = Σ_i (s_(i) - s_(i-1)) μ({(i), ..., (d)}), with s_(1) ≤ s_(2) ≤ ... the sorted squares
+    (a_k - b_k)². Weighted mean (μ additive) and OWA (μ depends on sizes only) are among them.
+
+    Parameters
+    ----------
+    measure : array-like of shape (2^d,)
+        μ of each set; the set of place 5 = 101 in bits has the first and the third variable.
+        For a 2-additive integral, see `Choquet.two_additive`.
+
+    References
+    ----------
+    G. Choquet (1954) Theory of capacities. Annales de l'institut Fourier 5, 131-295.
+    M. Grabisch (1997) k-order additive discrete fuzzy measures. Fuzzy Sets and Systems 92, 167-189.
+
+    Examples
+    --------
+    >>> from tessella.risk import Choquet
+    >>> both = Choquet([0.0, 0.0, 0.0, 1.0])  # variables count only together: the minimum
+    >>> both.evaluate([[2.0, 3.0]])
+    array([4.])
+    """
+
+    name: ClassVar[str] = "Choquet"
+    measure: Floats
+    additive: int = 0  # 2 where `measure` holds masses of single variables and pairs
+    _d: int = 0
+
+    def __post_init__(self) -> None:
+        expected = "2^d numbers, 0 for no variable and never less for more variables"
+        numbers = as_numbers("measure", self.measure, 1, expected)
+        if self.additive == 2:
+            d = round((float(np.sqrt(8 * len(numbers) + 1)) - 1) / 2)
+            total = float(numbers.sum())
+        else:
+            d = len(numbers).bit_length() - 1
+            if len(numbers) != 1 << d or d < 1 or abs(numbers[0]) > 1e-12:
+                raise BadOptionError("measure", self.measure, expected)
+            if d > FULL:
+                raise OutOfRangeError(
+                    "the number of variables of a full measure", d,
+                    f"at most {FULL}, or a 2-additive measure: Choquet.two_additive",
+                )  # fmt: skip
+            total = float(numbers[-1])
+        object.__setattr__(self, "_d", d)
+        if total <= 0 or self.slack(numbers).min() < -1e-9 * total:
+            raise BadOptionError("measure", self.measure, expected)
+        numbers = numbers / total
+        numbers.flags.writeable = False
+        object.__setattr__(self, "measure", numbers)
+
+    @classmethod
+    def neutral(cls, d: int, *, order: int | None = None) -> Choquet:
+        """Return the Euclidean distance, as a full (d up to 8) or 2-additive integral."""
+        return cls.from_weights(np.full(d, 1 / d), order=order)
+
+    @classmethod
+    def from_weights(cls, weights: Any, *, order: int | None = None) -> Choquet:
+        """Return the integral that is a weighted mean."""
+        w = WeightedMean(weights).weights
+        if not cls.is_whole(len(w), order):
+            return cls.two_additive(w, np.zeros((len(w), len(w))))
+        masses = np.zeros(1 << len(w))
+        masses[1 << np.arange(len(w))] = w
+        return cls(measure_of(masses))
+
+    @classmethod
+    def from_owa(cls, weights: Any) -> Choquet:
+        """Return the full integral that is an OWA: μ(S) sums the weights of the |S| largest."""
+        w = OWA(weights).weights
+        sums = np.concatenate([[0.0], np.cumsum(w[::-1])])
+        return cls(sums[_sizes(1 << len(w)).astype(np.int64)])
+
+    @classmethod
+    def two_additive(cls, singles: Any, pairs: Any) -> Choquet:
+        """Return the integral with Möbius masses on single variables and on pairs.
+
+        Parameters
+        ----------
+        singles : array-like of shape (d,)
+            m({k}).
+        pairs : array-like of shape (d, d)
+            m({k, l}), symmetric; the diagonal is not read. m({k}) + Σ_l min(m({k, l}), 0) must be
+            at least 0 for every k.
+        """
+        one = as_numbers("singles", singles, 1, "the mass of each variable")
+        two = as_numbers("pairs", pairs, 2, "a symmetric matrix with the mass of each pair")
+        if two.shape != (len(one), len(one)) or not np.allclose(two, two.T):
+            raise BadOptionError("pairs", pairs, "a symmetric matrix with the mass of each pair")
+        return cls(np.concatenate([one, two[np.triu_indices(len(one), 1)]]), additive=2)
+
+    @staticmethod
+    def is_whole(d: int, order: int | None) -> bool:
+        """Say whether the measure is kept whole: of order d, by default up to eight variables."""
+        if order is None:
+            return d <= FULL
+        if isinstance(order, bool) or order not in ((2, d) if d <= FULL else (2,)) or order > d:
+            offered = f"2, or {d} (a whole measure)" if d <= FULL else "2"
+            raise OutOfRangeError("order", order, offered)
+        return order == d
+
+    @property
+    def kernel_kind(self) -> int:  # type: ignore[override]
+        """Which loop of the scan."""
+        return kernels.PAIRS if self.additive == 2 else kernels.CHOQUET
+
+    @property
+    def d(self) -> int:
+        """The number of variables."""
+        return self._d
+
+    @property
+    def theta(self) -> Floats:
+        """The measure, or the masses of a 2-additive one."""
+        return self.measure
+
+    def features(self, differences: Floats) -> Any:
+        """Return how much of each set (or mass) an integral takes; sparse for a whole measure."""
+        squares = differences * differences
+        n, d = squares.shape
+        if self.additive == 2:
+            first, second = np.triu_indices(d, 1)
+            return np.hstack([squares, np.minimum(squares[:, first], squares[:, second])])
+        from scipy.sparse import csr_matrix
+
+        order = np.argsort(squares, axis=1, kind="stable")
+        rising = np.take_along_axis(squares, order, axis=1)
+        steps = np.diff(rising, axis=1, prepend=0.0)
+        gone = np.cumsum(1 << order, axis=1) - (1 << order)
+        sets = ((1 << d) - 1) - gone
+        ends = np.arange(0, n * d + 1, d)
+        return csr_matrix((steps.ravel(), sets.ravel(), ends), shape=(n, 1 << d))
+
+    def slack(self, theta: Floats) -> Floats:
+        """Return by how much each variable raises each set (for masses: the least of them)."""
+        if self.additive == 2:
+            pairs = self._pairs(theta)
+            out: Floats = theta[: self.d] + np.minimum(pairs, 0.0).sum(axis=1)
+            return out
+        return np.concatenate([theta[upper] - theta[lower] for lower, upper in _steps(len(theta))])
+
+    def _pairs(self, theta: Floats) -> Floats:
+        pairs = np.zeros((self.d, self.d))
+        pairs[np.triu_indices(self.d, 1)] = theta[self.d :]
+        out: Floats = pairs + pairs.T
+        return out
+
+    def project(self, theta: Floats) -> Choquet:
+        """Return the nearest measure.
+
+        Notes
+        -----
+        Dykstra's algorithm over one set for each variable (adding it never lowers μ), whose
+        projection is known, and the ends; then the last rounding errors are lifted.
+
+        References
+        ----------
+        J. P. Boyle, R. L. Dykstra (1986) A method for finding projections onto the intersection of
+        convex sets in Hilbert spaces. Lecture Notes in Statistics 37, 28-47.
+        """
+        theta = np.asarray(theta, dtype=np.float64)
+        if self.additive == 2:
+            return Choquet(_nearest_masses(theta, self.d), additive=2)
+        return Choquet(_nearest_measure(theta))
+
+    def explain(self, columns: Sequence[Hashable] | None = None) -> Explanation:
+        """Say Shapley values and interaction indices (Grabisch 1997).
+
+        Shapley φ_k = Σ_{S ∋ k} m(S) / |S|; interaction I_kl = Σ_{S ∋ k, l} m(S) / (|S| - 1).
+        """
+        d = self.d
+        interactions = np.zeros((d, d))
+        if self.additive == 2:
+            interactions = self._pairs(self.measure)
+            shapley = self.measure[:d] + interactions.sum(axis=1) / 2
+        else:
+            masses, sizes, sets = masses_of(self.measure), _sizes(1 << d), np.arange(1 << d)
+            has = [(sets >> k) & 1 == 1 for k in range(d)]
+            shapley = np.array([(masses[has[k]] / sizes[has[k]]).sum() for k in range(d)])
+            for k, other in combinations(range(d), 2):
+                both = has[k] & has[other]
+                interactions[k, other] = (masses[both] / (sizes[both] - 1)).sum()
+                interactions[other, k] = interactions[k, other]
+        return Explanation(
+            columns=self.named(columns),
+            importance=shapley,
+            interactions=interactions,
+            text="Choquet integral of squared differences, Shapley values:",
+        )
+
+
+def _nearest_measure(theta: Floats, sweeps: int = 2000) -> Floats:
+    x = theta.copy()
+    steps = _steps(len(x))
+    held = [np.zeros(len(x)) for _ in range(len(steps) + 1)]
+    for _ in range(sweeps):
+        start = x.copy()
+        for place, (lower, upper) in enumerate(steps):
+            x = x + held[place]
+            before = x.copy()
+            over = np.maximum(x[lower] - x[upper], 0.0) / 2
+            x[lower] -= over
+            x[upper] += over
+            held[place] = before - x
+        x = x + held[-1]
+        before = x.copy()
+        x[0], x[-1] = 0.0, 1.0
+        held[-1] = before - x
+        if np.abs(x - start).max() < 1e-12:
+            break
+    x = np.clip(x, 0.0, 1.0)
+    x[0], x[-1] = 0.0, 1.0
+    for lower, upper in steps:  # one pass lifts every set to the largest of its subsets
+        x[upper] = np.maximum(x[upper], x[lower])
+    return x
+
+
+def _nearest_masses(theta: Floats, d: int, sweeps: int = 2000) -> Floats:
+    x = theta.copy()
+    first, second = np.triu_indices(d, 1)
+    own = [np.flatnonzero((first == k) | (second == k)) + d for k in range(d)]
+    held = [np.zeros(len(x)) for _ in range(d + 1)]
+    for _ in range(sweeps):
+        start = x.copy()
+        for k in range(d):
+            x = x + held[k]
+            before = x.copy()
+            lift = _lift(x[k], x[own[k]])
+            x[own[k]] = np.where(x[own[k]] < 0, np.minimum(x[own[k]] + lift, 0.0), x[own[k]])
+            x[k] += lift
+            held[k] = before - x
+        x = x + (1 - x.sum()) / len(x)  # an affine set needs no memory
+        if np.abs(x - start).max() < 1e-12:
+            break
+    for k in range(d):
+        x[k] = max(x[k], -float(np.minimum(x[own[k]], 0.0).sum()))
+    out: Floats = x / x.sum()
+    return out
+
+
+def _lift(single: float, pairs: Floats) -> float:
+    """Return the least λ with single + λ + Σ min(pair + λ, 0) >= 0."""
+    negative = np.sort(pairs[pairs < 0])  # the most negative first
+    if single + negative.sum() >= 0:
+        return 0.0
+    for active in range(len(negative), -1, -1):  # pairs that stay below zero
+        lift = -(single + float(negative[:active].sum())) / (1 + active)
+        below = active == 0 or negative[active - 1] + lift <= 0
+        above = active == len(negative) or negative[active] + lift >= 0
+        if below and above:
+            return lift
+    return max(0.0, -single)

@@ -1,0 +1,156 @@
+"""A measured share of records: never a bare number.
+
+An *estimate* says what was counted, how sure the count is, what guessing alone would have reached,
+which attack it was and what the attack took for granted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..exceptions import OutOfRangeError
+
+__all__ = ["Estimate", "wilson"]
+
+Z = 1.959963984540054  # 95 per cent, two-sided
+
+
+def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float]:
+    """Return Wilson's interval for a share; `successes` may be a sum of chances.
+
+    Notes
+    -----
+    With p = successes / n, the two ends are
+
+        (p + z²/2n ± z sqrt(p(1 - p)/n + z²/4n²)) / (1 + z²/n).
+
+    References
+    ----------
+    E. B. Wilson (1927) Probable inference, the law of succession, and statistical inference.
+    Journal of the American Statistical Association 22, 209-212.
+
+    Examples
+    --------
+    >>> from tessella.risk.estimate import wilson
+    >>> low, high = wilson(1, 10)
+    >>> round(low, 4), round(high, 4)
+    (0.0179, 0.4042)
+    """
+    share = successes / n
+    middle = share + z * z / (2 * n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    low, high = (middle - half) / scale, (middle + half) / scale
+    return max(min(low, share), 0.0), min(max(high, share), 1.0)  # rounding at the ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A share of records, with what is known about its error.
+
+    Parameters
+    ----------
+    value : float
+        The share of records for which the attack is right, between 0 and 1; where it has to guess
+        among equals, its chance of being right.
+    low, high : float
+        The 95 % interval of Wilson where `value` comes from a sample of records; both equal to
+        `value` where every record was attacked, because then nothing is left to chance.
+    baseline : float
+        What the same attack would reach by guessing.
+    attack : str
+        What the intruder does.
+    assumptions : tuple of str
+        What he is taken to know, and how the tables were read.
+    n : int
+        The number of records attacked.
+
+    Examples
+    --------
+    >>> from tessella.risk import Estimate
+    >>> Estimate.of(30, 200, baseline=0.005, attack="nearest record")
+    15.0 % of 200 records (95 % interval 10.7 to 20.6 %; by guessing 0.5 %): nearest record
+    """
+
+    value: float
+    low: float
+    high: float
+    baseline: float
+    attack: str
+    assumptions: tuple[str, ...] = ()
+    n: int
+
+    @classmethod
+    def of(
+        cls,
+        successes: float,
+        n: int,
+        *,
+        baseline: float,
+        attack: str,
+        assumptions: Sequence[str] = (),
+        exact: bool = False,
+        **more: Any,
+    ) -> Any:
+        """Build an estimate from a number of successes, or a sum of chances, among n records.
+
+        Parameters
+        ----------
+        successes : float
+            How many records the attack is right about.
+        n : int
+            How many it was tried on.
+        baseline, attack, assumptions
+            As in the class.
+        exact : bool
+            True if the n records are all there are; the interval is then the value.
+        **more
+            Further fields of a subclass.
+        """
+        if n < 1:
+            raise OutOfRangeError("n", n, "at least one attacked record")
+        if not -1e-9 <= successes <= n * (1 + 1e-12) + 1e-9:
+            raise OutOfRangeError("successes", successes, f"a number between 0 and n={n}")
+        value = min(max(successes / n, 0.0), 1.0)
+        low, high = (value, value) if exact else wilson(value * n, n)
+        return cls(
+            value=value,
+            low=low,
+            high=high,
+            baseline=baseline,
+            attack=attack,
+            assumptions=tuple(assumptions),
+            n=n,
+            **more,
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether every record was attacked, so that the share has no error of sampling."""
+        return self.low == self.high
+
+    def __str__(self) -> str:
+        how = (
+            "all of them"
+            if self.exact
+            else f"95 % interval {_per_cent(self.low, '')} to {_per_cent(self.high)}"
+        )
+        return (
+            f"{_per_cent(self.value)} of {self.n:,} records ({how}; by guessing "
+            f"{_per_cent(self.baseline)}): {self.attack}"
+        )
+
+    __repr__ = __str__
+
+    def explain(self) -> str:
+        """Say the estimate and, line by line, what it takes for granted."""
+        return "\n".join([str(self), *(f"- {line}" for line in self.assumptions)])
+
+
+def _per_cent(share: float, unit: str = " %") -> str:
+    percent = 100 * share
+    digits = f"{percent:.1f}" if percent >= 0.1 or percent == 0 else f"{percent:.2g}"
+    return f"{digits}{unit}"
