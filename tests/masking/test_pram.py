@@ -226,6 +226,19 @@ def test_bad_matrices() -> None:
         PRAM(invariant=1).fit(table)  # type: ignore[arg-type]
 
 
+def test_too_many_categories_are_refused() -> None:
+    names = pd.DataFrame({"name": [f"person {i}" for i in range(30_000)]})
+    with pytest.raises(BadTableError, match="'name' has 30,000 categories"):
+        PRAM().fit(names)
+
+
+def test_a_matrix_may_lead_to_what_another_stratum_has() -> None:
+    table = pd.DataFrame({"x": ["a"] * 4 + ["b"] * 4, "g": [1] * 4 + [2] * 4})
+    matrix = {"x": {"a": {"b": 1.0}, "b": {"b": 1.0}}}
+    released = PRAM(matrix=matrix, strata="g").fit_transform(table)
+    assert set(released["x"]) == {"b"}
+
+
 def test_numbers_are_not_categories_unless_named() -> None:
     table = pd.DataFrame({"x": ["a", "b"], "code": [1, 2], "y": [0.5, 1.5]})
     with pytest.raises(BadTableError, match=r"PRAM masks categories.*'code' \(integer\), 'y'"):

@@ -274,6 +274,14 @@ def test_unsigned_numbers_stay_in_their_dtype() -> None:
     assert table.dtypes.tolist() == masked.dtypes.tolist()
 
 
+def test_noise_below_zero_is_brought_back_into_an_unsigned_column() -> None:
+    table = pd.DataFrame({"age": np.arange(40, dtype=np.uint8), "n": np.arange(40.0) ** 2})
+    with pytest.raises(BadTableError, match="outside of its dtype"):
+        NoiseAddition(1.0, random_state=0).fit(table)
+    released = NoiseAddition(1.0, rules="age >= 0", random_state=0).fit_transform(table)
+    assert released["age"].dtype == np.uint8
+
+
 @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
 def test_strict_rules_hold_by_more_than_rounding(size: float) -> None:
     """Whatever the unit: far from zero, rounding is large beside the spread."""

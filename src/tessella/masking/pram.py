@@ -23,6 +23,8 @@ __all__ = ["PRAM"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+MOST = 2000  # categories; chances from each to each are held
+
 
 class PRAM(BaseEstimator):  # type: ignore[misc]
     r"""Post-randomisation: give each record a category drawn by the chances of its own.
@@ -156,9 +158,12 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
             drawn, tables = codes.copy(), []
             for own in strata:
                 known = own[codes[own] >= 0]
-                P = self._chances(name, codes[known], texts, chosen.weights[known])
-                drawn[known] = _draw(P, codes[known], chance)
-                tables.append(_told(P, codes[known], texts))
+                among = self._among(name, codes[known], len(texts))
+                here = np.searchsorted(among, codes[known])
+                names = [texts[code] for code in among]
+                P = self._chances(name, here, names, chosen.weights[known])
+                drawn[known] = among[_draw(P, here, chance)]
+                tables.append(_told(P, here, names))
             chances[name] = tables[0] if len(tables) == 1 else tables
             rows[name] = _donors(codes, drawn)
             seen = codes >= 0
@@ -203,6 +208,18 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
             gone = {str(code) for code in self.schema[name].missing}
             codes = np.where(np.isin(codes, [texts.index(t) for t in gone & set(texts)]), -1, codes)
         return codes, texts
+
+    def _among(self, name: Name, codes: Integers, n_categories: int) -> Integers:
+        """Return the categories that may be drawn, ascending: those here, or all of a matrix."""
+        given = isinstance(self.matrix, Mapping) and name in self.matrix
+        among = np.arange(n_categories) if given else np.unique(codes)
+        if len(among) > MOST:
+            raise BadTableError(
+                f"Column {name!r} has {len(among):,} categories, and PRAM takes up to {MOST:,}: a "
+                "column with so many tells records apart, whatever they are changed to. Merge "
+                "categories, or drop the column."
+            )
+        return among
 
     def _chances(self, name: Name, codes: Integers, texts: list[str], weights: Floats) -> Floats:
         """Return the chances from each category to each, shape (c, c)."""
@@ -287,12 +304,13 @@ def _draw(P: Floats, codes: Integers, chance: Chance) -> Integers:
     """Draw what each record's category becomes."""
     u = chance.random(len(codes))
     drawn = codes.copy()
-    for code in np.unique(codes):
-        mine = codes == code
-        goals = np.flatnonzero(P[code] > 0)
-        ends = np.cumsum(P[code, goals])
-        place = np.searchsorted(ends, u[mine] * ends[-1], side="right")
-        drawn[mine] = goals[np.minimum(place, len(goals) - 1)]
+    for mine in rows_of_strata(codes):
+        if len(mine):
+            row = P[codes[mine[0]]]
+            goals = np.flatnonzero(row > 0)
+            ends = np.cumsum(row[goals])
+            place = np.searchsorted(ends, u[mine] * ends[-1], side="right")
+            drawn[mine] = goals[np.minimum(place, len(goals) - 1)]
     return drawn
 
 
