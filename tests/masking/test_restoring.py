@@ -305,6 +305,12 @@ def test_terms_that_cancel_count_in_the_rounding_of_a_strict_rule() -> None:
     assert rules.confront(table).all_hold
 
 
+def test_a_narrow_open_interval_has_numbers_inside() -> None:
+    """Its margin must not be wider than itself."""
+    table, _ = restore(pd.DataFrame({"a": [1.0, 2.0, -3.0]}), "0 < a < 1e-12")
+    assert ((table["a"] > 0) & (table["a"] < 1e-12)).all()
+
+
 # Bad input, and what must never come out
 
 

@@ -121,6 +121,7 @@ class Row:
     right: float
     equal: bool = False
     strict: bool = False
+    room: float = math.inf  # the largest margin of a strict row: between 0 and 1 a quarter
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -268,7 +269,7 @@ class _Part:
     def _on_grid(self, i: int, margin: float) -> tuple[Floats, float]:
         """Write a row in units of the grid; between whole columns < 3 is <= 2."""
         row, a = self.rows[i], self.matrix[i] / self.tenfold
-        more = margin * float(np.abs(self.matrix[i]) @ self.unit)
+        more = min(margin * float(np.abs(self.matrix[i]) @ self.unit), row.room)
         if not row.strict:
             return a, row.right
         places = np.flatnonzero(a)
@@ -340,12 +341,15 @@ def _rows(form: Form, rule: Rule) -> Iterator[Row]:
         if form.low == form.high:
             yield Row(rule=name, coefficients={form.column: 1.0}, right=form.low, equal=True)
             return
-        if form.high < math.inf:
-            strict = form.open_high and not more
-            yield Row(rule=name, coefficients={form.column: 1.0}, right=form.high, strict=strict)
-        if form.low > -math.inf:
-            strict = form.open_low and not more
-            yield Row(rule=name, coefficients={form.column: -1.0}, right=-form.low, strict=strict)
+        ends = (
+            (1.0, form.high, form.open_high and not more),
+            (-1.0, -form.low, form.open_low and not more),
+        )
+        room = (form.high - form.low) / 4
+        for sign, end, strict in ends:
+            if end < math.inf:
+                only = {form.column: sign}
+                yield Row(rule=name, coefficients=only, right=end, strict=strict, room=room)
     elif isinstance(form, Linear):
         a, minus = form.coefficients, {n: -v for n, v in form.coefficients.items()}
         if form.operator == "==" and not more:
