@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import exceptions as exceptions
     from . import fuzzy as fuzzy
     from . import grouping as grouping
+    from . import loss as loss
     from . import masking as masking
     from . import plan as plan
     from . import risk as risk
@@ -44,6 +45,7 @@ _HOMES = {
     "exceptions": ".exceptions",
     "fuzzy": ".fuzzy",
     "grouping": ".grouping",
+    "loss": ".loss",
     "make_plan": ".plan",
     "masking": ".masking",
     "plan": ".plan",

@@ -1,0 +1,52 @@
+"""What masking has cost: measures of information loss, each with its formula, range and source.
+
+`measure(original, masked)` runs every generic one that fits; `specific_loss` and the ready
+analyses tell what a user of the table will see; `subgroup_loss` tells where the loss is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .categories import contingency_loss as contingency_loss
+    from .categories import entropy_loss as entropy_loss
+    from .categories import mutual_information_loss as mutual_information_loss
+    from .components import eigenvalue_loss as eigenvalue_loss
+    from .components import principal_component_loss as principal_component_loss
+    from .distributions import kolmogorov_smirnov as kolmogorov_smirnov
+    from .distributions import quantile_loss as quantile_loss
+    from .distributions import wasserstein as wasserstein
+    from .generic import generic_loss as generic_loss
+    from .generic import il1s as il1s
+    from .generic import sse_sst as sse_sst
+    from .overall import lost_cells as lost_cells
+    from .overall import measure as measure
+    from .probabilistic import pil as pil
+    from .result import Loss as Loss
+    from .result import Summary as Summary
+
+_HOMES = {
+    "Loss": ".result",
+    "Summary": ".result",
+    "contingency_loss": ".categories",
+    "eigenvalue_loss": ".components",
+    "entropy_loss": ".categories",
+    "generic_loss": ".generic",
+    "il1s": ".generic",
+    "kolmogorov_smirnov": ".distributions",
+    "lost_cells": ".overall",
+    "measure": ".overall",
+    "mutual_information_loss": ".categories",
+    "pil": ".probabilistic",
+    "principal_component_loss": ".components",
+    "quantile_loss": ".distributions",
+    "sse_sst": ".generic",
+    "wasserstein": ".distributions",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
