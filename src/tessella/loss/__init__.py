@@ -22,15 +22,28 @@ if TYPE_CHECKING:
     from .generic import generic_loss as generic_loss
     from .generic import il1s as il1s
     from .generic import sse_sst as sse_sst
+    from .learning import classifier_loss as classifier_loss
+    from .learning import clustering_loss as clustering_loss
     from .overall import lost_cells as lost_cells
     from .overall import measure as measure
     from .probabilistic import pil as pil
+    from .propensity import propensity_loss as propensity_loss
+    from .regression import regression_loss as regression_loss
     from .result import Loss as Loss
     from .result import Summary as Summary
+    from .specific import specific_loss as specific_loss
+    from .subgroups import Group as Group
+    from .subgroups import SubgroupLoss as SubgroupLoss
+    from .subgroups import record_loss as record_loss
+    from .subgroups import subgroup_loss as subgroup_loss
 
 _HOMES = {
+    "Group": ".subgroups",
     "Loss": ".result",
+    "SubgroupLoss": ".subgroups",
     "Summary": ".result",
+    "classifier_loss": ".learning",
+    "clustering_loss": ".learning",
     "contingency_loss": ".categories",
     "eigenvalue_loss": ".components",
     "entropy_loss": ".categories",
@@ -42,8 +55,13 @@ _HOMES = {
     "mutual_information_loss": ".categories",
     "pil": ".probabilistic",
     "principal_component_loss": ".components",
+    "propensity_loss": ".propensity",
     "quantile_loss": ".distributions",
+    "record_loss": ".subgroups",
+    "regression_loss": ".regression",
+    "specific_loss": ".specific",
     "sse_sst": ".generic",
+    "subgroup_loss": ".subgroups",
     "wasserstein": ".distributions",
 }
 

@@ -98,7 +98,7 @@ def pil_of(pair: Pair) -> Loss:
         source="J. M. Mateo-Sanz, J. Domingo-Ferrer and F. Sebe (2005). Probabilistic information "
         "loss measures. Data Mining and Knowledge Discovery 11(2), 181-193",
         range=(0.0, 100.0),
-        verdict=f"statistics are as far off as {value:.3g} % of samples would not be; most: "
+        verdict=f"a statistic is further off than in {value:.3g} % of samples, on average; most: "
         f"{max(details, key=details.__getitem__)}{worst(by_column)}",
         details=details,
     )

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Loss", "Summary", "worst"]
 
+SHOWN = 30  # columns that a printed loss lists
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Loss:
@@ -68,8 +70,10 @@ class Loss:
         low, high = (f"{end:g}" if math.isfinite(end) else "no limit" for end in self.range)
         lines = [f"{self.name} = {self.value:.4g} (from {low} to {high}): {self.verdict}"]
         width = max((len(str(name)) for name in self.by_column), default=0)
-        for name, value in self.by_column.items():
+        for name, value in list(self.by_column.items())[:SHOWN]:
             lines.append(f"  {str(name).ljust(width)}  {value:.4g}")
+        if len(self.by_column) > SHOWN:
+            lines.append(f"  ... and {len(self.by_column) - SHOWN} more")
         if self.details:
             beside = ", ".join(f"{name} {value:.4g}" for name, value in self.details.items())
             lines.append(f"  beside: {beside}")
