@@ -441,3 +441,22 @@ def test_the_page_does_what_it_says():
     ran = doctest.testfile(str(page), module_relative=False)
     assert ran.attempted > 4
     assert ran.failed == 0
+
+
+def test_categories_that_must_agree_and_codes_that_are_compared():
+    random = np.random.default_rng(0)
+    home = random.choice(["a", "b", "c"], 200)
+    table = pd.DataFrame(
+        {
+            "home": home,
+            "work": home,
+            "code": random.integers(1, 6, 200),
+            "x": random.normal(size=200),
+        }
+    )
+    schema = Schema.guess(table).override(code={"kind": "nominal"})
+    rules = ["home == work", "code <= 5", 'if home == "a": code >= 1', "code in {1, 2, 3, 4, 5}"]
+    release = protect(table, k=4, rules=rules, schema=schema, method="mdav", random_state=0)
+    assert (release.table.home == release.table.work).all()
+    assert release.table.code.dtype == table.code.dtype
+    assert set(release.table.code) <= {1, 2, 3, 4, 5}

@@ -32,7 +32,7 @@ from ..kernels.heaps import number_equal
 from ..parallel import each
 from .collapse import find_collapse
 from .constraints import Constraints
-from .field import Field, Swept, power_law
+from .field import Field, Swept
 from .loop import Run, alternate
 from .starts import first_centres, given_centres
 
@@ -156,7 +156,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = [field.objective(value) for value in best.history]
         self.objective_ = self.history_[-1]
         self.n_iter_ = len(best.history) - (not best.rests)
-        self.labels_ = field.nearest(best.centres, power_law(1, law.neglect))
+        self.labels_ = field.nearest(best.centres, law.neglect)
         if not best.rests:
             warnings.warn(UnfinishedWarning.of_sweeps(self.n_iter_, self.tol), stacklevel=2)
         return self
@@ -164,7 +164,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike) -> Integers:
         """Return for each record the nearest centre, that of its largest membership."""
         field, centres = self._field_of(X)
-        return field.nearest(centres, power_law(1, self.neglect))
+        return field.nearest(centres, self.neglect)
 
     def _memberships(self, X: ArrayLike, law: Law) -> Floats:
         """Return degrees of shape (n, n_clusters); rows sum to one."""

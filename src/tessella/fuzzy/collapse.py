@@ -37,6 +37,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 CLOSE = 0.01  # centres nearer than this share of their clusters' radius coincide
+LOOKED_AT = 10_000  # records
 EVEN = 1.01  # the largest degrees are on average less than this times 1/c: all degrees are 1/c
 
 
@@ -55,6 +56,7 @@ def find_collapse(field: Field, centres: Floats, law: Law) -> Collapse | None:
     c = len(centres)
     if c < 2:
         return None
+    field = field.sample(max(LOOKED_AT, 4 * c))  # radii need no more to be told from gaps
     totals = field.spread(centres, law)
     radius = np.sqrt(totals[:, 1] / np.maximum(totals[:, 0], 1e-300))
     gap, other = (found[:, 1] for found in KDTree(centres).query(centres, k=2))

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ..exceptions import BadTableError, UnknownOptionError
-from .base import FuzzyClusterer
+from .base import FuzzyClusterer, check_number
 
 __all__ = ["ClusterLoss", "Comparison", "cluster_loss", "compare"]
 
@@ -147,6 +147,7 @@ def cluster_loss(
     model: FuzzyClusterer,
     *,
     n_init: int = 20,
+    tie: float = 0.01,
     random_state: Any = None,
 ) -> ClusterLoss:
     """Tell what masking does to a fuzzy clustering: the specific loss of the 2009 paper.
@@ -161,6 +162,10 @@ def cluster_loss(
         Starts on each side. The masked side also starts from the original's centres, and
         the original's from the masked side's, so that a better basin found on one side is tried on
         the other and local optima do not masquerade as loss.
+    tie : float, default 0.01
+        Fits of the masked table whose objectives differ by less than this share are equally good,
+        and the one that continues the original's is compared. Where the least objective leaps from
+        one of two nearly equal optima to the other, nothing is lost.
     random_state : int, RandomState or None, default None
         Seeds the starts.
 
@@ -182,6 +187,7 @@ def cluster_loss(
             f"The original has shape {before.shape} and the masked table {after.shape}; they must "
             "have the same rows and columns."
         )
+    check_number("tie", tie, 0.0)
     if not isinstance(model, FuzzyClusterer):
         raise BadTableError(
             f"model is a {type(model).__name__}; give a clusterer such as FuzzyCMeans(10, m=1.5)."
@@ -191,10 +197,12 @@ def cluster_loss(
     fits = [
         _fit(model, table, n_init, seed) for table, seed in ((before, seeds[0]), (after, seeds[1]))
     ]
+    best = float("inf")
     for _ in range(5):  # each side tries the other's basin, until neither finds a better one
-        crossed = _fit_from(fits[1], before, unless=fits[0].objective_ * (1 - SAME))
+        crossed = _fit_from(fits[1], before, unless=_about(fits[0].objective_, -SAME))
         fits = [crossed or fits[0], fits[1]]
-        fits[1] = _fit_from(fits[0], after, unless=fits[1].objective_ * (1 + SAME)) or fits[1]
+        best = min(best, fits[1].objective_)
+        fits[1] = _fit_from(fits[0], after, unless=_about(best, max(tie, SAME))) or fits[1]
         if crossed is None:
             break
     again, pair = _fit(model, before, n_init, seeds[2]), (before, after)
@@ -209,6 +217,11 @@ def cluster_loss(
 def _fit(model: FuzzyClusterer, table: Floats, n_init: int, seed: int) -> FuzzyClusterer:
     fitted: FuzzyClusterer = clone(model).set_params(n_init=n_init, random_state=seed).fit(table)
     return fitted
+
+
+def _about(objective: float, share: float) -> float:
+    """Return an objective that is larger by a share of its size; it may be negative."""
+    return objective + share * abs(objective)
 
 
 def _fit_from(fitted: FuzzyClusterer, table: Floats, *, unless: float) -> FuzzyClusterer | None:

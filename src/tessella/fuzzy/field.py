@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.assignment import Outlook, draw, spread, write_degrees
+from ..kernels.assignment import Outlook, draw, find_nearest, spread, write_degrees
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
 from ..kernels.leaves import order_by_leaves, rounded
 from ..kernels.sweep import Sums, sweep
@@ -115,10 +115,22 @@ class Field:
         parts = self.on_pieces(lambda rows: draw(self.records, rows, packed, law, chances, outlook))
         return outlook, sum(parts, np.zeros(len(centres)))
 
-    def nearest(self, centres: Floats, law: Law) -> Integers:
-        """Return for each record the centre of the largest degree."""
-        labels: Integers = self.draw(centres, law, np.full(self.n, -1.0))[0].drawn
+    def nearest(self, centres: Floats, neglect: float = 0.0) -> Integers:
+        """Return for each record the nearest centre, of several the one of the least number."""
+        packed, labels = arrange(centres), np.empty(self.n, dtype=np.int64)
+        law = Law(NEAREST, 0.0, neglect)
+        self.on_pieces(lambda rows: find_nearest(self.records, rows, packed, law, labels))
         return labels
+
+    def sample(self, count: int) -> Field:
+        """Return a field of some of the records, spread over the table."""
+        if self.n <= count:
+            return self
+        rows = np.concatenate(self.pieces)[:: -(-self.n // count)]
+        return replace(
+            self, records=self.records[rows], weights=self.weights[rows],
+            pieces=_cut(np.arange(len(rows))),
+        )  # fmt: skip
 
     def degrees(self, centres: Floats, law: Law) -> Floats:
         """Return all degrees, of shape (n, c)."""

@@ -53,6 +53,21 @@ def write_degrees(X: Floats, rows: Integers, centres: Centres, law: Law, out: Fl
 
 
 @kernel
+def find_nearest(X: Floats, rows: Integers, centres: Centres, law: Law, labels: Integers) -> None:
+    """Write the nearest centre of some rows into `labels`; `law` is of the kind NEAREST."""
+    room = make_room(centres.counts.shape[0], X.shape[1])
+    for first in range(0, rows.shape[0], TILE):
+        size = load(X, rows, first, room)
+        used = visit(centres, law, room)
+        for place in range(used):
+            degrees, start = room.degrees[place], room.visited[place] * LANES
+            for i in range(size):
+                for lane in range(LANES):
+                    if degrees[i * LANES + lane] > 0.0:
+                        labels[rows[first + i]] = centres.order[start + lane]
+
+
+@kernel
 def draw(
     X: Floats, rows: Integers, centres: Centres, law: Law, chances: Floats, outlook: Outlook
 ) -> Floats:

@@ -260,7 +260,11 @@ def _choose(
                 reasons.setdefault(name, "")
                 if reasons[name].startswith("no rule"):
                     reasons[name] = f"{claim.rule} puts one column below another; means keep that"
-            elif isinstance(form, forms.Tuples) and name not in numbers:
+            elif (
+                name not in numbers
+                and len(claim.columns) > 1
+                and not isinstance(form, forms.ObservedValues)
+            ):
                 operators[name] = "joint mode"
                 reasons[name] = f"{claim.rule} allows certain combinations only"
     for claim in claims:

@@ -69,6 +69,13 @@ class Data:
         """Return the values of a column."""
         return self.values[:, self.place(name)]
 
+    def numbers(self, name: Name) -> Floats:
+        """Return a column as numbers, also where it holds codes of categories; NaN for texts."""
+        if name not in self.levels:
+            return self.column(name)
+        said = np.array([*(_number(text) for text in self.levels[name]), np.nan])
+        return said[np.nan_to_num(self.column(name), nan=-1).astype(np.int64)]
+
     def signs(self, claim: Claim) -> Signs:
         """Say for each record whether it keeps a claim: 1, -1, or 0 where that is unknown."""
         form, n = claim.form, self.table.n_rows
@@ -95,7 +102,8 @@ class Data:
         form = claim.form
         match form:
             case forms.Linear() | forms.Governing() | forms.Interval():
-                return self._linear_amounts(claim)
+                same = self._same_texts(form)
+                return self._linear_amounts(claim) if same is None else np.where(same, 0.0, 1.0)
             case forms.Members(column, values, inside):
                 return np.where(self._among(column, values) == inside, 0.0, 1.0)
             case forms.YesNo(column, value):
@@ -123,7 +131,7 @@ class Data:
     def _linear_amounts(self, claim: Claim) -> Floats:
         worst = np.full(self.table.n_rows, -np.inf)
         for row in rows_of(claim):
-            terms = [value * self.column(name) for name, value in row.coefficients.items()]
+            terms = [value * self.numbers(name) for name, value in row.coefficients.items()]
             size = np.abs(terms).sum(axis=0) + abs(row.constant)
             off = np.sum(terms, axis=0) - row.constant
             slack = ROUNDING * size
@@ -136,6 +144,21 @@ class Data:
             spread = np.nanstd(np.sum(terms, axis=0)) or 1.0
             worst = np.fmax(worst, np.where(off > 0, off / spread + 1e-300, 0.0))
         return worst
+
+    def _same_texts(self, form: forms.Form) -> Truths | None:
+        """Say where two columns of texts are the same; None if the form says something else."""
+        if not isinstance(form, forms.Linear):
+            return None
+        names = list(form.coefficients)
+        if form.operator != "==" or len(names) != 2 or not set(names) <= set(self.levels):
+            return None
+        texts = [
+            np.array([*self.levels[name], ""])[
+                np.nan_to_num(self.column(name), nan=-1).astype(np.int64)
+            ]
+            for name in names
+        ]
+        return np.asarray(texts[0] == texts[1])
 
     def _among(self, column: Name, values: Sequence[object]) -> Truths:
         if column not in self.levels:
@@ -160,6 +183,13 @@ class Data:
             return float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             return np.nan
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
 
 
 def standing_alone(form: forms.Multiplicative) -> forms.Factor | None:
