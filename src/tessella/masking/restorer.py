@@ -20,6 +20,7 @@ from ..exceptions import BadOptionError, BadTableError, ContradictionError, Refu
 from ..frame import Name, Table
 from ..linear import LinearSystem, round_whole
 from ..linear.integers import as_fraction, whole_row
+from ..plan.claims import Claim, rows_of
 from ..rules.collection import Rules
 from ..rules.forms import Always, Form, Governing, Interval, Linear, Unfixed
 from ..rules.rule import Rule
@@ -333,33 +334,16 @@ def _never(form: Form) -> bool:
 
 def _rows(form: Form, rule: Rule) -> Iterator[Row]:
     """Write a form as rows; what the rule allows beyond equality is allowed here."""
-    name, more = rule.name, rule.tolerance or 0.0
-    if isinstance(form, Governing):
-        form = form.linear
-    if isinstance(form, Interval):
-        # An interval was divided by its coefficient: the allowance has another unit, and is left.
-        if form.low == form.high:
-            yield Row(rule=name, coefficients={form.column: 1.0}, right=form.low, equal=True)
-            return
-        ends = (
-            (1.0, form.high, form.open_high and not more),
-            (-1.0, -form.low, form.open_low and not more),
+    room = (form.high - form.low) / 4 if isinstance(form, Interval) else math.inf
+    for row in rows_of(Claim(rule.name, form, rule.tolerance or 0.0)):
+        yield Row(
+            rule=rule.name,
+            coefficients=row.coefficients,
+            right=row.constant,
+            equal=row.operator == "==",
+            strict=row.operator == "<",
+            room=room,
         )
-        room = (form.high - form.low) / 4
-        for sign, end, strict in ends:
-            if end < math.inf:
-                only = {form.column: sign}
-                yield Row(rule=name, coefficients=only, right=end, strict=strict, room=room)
-    elif isinstance(form, Linear):
-        a, minus = form.coefficients, {n: -v for n, v in form.coefficients.items()}
-        if form.operator == "==" and not more:
-            yield Row(rule=name, coefficients=a, right=form.constant, equal=True)
-        elif form.operator == "==":
-            yield Row(rule=name, coefficients=a, right=form.constant + more)
-            yield Row(rule=name, coefficients=minus, right=more - form.constant)
-        else:
-            strict = form.operator == "<" and not more
-            yield Row(rule=name, coefficients=a, right=form.constant + more, strict=strict)
 
 
 def _ends(source: Table, name: Name, decimals: int | None) -> tuple[float, float]:

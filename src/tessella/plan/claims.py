@@ -105,35 +105,31 @@ def _ways(rule: Rule, form: forms.Form, tolerance: float) -> Iterator[Case]:
 def rows_of(claim: Claim) -> list[Row]:
     """Return what a claim says in linear rows; none if it is of another shape.
 
-    With a tolerance, an equation becomes two inequalities.
+    With a tolerance, an equation becomes two inequalities, and < becomes <=. An interval was
+    divided by its coefficient, so that a tolerance has another unit there: it is not made use of.
     """
     form, give = claim.form, claim.tolerance
     if isinstance(form, forms.Governing):
         form = form.linear
     if isinstance(form, forms.Linear):
         coefficients = dict(form.coefficients)
-        if form.operator != "==":
-            return [Row(claim.rule, coefficients, form.operator, form.constant + give)]
-        return _equal(claim.rule, coefficients, form.constant, give)
+        opposite = {name: -value for name, value in coefficients.items()}
+        if form.operator == "==" and give > 0:
+            return [
+                Row(claim.rule, coefficients, "<=", form.constant + give),
+                Row(claim.rule, opposite, "<=", give - form.constant),
+            ]
+        operator = "<=" if form.operator == "<" and give > 0 else form.operator
+        return [Row(claim.rule, coefficients, operator, form.constant + give)]
     if not isinstance(form, forms.Interval):
         return []
     if form.low == form.high:
-        return _equal(claim.rule, {form.column: 1.0}, form.low, give)
+        return [Row(claim.rule, {form.column: 1.0}, "==", form.low)]
     rows = []
     if form.high < np.inf:
-        sign = "<" if form.open_high else "<="
-        rows.append(Row(claim.rule, {form.column: 1.0}, sign, form.high + give))
+        sign = "<" if form.open_high and give == 0 else "<="
+        rows.append(Row(claim.rule, {form.column: 1.0}, sign, form.high))
     if form.low > -np.inf:
-        sign = "<" if form.open_low else "<="
-        rows.append(Row(claim.rule, {form.column: -1.0}, sign, give - form.low))
+        sign = "<" if form.open_low and give == 0 else "<="
+        rows.append(Row(claim.rule, {form.column: -1.0}, sign, 0.0 - form.low))
     return rows
-
-
-def _equal(rule: str, coefficients: dict[Name, float], constant: float, give: float) -> list[Row]:
-    if give == 0:
-        return [Row(rule, coefficients, "==", constant)]
-    opposite = {name: -value for name, value in coefficients.items()}
-    return [
-        Row(rule, coefficients, "<=", constant + give),
-        Row(rule, opposite, "<=", give - constant),
-    ]
