@@ -7,7 +7,7 @@ released table itself, not of what the masking believed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -173,13 +173,14 @@ def protect(
     given = _rules(rules).fix(source, schema=known) if plan is None else plan.rules
     before = given.confront(source, tolerance=tolerance, schema=known)
     if plan is None:
-        _refuse_contradictions(given)
+        noticed = _refuse_contradictions(given)
         apart = (strata,) if isinstance(strata, str) else tuple(strata)
         plan = make_plan(
             known, given, k=k, columns=columns, strata=apart, blocks=blocks, fit=fit, edit=edit,
             small=small, missing=missing, distance=distance, scale=scale, method=method,
             options=options,
         )  # fmt: skip
+        plan = replace(plan, notes=(*plan.notes, *noticed))
     elif plan.k != k:
         raise GroupSizeError.given_twice(k, plan.k)
     _refuse_inconsistent(before, plan)
@@ -255,10 +256,13 @@ def _rules(rules: Any) -> Rules:
     raise BadOptionError("rules", rules, "Rules, text with one rule a line, or a list of lines")
 
 
-def _refuse_contradictions(rules: Rules) -> None:
-    wrong = [finding for finding in rules.check() if finding.kind == "contradiction"]
+def _refuse_contradictions(rules: Rules) -> list[str]:
+    """Refuse rules that no record can keep; return what else there is to be said of them."""
+    found = rules.check()
+    wrong = [finding for finding in found if finding.kind in ("contradiction", "always false")]
     if wrong:
         raise PlanError("No record can keep these rules. " + " ".join(map(str, wrong)))
+    return [str(finding) for finding in found]
 
 
 def _refuse_inconsistent(before: Confrontation, plan: Plan) -> None:
