@@ -3,6 +3,7 @@
 #
 #   make demo      mask a made-up business survey and read the account
 #   make test      the tests, without the slow ones
+#   make test-slow the slow ones alone
 #   make test-all  all tests
 #   make lint      ruff and mypy
 #   make bench     the figures we publish, measured here
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint lint-style lint-format lint-types format bench clean
+.PHONY: help demo test test-slow test-all lint lint-style lint-format lint-types format bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -28,6 +29,9 @@ demo: $(VENV)/.test
 # A file of tests stays with one worker: its kernels are compiled once, and not in both.
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow" --numprocesses=auto --dist=loadfile $(ARGS)
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow --numprocesses=auto --dist=load $(ARGS)
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(ARGS)
