@@ -138,9 +138,7 @@ def test_many_categories_are_counted_by_sorting():
     y = pd.DataFrame({"a": rng.permutation(x.a), "b": x.b})
     found = contingency_loss(x, y, distance="total variation")
     assert found.value == pytest.approx(slow_distance(x, y, "total variation"))
-    expected = abs(
-        normalized_mutual_info_score(x.a, x.b) - normalized_mutual_info_score(y.a, y.b)
-    )
+    expected = abs(normalized_mutual_info_score(x.a, x.b) - normalized_mutual_info_score(y.a, y.b))
     assert mutual_information_loss(x, y).value == pytest.approx(expected, abs=1e-9)
 
 

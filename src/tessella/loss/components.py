@@ -21,6 +21,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+TIE = 1e-9  # shares of variance that differ by less are the same
+
 
 def eigenvalue_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     """Measure how far the shares of variance of the principal components have moved.
@@ -91,9 +93,9 @@ def principal_component_loss(
     -----
     With V and V' the first m eigenvectors of the two correlation matrices,
     loss = |V V^T - V' V'^T|^2 / (2 m) = 1 - |V^T V'|^2 / m, the mean squared sine of the angles
-    between the two spaces: 0 for the same space, 1 for orthogonal ones. Components that explain the
-    same may turn among each other without loss. The loss of a column is its row's part; the parts
-    sum to the value.
+    between the two spaces: 0 for the same space, 1 for orthogonal ones. Components may turn among
+    each other without loss; those that explain just as much as the m-th, and cannot be told from
+    it, are taken in part each. The loss of a column is its row's part; the parts sum to the value.
 
     References
     ----------
@@ -117,10 +119,10 @@ def principal_component_loss_of(pair: Pair, *, explained: float = 0.8) -> Loss:
     names = pair.need_numbers("The loss of principal components")
     found = moments(pair)
     shares, before = _decompose(found.correlation)
-    _, after = _decompose(found.correlation_after)
+    shares_after, after = _decompose(found.correlation_after)
     m = int(np.searchsorted(np.cumsum(shares), explained - 1e-12)) + 1
     m = max(1, min(m, len(names) - 1))
-    turn = before[:, :m] @ before[:, :m].T - after[:, :m] @ after[:, :m].T
+    turn = _projector(shares, before, m) - _projector(shares_after, after, m)
     parts = (turn**2).sum(axis=1) / (2 * m)
     by_column = dict(zip(names, parts.tolist()))
     value = min(1.0, float(parts.sum()))
@@ -137,6 +139,19 @@ def principal_component_loss_of(pair: Pair, *, explained: float = 0.8) -> Loss:
         f"{np.degrees(np.arcsin(np.sqrt(value))):.3g} degrees on average{worst(by_column)}",
         details={"components": m, "share explained": float(shares[:m].sum())},
     )
+
+
+def _projector(shares: Floats, vectors: Floats, m: int) -> Floats:
+    """Return the matrix that projects on the first m components.
+
+    Components that tie with the m-th are any basis of their space: each is taken by the part of
+    them that m has room for, which no rounding changes.
+    """
+    tied = np.abs(shares - shares[m - 1]) <= TIE
+    above = (shares > shares[m - 1]) & ~tied
+    taken = above + tied * ((m - above.sum()) / tied.sum())
+    projector: Floats = (vectors * taken) @ vectors.T
+    return projector
 
 
 def _decompose(correlation: Floats) -> tuple[Floats, Floats]:

@@ -41,13 +41,13 @@ def propensity_loss(
     -------
     Loss
         From 0 (no record can be told) to 0.25 (every record can). `details` has the ratio to what
-        is expected of two samples of one population; below 1, masking shows less than a new sample.
+        is expected of a sample drawn from the original; below 1, masking shows less than sampling.
 
     Notes
     -----
     Both tables stacked, N = 2 n rows, a logistic model for "is masked" gives each row a score p_i:
     pMSE = 1/N sum of (p_i - 1/2)^2, weighted if there are weights. With q coefficients beside the
-    intercept, two independent samples of one population would have an expected q / (8 N). Features
+    intercept, a sample of n records drawn from the original has an expected q / (8 N). Features
     that follow from others are left out of the model, and do not count in q. Where features
     separate the tables, coefficients have no limit; they are held where the likelihood has come
     within a billionth of the best.
@@ -86,8 +86,8 @@ def propensity_loss(
         source="M.-J. Woo, J. P. Reiter, A. Oganian and A. F. Karr (2009). Global measures of data "
         "utility. Journal of Privacy and Confidentiality 1(1), 111-124",
         range=(0.0, 0.25),
-        verdict=f"masked records can be told with pMSE {value:.3g}, {ratio:.3g} times what two "
-        "samples of one population would show",
+        verdict=f"masked records can be told with pMSE {value:.3g}, {ratio:.3g} times what a "
+        "sample of the original would show",
         details={"ratio": ratio, "expected": expected, "coefficients": terms.rank},
     )
 

@@ -199,11 +199,9 @@ def newton(A: Floats, y: Floats, w: Floats, table: str) -> tuple[Floats, Floats]
     """Maximise the likelihood of a logistic model; return coefficients and their covariance."""
     solution = np.zeros(A.shape[1])
     best = -float(w.sum()) * np.log(2.0)
+    inverse = _inverse(_gram(A, w / 4), table)
     for _ in range(STEPS):
-        p = _logistic(A @ solution)
-        spread = w * p * (1 - p)
-        information = _gram(A, spread)
-        step = _inverse(information, table) @ (A.T @ (w * (y - p)))
+        step = inverse @ (A.T @ (w * (y - _logistic(A @ solution))))
         size = 1.0
         while True:  # halve a step that goes too far
             tried = solution + size * step
@@ -213,11 +211,13 @@ def newton(A: Floats, y: Floats, w: Floats, table: str) -> tuple[Floats, Floats]
                 break
             size /= 2
         solution, best = tried, likelihood
-        if np.abs(size * step).max() < 1e-9 * (1 + np.abs(solution).max()):
-            p = _logistic(A @ solution)
-            return solution, _inverse(_gram(A, w * p * (1 - p)), table)
-        if np.abs(solution).max() > 1e3:
+        p = _logistic(A @ solution)
+        try:
+            inverse = _inverse(_gram(A, w * p * (1 - p)), table)
+        except BadTableError:  # it had an inverse at the start: chances have gone to 0 and 1
             break
+        if np.abs(size * step).max() < 1e-9 * (1 + np.abs(solution).max()):
+            return solution, inverse
     raise BadTableError(
         f"The logistic regression has no maximum in the {table}: the features separate the "
         "categories, or nearly. Leave out the feature that does."

@@ -85,8 +85,9 @@ def specific_loss(
     entries = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0)
     by_column = dict(zip(names, entries.tolist()))
     if distance is None:
-        total = float(np.linalg.norm(before) + np.linalg.norm(after))
-        value = min(1.0, float(np.linalg.norm(gap)) / total) if total > 0 else 0.0
+        unit = float(size.max()) or 1.0  # squares of very small numbers would vanish
+        norms = [float(np.linalg.norm(part / unit)) for part in (gap, before, after)]
+        value = min(1.0, norms[0] / ((norms[1] + norms[2]) or 1.0))
         formula = "the distance of the two results over the sum of their norms"
     else:
         value = float(distance(before, after))

@@ -25,6 +25,8 @@ __all__ = ["Group", "SubgroupLoss", "record_loss", "subgroup_loss"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LEAST = 1e-3  # a split must explain so much of the variance of losses: no words for rounding
+
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
@@ -288,7 +290,7 @@ def _by_column(pair: Pair, by: Name, n_groups: int) -> tuple[Integers, list[str]
         distinct = np.unique(values[known])
         if len(distinct) > n_groups:
             ends = np.quantile(values[known], np.arange(1, n_groups) / n_groups, method="higher")
-            ends = np.unique(ends)
+            ends = np.unique(ends) if n_groups > 1 else distinct[-1:]
             place = np.searchsorted(ends, values, side="left")
             names = [f"{by} <= {ends[0]:g}"]
             names += [f"{low:g} < {by} <= {high:g}" for low, high in pairwise(ends.tolist())]
@@ -328,10 +330,16 @@ def _found(
     if n_groups < 2 or pair.n_rows < 2 * least:
         return np.zeros(pair.n_rows, dtype=np.int64), ["all records"]
     X = np.column_stack(features)
+    lost = np.nan_to_num(losses)
+    mean = np.average(lost, weights=weights)
     tree = DecisionTreeRegressor(
-        max_leaf_nodes=n_groups, min_samples_leaf=least, max_depth=4, random_state=0
+        max_leaf_nodes=n_groups,
+        min_samples_leaf=least,
+        max_depth=4,
+        min_impurity_decrease=LEAST * float(np.average((lost - mean) ** 2, weights=weights)),
+        random_state=0,
     )
-    tree.fit(X, np.nan_to_num(losses), sample_weight=weights)
+    tree.fit(X, lost, sample_weight=weights)
     leaves = tree.apply(X)
     said = _leaf_names(tree.tree_, names)
     used, numbers = np.unique(leaves, return_inverse=True)

@@ -1,0 +1,225 @@
+"""How two tables are read: kinds, columns, order, missing cells, weights, schemas, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessella import Schema
+from tessella.exceptions import BadTableError, UnknownColumnError, UnknownOptionError, UnpairedError
+from tessella.loss import contingency_loss, generic_loss, lost_cells, measure, sse_sst
+
+
+@pytest.fixture
+def original():
+    return pd.DataFrame(
+        {
+            "pay": [10.0, 20, 40, 90],
+            "age": [31, 44, 58, 62],
+            "town": ["Reus", "Valls", "Reus", "Salou"],
+            "owner": [True, False, False, True],
+        }
+    )
+
+
+@pytest.fixture
+def masked(original):
+    return original.assign(pay=[15.0, 15, 65, 65], town=["Reus", "Reus", "Reus", "Valls"])
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "mixed"])
+def test_every_kind_of_frame_gives_the_same_losses(original, masked, kind):
+    into = {"polars": (pl.from_pandas,) * 2, "mixed": (pl.from_pandas, pa.Table.from_pandas)}
+    first, second = into.get(kind, (pa.Table.from_pandas,) * 2)
+    expected = measure(original, masked)
+    found = measure(first(original), second(masked))
+    assert found.to_dict() == expected.to_dict()
+    assert found.numbers == ("pay", "age")
+    assert found.categories == ("town", "owner")
+
+
+def test_columns_are_matched_by_name(original, masked):
+    shuffled = masked[["town", "age", "owner", "pay"]]
+    assert measure(original, shuffled).to_dict() == measure(original, masked).to_dict()
+
+
+def test_some_columns(original, masked):
+    assert measure(original, masked, columns=["pay"]).numbers == ("pay",)
+    assert list(sse_sst(original, masked, columns="pay").by_column) == ["pay"]
+    with pytest.raises(UnknownColumnError, match="Did you mean 'pay'"):
+        measure(original, masked, columns=["pai"])
+    with pytest.raises(BadTableError, match="twice"):
+        measure(original, masked, columns=["pay", "pay"])
+    with pytest.raises(BadTableError, match="no column to compare"):
+        measure(original, masked, columns=[])
+
+
+def test_different_shapes(original, masked):
+    with pytest.raises(UnpairedError, match="4 records and the masked table 3"):
+        measure(original, masked.head(3))
+    with pytest.raises(UnpairedError, match="only in the original: 'pay'"):
+        measure(original, masked.drop(columns="pay"))
+    with pytest.raises(UnpairedError, match="only in the masked table: 'extra'"):
+        measure(original, masked.assign(extra=1))
+    with pytest.raises(UnpairedError, match="only in the original: 'pay'"):
+        measure(original, masked.drop(columns="pay"), columns=["pay"])
+
+
+def test_another_order_of_rows(original, masked):
+    with pytest.raises(UnpairedError, match="same labels in another order"):
+        measure(original, masked.iloc[::-1])
+    with pytest.raises(UnpairedError, match="reset_index"):
+        measure(original, masked.set_index(pd.Index([7, 8, 9, 10])))
+
+
+def test_numbers_that_became_words(original, masked):
+    binned = masked.assign(age=["30-45", "30-45", "46-65", "46-65"])
+    with pytest.raises(UnpairedError, match="'age' holds numbers"):
+        measure(original, binned)
+    schema = Schema.guess(original).override(age={"kind": "ordinal"})
+    found = contingency_loss(original, binned, columns=["age"], schema=schema)
+    assert found.value == 1.0  # no category in common
+
+
+def test_not_a_table(original):
+    with pytest.raises(BadTableError, match="pandas or polars"):
+        measure(original, [1, 2])
+    with pytest.raises(BadTableError, match="give a tessella"):
+        measure(original, original, schema={"pay": "number"})
+    with pytest.raises(BadTableError, match="lists or objects"):
+        measure(pd.DataFrame({"a": [[1], [2]]}), pd.DataFrame({"a": [[1], [2]]}))
+
+
+# Missing cells
+
+
+def test_missing_on_one_side_is_an_error(original, masked):
+    masked.loc[1, "pay"] = np.nan
+    with pytest.raises(UnpairedError, match="1 only in the masked table, 0 only in the original"):
+        measure(original, masked)
+    masked.loc[1, ["pay", "town"]] = [15.0, None]
+    with pytest.raises(UnpairedError, match="'town'"):
+        measure(original, masked)
+    with pytest.raises(UnknownOptionError, match="pairs"):
+        measure(original, masked, missing="drop")
+
+
+def test_pairs_compares_what_both_know():
+    x = np.array([[1.0, 1], [2, 2], [5, 3], [6, 4], [9, 5]])
+    y = np.array([[1.5, 1], [1.5, 2], [5.5, 3], [5.5, 4], [np.nan, 6]])
+    found = measure(x, y, missing="pairs")
+    assert found["sse_sst"].by_column == {0: pytest.approx(1 / 17), 1: pytest.approx(1 / 10)}
+    assert found["lost_cells"].by_column == {0: pytest.approx(1 / 5), 1: 0.0}
+    r = [np.corrcoef(t[:4].T)[0, 1] for t in (x, y)]
+    assert found["correlations_absolute"].value == pytest.approx(abs(r[0] - r[1]))
+    assert any("compared in 4 of 5" in note for note in found.notes)
+
+
+def test_missing_in_both_is_left_out(original, masked):
+    without = measure(original.drop(index=1), masked.drop(index=1), columns=["pay", "town"])
+    for table in (original, masked):
+        table.loc[1, "pay"] = np.nan
+        table.loc[1, "town"] = None
+    found = measure(original, masked, columns=["pay", "town"])
+    for part in without:
+        assert found[part.name].value == pytest.approx(part.value), part.name
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20)
+def test_pairwise_moments_against_pandas(seed):
+    """pandas leaves out missing cells pair by pair as well."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, 30, 4))
+    x[rng.random(x.shape) < 0.2] = np.nan
+    y[np.isnan(x)] = np.nan
+    frames = [pd.DataFrame(t) for t in (x, y)]
+    upper = np.triu_indices(4, 1)
+    r = [t.corr().to_numpy()[upper] for t in frames]
+    found = generic_loss(x, y, of="correlations", how="absolute")
+    assert found.value == pytest.approx(np.abs(r[0] - r[1]).mean())
+    diagonal = np.triu_indices(4)
+    known = (~np.isnan(x)).astype(float)
+    n = (known.T @ known)[diagonal]  # pandas has no other divisor than n - 1 where cells lack
+    c = [t.cov().to_numpy()[diagonal] * (n - 1) / n for t in frames]
+    found = generic_loss(x, y, of="covariances", how="square", standardise=False)
+    assert found.value == pytest.approx(((c[0] - c[1]) ** 2).mean())
+
+
+def test_no_record_knows_both_columns():
+    x = np.array([[1.0, np.nan], [2, np.nan], [np.nan, 3], [np.nan, 5]])
+    found = measure(x, x + 1)
+    assert found["correlations_square"].value == 0.0
+    assert all(np.isfinite(part.value) for part in found)
+
+
+def test_nothing_known_in_a_column(original, masked):
+    original["pay"] = np.nan
+    with pytest.raises(BadTableError, match="no cell that both tables know"):
+        measure(original, masked, missing="pairs")
+
+
+def test_missing_codes_of_a_schema():
+    x = pd.DataFrame({"pay": [1, 2, 5, 6, -9], "job": ["a", "b", "?", "b", "a"]})
+    y = pd.DataFrame({"pay": [1.5, 1.5, 5.5, 5.5, -9], "job": ["a", "a", "?", "b", "a"]})
+    schema = Schema(
+        {
+            "pay": {"kind": "continuous", "missing": [-9]},
+            "job": {"kind": "nominal", "missing": ["?"]},
+        }
+    )
+    found = measure(x, y, schema=schema)
+    assert found["sse_sst"].value == pytest.approx(1 / 17)
+    assert any("'job' is compared in 4 of 5" in note for note in found.notes)
+
+
+def test_lost_cells_by_hand():
+    x = pd.DataFrame({"a": [1.0, 2, np.nan, 4], "b": ["u", "v", "w", None]})
+    y = pd.DataFrame({"a": [1.0, np.nan, 3, 4], "b": ["u", None, None, None]})
+    found = lost_cells(x, y)
+    assert found.by_column == {"a": pytest.approx(1 / 3), "b": pytest.approx(2 / 3)}
+    assert found.details["known in the masked table only"] == 1
+    assert lost_cells(x, x).value == 0.0
+    assert lost_cells(x, y, weights=[1, 2, 1, 1]).by_column["a"] == pytest.approx(2 / 4)
+
+
+# Weights and roles
+
+
+def test_weights_by_name_array_and_role(original, masked):
+    for table in (original, masked):
+        table["weight"] = [1.0, 2, 3, 4]
+    by_name = measure(original, masked, weights="weight")
+    assert by_name.numbers == ("pay", "age")
+    columns = ["pay", "age", "town", "owner"]
+    by_array = measure(original[columns], masked[columns], weights=[1, 2, 3, 4])
+    schema = Schema.guess(original).override(weight={"role": "weight"})
+    by_role = measure(original, masked, schema=schema)
+    assert by_name.to_dict() == by_array.to_dict() == by_role.to_dict()
+    assert by_name["sse_sst"].value != measure(original, masked)["sse_sst"].value
+
+
+def test_identifiers_of_a_schema_are_left_out(original, masked):
+    original["id"] = ["w", "x", "y", "z"]
+    schema = Schema.guess(original).override(id={"role": "identifier"})
+    assert "id" not in measure(original, masked, schema=schema).categories
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3, 0], [1, 2, 3, np.nan], [1, 2, 3, -1]])
+def test_bad_weights(original, masked, weights):
+    with pytest.raises(BadTableError, match="positive numbers; 1 of 4"):
+        measure(original, masked, weights=weights)
+
+
+def test_weights_of_another_length_or_kind(original, masked):
+    with pytest.raises(BadTableError, match="one value for each of the 4 records"):
+        measure(original, masked, weights=[1, 2])
+    with pytest.raises(BadTableError, match="numbers are needed"):
+        measure(original, masked, weights=["a", "b", "c", "d"])
+    with pytest.raises(UnknownColumnError, match="wieght"):
+        measure(original, masked, weights="wieght")
