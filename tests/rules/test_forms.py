@@ -206,6 +206,12 @@ def test_forms_say_what_the_rule_says(rule, record):
     assert bool(body.confront(table).signs[0, 0] > 0) is all(verdicts)
 
 
+@pytest.mark.parametrize("line", ["y == x * y", "y < x * y", "x * y <= x * z"])
+def test_what_cancels_out_is_not_forgotten(line):
+    """A bug once met: y == x * y was taken for x == 1, and it is true of y == 0."""
+    assert [form.kind for form in Rules([line])[0].forms] == ["general"]
+
+
 @settings(max_examples=200)
 @given(
     powers=st.dictionaries(st.sampled_from(NUMBERS), st.integers(1, 3), min_size=1),

@@ -386,6 +386,9 @@ def _product(
     if first is not None and second is not None and first.scale and second.scale:
         if operator == "==" or (first.scale > 0 and second.scale > 0):
             quotient = first.times(second, -1)
+            # y == x * y is also true where y is 0: what cancels out must not be forgotten.
+            if quotient is not None and set(quotient.powers) != {*first.powers, *second.powers}:
+                quotient = None
             if quotient is not None:
                 quotient = Product(1 / quotient.scale, quotient.powers)
     elif operator == "==" and difference is not None:
