@@ -1,6 +1,7 @@
 """The intruder's side: what the best attack on a masked table finds, measured.
 
-`link` links records by distance. Every result is an `Estimate`: a share with interval, baseline and assumptions.
+`link` links records by distance; `learn` looks for the distance that links most of them. Every
+result is an `Estimate`: a share with interval, baseline and assumptions.
 """
 
 from __future__ import annotations
@@ -10,22 +11,38 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from .assignment import Assignment as Assignment
+    from .assignment import link_one_to_one as link_one_to_one
     from .choquet import Choquet as Choquet
     from .distances import OWA as OWA
     from .distances import Bilinear as Bilinear
     from .distances import WeightedMean as WeightedMean
     from .estimate import Estimate as Estimate
+    from .knowledge import Knowledge as Knowledge
+    from .knowledge import link_by_knowledge as link_by_knowledge
+    from .learning import Learned as Learned
+    from .learning import learn as learn
     from .linkage import Linkage as Linkage
     from .linkage import link as link
+    from .probabilistic import Probabilistic as Probabilistic
+    from .probabilistic import link_probabilistic as link_probabilistic
 
 _HOMES = {
+    "Assignment": ".assignment",
     "Bilinear": ".distances",
     "Choquet": ".choquet",
     "Estimate": ".estimate",
+    "Knowledge": ".knowledge",
+    "Learned": ".learning",
     "Linkage": ".linkage",
     "OWA": ".distances",
+    "Probabilistic": ".probabilistic",
     "WeightedMean": ".distances",
+    "learn": ".learning",
     "link": ".linkage",
+    "link_by_knowledge": ".knowledge",
+    "link_one_to_one": ".assignment",
+    "link_probabilistic": ".probabilistic",
 }
 
 __all__ = sorted(_HOMES)

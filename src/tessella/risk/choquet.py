@@ -194,6 +194,28 @@ class Choquet(Family):
         ends = np.arange(0, n * d + 1, d)
         return csr_matrix((steps.ravel(), sets.ravel(), ends), shape=(n, 1 << d))
 
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        """Whether `slack` is linear: for a whole measure."""
+        return self.additive != 2
+
+    def total(self, theta: Floats) -> float:
+        """Return the measure of all variables."""
+        return float(theta.sum() if self.additive == 2 else theta[-1])
+
+    def repair(self, theta: Floats) -> Choquet:
+        """Lift every set to the largest of its subsets, or single masses to what pairs take."""
+        if self.additive == 2:
+            taken = np.minimum(self._pairs(theta), 0.0).sum(axis=1)
+            lifted = theta.copy()
+            lifted[: self.d] = np.maximum(theta[: self.d], -taken)
+            return Choquet(lifted, additive=2) if lifted.sum() > 0 else self.project(theta)
+        lifted = np.maximum(theta, 0.0)
+        lifted[0] = 0.0
+        for lower, upper in _steps(len(lifted)):
+            lifted[upper] = np.maximum(lifted[upper], lifted[lower])
+        return Choquet(lifted) if lifted[-1] > 0 else self.project(theta)
+
     def slack(self, theta: Floats) -> Floats:
         """Return by how much each variable raises each set (for masses: the least of them)."""
         if self.additive == 2:
@@ -257,7 +279,7 @@ def _nearest_measure(theta: Floats, sweeps: int = 2000) -> Floats:
     steps = _steps(len(x))
     held = [np.zeros(len(x)) for _ in range(len(steps) + 1)]
     for _ in range(sweeps):
-        start = x.copy()
+        start = [x, *held]
         for place, (lower, upper) in enumerate(steps):
             x = x + held[place]
             before = x.copy()
@@ -269,7 +291,8 @@ def _nearest_measure(theta: Floats, sweeps: int = 2000) -> Floats:
         before = x.copy()
         x[0], x[-1] = 0.0, 1.0
         held[-1] = before - x
-        if np.abs(x - start).max() < 1e-12:
+        # x may rest for many sweeps while what is held still moves: both must have settled.
+        if max(float(np.abs(a - b).max()) for a, b in zip(start, [x, *held])) < 1e-12:
             break
     x = np.clip(x, 0.0, 1.0)
     x[0], x[-1] = 0.0, 1.0
@@ -284,7 +307,7 @@ def _nearest_masses(theta: Floats, d: int, sweeps: int = 2000) -> Floats:
     own = [np.flatnonzero((first == k) | (second == k)) + d for k in range(d)]
     held = [np.zeros(len(x)) for _ in range(d + 1)]
     for _ in range(sweeps):
-        start = x.copy()
+        start = [x, *held]
         for k in range(d):
             x = x + held[k]
             before = x.copy()
@@ -293,7 +316,8 @@ def _nearest_masses(theta: Floats, d: int, sweeps: int = 2000) -> Floats:
             x[k] += lift
             held[k] = before - x
         x = x + (1 - x.sum()) / len(x)  # an affine set needs no memory
-        if np.abs(x - start).max() < 1e-12:
+        # x may rest for many sweeps while what is held still moves: both must have settled.
+        if max(float(np.abs(a - b).max()) for a, b in zip(start, [x, *held])) < 1e-12:
             break
     for k in range(d):
         x[k] = max(x[k], -float(np.minimum(x[own[k]], 0.0).sum()))

@@ -77,6 +77,11 @@ class WeightedMean(Family):
         """Return the nearest weights."""
         return WeightedMean(on_simplex(theta))
 
+    def repair(self, theta: Floats) -> WeightedMean:
+        """Cut what is below zero."""
+        kept = np.maximum(theta, 0.0)
+        return WeightedMean(kept) if kept.any() else self.project(theta)
+
     def slack(self, theta: Floats) -> Floats:
         """Return the weights themselves."""
         return theta
@@ -149,6 +154,11 @@ class OWA(Family):
         """Return the nearest weights."""
         return OWA(on_simplex(theta))
 
+    def repair(self, theta: Floats) -> OWA:
+        """Cut what is below zero."""
+        kept = np.maximum(theta, 0.0)
+        return OWA(kept) if kept.any() else self.project(theta)
+
     def slack(self, theta: Floats) -> Floats:
         """Return the weights themselves."""
         return theta
@@ -184,6 +194,8 @@ class Bilinear(Family):
 
     name: ClassVar[str] = "bilinear"
     matrix: Floats
+    linear = False
+    monotone = False
 
     def __post_init__(self) -> None:
         expected = "a symmetric matrix without negative eigenvalue, not zero"
@@ -230,6 +242,16 @@ class Bilinear(Family):
         """Return the nearest form of trace 1: its eigenvalues go to the simplex."""
         values, vectors = np.linalg.eigh(self._as_matrix(theta))
         return Bilinear((vectors * on_simplex(values)) @ vectors.T)
+
+    def repair(self, theta: Floats) -> Bilinear:
+        """Cut the eigenvalues that are below zero."""
+        values, vectors = np.linalg.eigh(self._as_matrix(theta))
+        kept = np.maximum(values, 0.0)
+        return Bilinear((vectors * kept) @ vectors.T) if kept.any() else self.project(theta)
+
+    def total(self, theta: Floats) -> float:
+        """Return the trace."""
+        return float(np.trace(self._as_matrix(theta)))
 
     def slack(self, theta: Floats) -> Floats:
         """Return the smallest eigenvalue."""

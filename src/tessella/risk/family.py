@@ -92,6 +92,8 @@ class Family(ABC):
 
     name: ClassVar[str]
     kernel_kind: int = -1
+    linear: bool = True  # whether `slack` is linear
+    monotone: bool = True  # whether a larger difference never makes the distance smaller
 
     @property
     @abstractmethod
@@ -121,6 +123,14 @@ class Family(ABC):
     @abstractmethod
     def explain(self, columns: Sequence[Hashable] | None = None) -> Explanation:
         """Say what the distance pays attention to."""
+
+    def repair(self, theta: Floats) -> Family:
+        """Return some member near to `theta`, quickly; `theta` itself where it is feasible."""
+        return self.project(theta)
+
+    def total(self, theta: Floats) -> float:
+        """Return what is 1 for a member: distances are compared, so their scale means nothing."""
+        return float(theta.sum())
 
     def turn(self) -> Floats | None:
         """Return T such that d(a, b) = |aT - bT|², or None if there is none."""

@@ -182,7 +182,7 @@ def link(
     array([1, 2, 1, 1])
     """
     sides = read_sides(original, masked, known=known, id=id, schema=schema)
-    ks = _checked(within)
+    ks = checked_within(within)
     how = measure(sides, distance, scale=scale, covariance=covariance)
     m = len(sides.A)
     attacked = np.arange(m) if sample is None else _drawn(m, sample, random_state)
@@ -231,27 +231,43 @@ def linkage(
     )
 
 
+class Points(NamedTuple):
+    """Both tables as points: the distance is the sum of |difference|^power."""
+
+    A: Floats
+    B: Floats
+    power: int
+    name: str
+    notes: tuple[str, ...]
+
+
 def measure(sides: Sides, distance: str | Family, *, scale: str, covariance: str) -> Measure:
     """Prepare the counting for a distance."""
     if isinstance(distance, Family):
         sides.refuse_mixed(distance.name)
         sides = sides.scaled(scale)
         return Measure(count_family(sides, distance), f"{distance.name} distance", sides.notes)
-    if distance not in DISTANCES:
-        raise UnknownOptionError("distance", distance, (*DISTANCES, "a family of distances"))
     if distance == "gower":
         count = _by_scan(sides, GOWER, _one_over_ranges(sides))
         note = "numbers divided by their range in both tables, missing values left out"
         return Measure(count, "Gower's distance", (*sides.notes, note))
+    points = as_points(sides, distance, scale=scale, covariance=covariance)
+    count = _by_tree(points.A, points.B, sides.truth, points.power)
+    return Measure(count, points.name, points.notes)
+
+
+def as_points(sides: Sides, distance: str, *, scale: str, covariance: str) -> Points:
+    """Turn both tables so that a plain sum of powers is the distance."""
+    if distance not in DISTANCES:
+        raise UnknownOptionError("distance", distance, (*DISTANCES, "a family of distances"))
     sides.refuse_mixed(distance.capitalize())
     sides = sides.scaled(scale)
     if distance == "mahalanobis":
         turn, narrow = _whitening(sides, covariance)
         name = f"Mahalanobis distance (covariance {COVARIANCES[covariance]})"
-        count = _by_tree(sides.A @ turn, sides.B @ turn, sides.truth, 2)
-        return Measure(count, name, (*sides.notes, *narrow))
-    count = _by_tree(sides.A, sides.B, sides.truth, 2 if distance == "euclidean" else 1)
-    return Measure(count, f"{distance.capitalize()} distance", sides.notes)
+        return Points(sides.A @ turn, sides.B @ turn, 2, name, (*sides.notes, *narrow))
+    power = 2 if distance == "euclidean" else 1
+    return Points(sides.A, sides.B, power, f"{distance.capitalize()} distance", sides.notes)
 
 
 def count_family(sides: Sides, family: Family) -> Count:
@@ -343,7 +359,7 @@ def _whitening(sides: Sides, covariance: str) -> tuple[Floats, tuple[str, ...]]:
     return vectors / np.sqrt(np.maximum(values, floor)), (note,) if narrow else ()
 
 
-def _checked(within: Sequence[int]) -> tuple[int, ...]:
+def checked_within(within: Sequence[int]) -> tuple[int, ...]:
     ks = tuple(within)
     if not ks or any(isinstance(k, bool) or not isinstance(k, int) or k < 1 for k in ks):
         raise BadOptionError("within", within, "whole numbers of at least 1, such as (1, 3, 5)")

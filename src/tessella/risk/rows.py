@@ -1,0 +1,116 @@
+"""Who competes with whom: the rows that decide whether a record is linked.
+
+A *row* is φ(a_i - b_j) - φ(a_i - b_i) for a record i and a competitor j: record i is linked by
+parameters θ if all its rows have a positive product with θ. Under a monotone distance a competitor
+that another one beats in every variable never decides, so few are kept for each record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.linkage import least_rows
+from ..parallel import each
+from .family import Family
+from .sides import Sides
+
+__all__ = ["Competitors", "Rows", "least_competitors", "near_competitors", "rows_of"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PIECE = 64  # records for a piece of work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Competitors:
+    """For each of some records, the originals that decide whether it is linked.
+
+    Those of records[at] are which[starts[at] : starts[at + 1]]. `hopeless` counts the records that
+    were left out because some original is at least as near in every variable.
+    """
+
+    records: Integers
+    starts: Integers
+    which: Integers
+    hopeless: int = 0
+
+    def chosen(self, records: Integers) -> Competitors:
+        """Return the competitors of some of the records."""
+        keep = np.isin(self.records, records)
+        sizes = np.diff(self.starts)
+        return Competitors(
+            records=self.records[keep],
+            starts=np.concatenate([[0], np.cumsum(sizes[keep])]).astype(np.int64),
+            which=self.which[np.repeat(keep, sizes)],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows of records in the feature space of a family, dense or sparse."""
+
+    starts: Integers
+    matrix: Any
+
+    def along(self, theta: Floats) -> Floats:
+        """Return the product of each row with θ."""
+        out: Floats = np.asarray(self.matrix @ theta, dtype=np.float64)
+        return out
+
+
+def least_competitors(sides: Sides, records: Integers) -> Competitors:
+    """Keep the competitors that no other beats in every variable, and the records with a chance."""
+    work = partial(least_rows, sides.A, sides.B, sides.truth)
+    pieces = np.array_split(records, max(1, -(-len(records) // PIECE)))
+    found = each(work, pieces)
+    sizes = np.concatenate([np.diff(starts) for starts, _ in found])
+    which = np.concatenate([each_which for _, each_which in found])
+    hopeful = sizes > 0
+    return Competitors(
+        records=records[hopeful],
+        starts=np.concatenate([[0], np.cumsum(sizes[hopeful])]).astype(np.int64),
+        which=which,
+        hopeless=int((~hopeful).sum()),
+    )
+
+
+def near_competitors(
+    sides: Sides, records: Integers, turns: list[Floats], count: int
+) -> Competitors:
+    """Keep the `count` nearest competitors under each of some linear maps.
+
+    For distances that are not monotone; others may decide too, so links by these rows alone are to
+    be counted again over all originals.
+    """
+    from scipy.spatial import cKDTree
+
+    some = min(count + 1, len(sides.B))
+    found = []
+    for turn in turns:
+        tree = cKDTree(sides.B @ turn)
+        found.append(tree.query(sides.A[records] @ turn, k=some, workers=1)[1])
+    near = np.sort(np.hstack(found), axis=1)
+    fresh = np.ones(near.shape, dtype=bool)
+    fresh[:, 1:] = near[:, 1:] != near[:, :-1]
+    fresh &= near != sides.truth[records][:, None]
+    return Competitors(
+        records=records,
+        starts=np.concatenate([[0], np.cumsum(fresh.sum(axis=1))]).astype(np.int64),
+        which=near[fresh].astype(np.int64),
+    )
+
+
+def rows_of(sides: Sides, competitors: Competitors, family: Family) -> Rows:
+    """Return the rows of all records and competitors in the feature space of a family."""
+    records, sizes = competitors.records, np.diff(competitors.starts)
+    own = family.features(sides.A[records] - sides.B[sides.truth[records]])
+    owner = np.repeat(np.arange(len(records)), sizes)
+    theirs = family.features(sides.A[records[owner]] - sides.B[competitors.which])
+    matrix = theirs - own[owner]
+    return Rows(starts=competitors.starts, matrix=matrix)
