@@ -67,10 +67,11 @@ def check_clusters(c: object, X: Floats) -> int:
     count = int(c)
     if count > len(X):
         raise ClusterCountError.more_than_records(count, len(X))
-    distinct = len(number_equal(X)[1])
-    if count > distinct:
-        raise ClusterCountError.more_than_distinct(count, distinct, len(X))
-    return count
+    for rows in (4 * count, len(X)):  # a few records are mostly enough to know
+        distinct = len(number_equal(X[:rows])[1])
+        if distinct >= count:
+            return count
+    raise ClusterCountError.more_than_distinct(count, distinct, len(X))
 
 
 class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]

@@ -66,14 +66,16 @@ class Field:
     def of(cls, X: Floats, weights: Floats, n_centres: int) -> Field:
         """Prepare a table of shape (n, d) for a number of centres."""
         share = weights / weights.sum()
-        origin = X[0] + share @ (X - X[0])
-        away = np.abs(X - origin).max(initial=0.0)
+        records = np.ascontiguousarray(X - X[0])
+        drift = share @ records
+        records -= drift
+        away = max(records.max(initial=0.0), -records.min(initial=0.0))
         scale = 0.5 ** math.frexp(away)[1] if away > 0 else 1.0
-        records = np.ascontiguousarray((X - origin) * scale)
+        records *= scale
         rows = leaf_order(records) if n_centres > FEW * LANES else np.arange(len(X))
-        size = math.sqrt(float(share @ (records**2).sum(axis=1)))
+        size = math.sqrt(float(share @ np.einsum("ij,ij->i", records, records)))
         return cls(
-            records=records, weights=weights, origin=origin, scale=scale,
+            records=records, weights=weights, origin=X[0] + drift, scale=scale,
             pieces=_cut(rows), size=size,
         )  # fmt: skip
 
