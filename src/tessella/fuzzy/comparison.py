@@ -178,7 +178,7 @@ def cluster_loss(
     >>> import numpy as np
     >>> from tessella.fuzzy import FuzzyCMeans, cluster_loss
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> cluster_loss(X, X, FuzzyCMeans(3, m=1.5), random_state=0).d2
+    >>> round(cluster_loss(X, X, FuzzyCMeans(3, m=1.5), random_state=0).d2, 12)
     0.0
     """
     before, after = np.asarray(original, dtype=np.float64), np.asarray(masked, dtype=np.float64)
