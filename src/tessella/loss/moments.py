@@ -167,15 +167,13 @@ class _Sweep:
     def _scaled(self, j: int) -> tuple[Floats, Floats, Floats | None]:
         """Return a column of both tables on the original's scale, 0 where unknown, and a mask."""
         cells, sums = self.pair.number(self.names[j]), self.sums[j]
-        sides = []
-        for values in (cells.before, cells.after):
-            scaled = values - sums.mean_before
-            scaled /= sums.spread
+        for values in (cells.before, cells.after):  # read for this call: changed in place
+            values -= sums.mean_before
+            values /= sums.spread
             if cells.known is not None:
-                scaled[~cells.known] = 0.0
-            sides.append(scaled)
+                values[~cells.known] = 0.0
         mask = None if cells.known is None else cells.known.astype(np.float64)
-        return sides[0], sides[1], mask
+        return cells.before, cells.after, mask
 
     def _block(self, block: range) -> None:
         n, w = self.pair.n_rows, self.pair.weights
