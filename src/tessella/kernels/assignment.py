@@ -34,7 +34,7 @@ class Outlook(NamedTuple):
 def square_of(law: Law, room: Room, place: int, i: int, lane: int) -> float:
     """Squared distance of record i of a tile to the centre in a lane of a visited block."""
     stored = room.squares[place, i * LANES + lane]
-    return (room.least[i] + TINY) / stored - TINY if law.kind == POWER else stored
+    return float((room.least[i] + TINY) / stored - TINY if law.kind == POWER else stored)
 
 
 @kernel

@@ -112,7 +112,7 @@ def load(X: Floats, rows: Integers, first: int, room: Room) -> int:
         row = rows[first + min(i, size - 1)]
         for j in range(X.shape[1]):
             room.records[i, j] = X[row, j]
-    return size
+    return int(size)
 
 
 @kernel
