@@ -78,6 +78,14 @@ def test_swapping_values_keeps_the_distribution():
     assert quantile_loss(x, y).value == 0.0
 
 
+def test_a_share_is_not_rounded_to_the_next_record():
+    """0.55 * 20 is 11.000000000000002 for a computer; the quantile is the 11th, not the 12th."""
+    x = np.arange(20.0)
+    y = np.where(x == 11, 11.5, x)
+    assert quantile_loss(table(x), table(y), shares=[0.55]).value == 0.0
+    assert quantile_loss(table(x), table(y), shares=[0.55], weights=np.ones(20)).value == 0.0
+
+
 def test_shares_are_checked():
     with pytest.raises(BadOptionError, match="above 0 and below 1"):
         quantile_loss(table([1, 2]), table([1, 2]), shares=[0.5, 1.0])

@@ -102,6 +102,12 @@ def test_pil_of_a_mean_by_hand():
     assert pil(x, x + 0.5).details["variances"] == 0.0
 
 
+def test_weights_lower_the_effective_number_of_records():
+    x = column(-1, 1, -1, 1)  # weights 1, 1, 3, 3 tell as much as 8^2 / 20 = 3.2 records
+    found = pil(x, x + 0.5, weights=[1, 1, 3, 3]).details["means"]
+    assert found == pytest.approx(100 * math.erf(0.5 * math.sqrt(3.2) / math.sqrt(2)))
+
+
 def test_eigenvalues_by_hand():
     x = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])  # shares 1/2, 1/2
     assert loss.eigenvalue_loss(x, x[:, [0, 0]]).value == pytest.approx(0.5)  # shares 1, 0
