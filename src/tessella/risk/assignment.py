@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import LinkageError, OutOfRangeError, UnknownOptionError
-from ..kernels.linkage import lower_prices
+from ..kernels.competing import lower_prices
 from .estimate import Estimate
 from .linkage import Points, as_points
 from .sides import read_sides

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.linkage import count_positive, spans
+from ..kernels.competing import count_positive, spans
 from .family import Family
 from .rows import Rows
 
@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1
+WORK = 3e9  # numbers looked at in one climb; a limit of time would depend on the machine
 PATIENCE = 2  # sweeps without a new link
 
 
@@ -43,7 +44,9 @@ def climb(
     level = rows.along(theta)
     best = int(count_positive(rows.starts, level, MARGIN))
     idle = 0
-    for _ in range(sweeps):
+    lines = len(theta) / 8 + 40  # single parameters cost little
+    affordable = max(3, int(WORK / max(rows.cells * lines, 1.0)))
+    for _ in range(min(sweeps, affordable)):
         before = best
         for direction in _directions(rows, family, theta, level, generator):
             slope = rows.along(direction)

@@ -9,7 +9,7 @@ tells how much of it is knowledge about the masking and how much is fitting to t
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -33,6 +33,11 @@ Integers = NDArray[np.int64]
 
 FAMILIES = ("weighted mean", "owa", "bilinear", "choquet")
 NEAREST = 40  # competitors of a record under each linear map, for distances that are not monotone
+ALL_COMPETITORS = 5000  # originals up to which every competitor is looked at
+MOST_ROWS = 250_000  # that are climbed over
+MOST_PAIRS = 400_000_000  # that a scan counts; beyond, a sample of records is attacked
+SCANNED = ("owa", "choquet")  # families without a tree
+MOST_CELLS = 40_000_000  # numbers held in rows
 ROUNDS = 3  # of adding the competitors that were overlooked
 
 
@@ -109,7 +114,9 @@ def learn(
     effort : int
         The number of starts.
     max_records : int
-        In larger tables, learn from so many records drawn at random. Links are counted over all.
+        In larger tables, learn from so many records drawn at random, fewer where they have too
+        many competitors to hold. Links are counted over all records, for OWA and Choquet beyond
+        4e8 pairs over a sample.
     held_out : bool
         Also learn on each half of the records and try it on the other.
     random_state : int or None
@@ -160,14 +167,14 @@ def learn(
     if family == "choquet":
         Choquet.is_whole(len(sides.columns), order)
     generator = np.random.default_rng(random_state)
-    m = len(sides.A)
-    everyone = np.arange(m)
-    some = everyone
-    if m > max_records:
-        some = np.sort(generator.choice(m, size=max_records, replace=False))
-    search = _Search(sides, least_competitors(sides, some), order, effort)
+    m, n = len(sides.A), len(sides.B)
+    some = _drawn(m, max_records, generator)
+    search = _Search.of(sides, some, order, effort)
     trail = search.fit(family, some, generator)
-    shares = {name: _share(sides, member, everyone) for name, member in trail.items()}
+    attacked = np.arange(m)
+    if family in SCANNED and m * n > MOST_PAIRS:
+        attacked = _drawn(m, max(max_records, 1000), generator)
+    shares = {name: _share(sides, member, attacked) for name, member in trail.items()}
     best = max(shares, key=lambda name: shares[name])
     apart = _held_out(search, family, some, generator) if held_out and len(some) >= 4 else None
     notes = (
@@ -180,30 +187,44 @@ def learn(
     found: Learned = linkage(
         sides,
         how,
-        everyone,
+        attacked,
         within=ks,
         make=Learned,
         distance=trail[best],
         held_out=apart,
         simpler={name: share for name, share in shares.items() if name != family},
-        most=search.most() if len(some) == m and family != "bilinear" else None,
+        most=search.most if len(some) == m and family != "bilinear" else None,
     )
     return found
 
 
 @dataclass(frozen=True)
 class _Search:
-    """The tables, the competitors under monotone distances, and how hard to look."""
+    """The tables, the competitors under monotone distances, and how hard to look.
+
+    `most` bounds the number of links: the records with a chance, one for each class of identical
+    masked records. `partial` says that only the nearest competitors are looked at while climbing.
+    """
 
     sides: Sides
     competitors: Competitors
     order: int | None
     effort: int
+    most: int | None
+    partial: bool
 
-    def most(self) -> int:
-        """Count an upper bound: records with a chance, one for each class of masked records."""
-        hopeful = self.sides.A[self.competitors.records]
-        return len(np.unique(hopeful, axis=0)) if len(hopeful) else 0
+    @classmethod
+    def of(cls, sides: Sides, records: Integers, order: int | None, effort: int) -> _Search:
+        """Look at all that can decide in tables of moderate size, at the nearest in others."""
+        if len(sides.B) <= ALL_COMPETITORS:
+            found = least_competitors(sides, records)
+            hopeful = sides.A[found.records]
+            most = len(np.unique(hopeful, axis=0)) if len(hopeful) else 0
+            if len(found.which) <= MOST_ROWS:
+                return cls(sides, found, order, effort, most, False)
+            found = _nearest(sides, found.records, [])
+            return cls(sides, found, order, effort, most, True)
+        return cls(sides, _nearest(sides, records, []), order, effort, None, True)
 
     def fit(
         self, family: str, records: Integers, generator: np.random.Generator
@@ -219,6 +240,11 @@ class _Search:
         trail["1 / variance"] = WeightedMean(1 / spread)
         plain: list[Family] = [trail["1 / variance"], trail["Euclidean"]]
         weighted = self._climb(records, plain, generator)
+        if self.partial:  # those who are near under these weights may have been overlooked
+            near = _nearest(self.sides, records, [cast(WeightedMean, weighted).turn()])
+            again = replace(self, competitors=near)._climb(records, [weighted], generator)
+            both = [weighted, again]
+            weighted = max(both, key=lambda member: _share(self.sides, member, records))
         trail["weighted mean"] = weighted
         assert isinstance(weighted, WeightedMean)
         if family == "bilinear":
@@ -232,6 +258,10 @@ class _Search:
             trail["choquet"] = self._climb(records, starts, generator, extra=2)
         return trail
 
+    def _most_rows(self, member: Family) -> int:
+        sparse = member.name == "Choquet" and member.linear
+        return MOST_CELLS // (4 * member.d if sparse else len(member.theta))
+
     def _climb(
         self,
         records: Integers,
@@ -241,7 +271,11 @@ class _Search:
         extra: int | None = None,
     ) -> Family:
         """Climb from the starts, then from shaken copies of the best."""
-        rows = rows_of(self.sides, self.competitors.chosen(records), starts[0])
+        competitors = self.competitors.chosen(records)
+        competitors = competitors.thinned(self._most_rows(starts[0]), generator)
+        if not len(competitors.which):  # no weights link anybody
+            return starts[0]
+        rows = rows_of(self.sides, competitors, starts[0])
         best, most = max(
             (climb(rows, start, generator) for start in starts), key=lambda found: found[1]
         )
@@ -279,6 +313,21 @@ class _Search:
             if share > best_share:
                 best, best_share = found, share
         return best
+
+
+def _drawn(m: int, some: int, generator: np.random.Generator) -> Integers:
+    if m <= some:
+        return np.arange(m)
+    return np.sort(generator.choice(m, size=some, replace=False))
+
+
+def _nearest(sides: Sides, records: Integers, turns: list[Floats]) -> Competitors:
+    """Return the nearest competitors by equal weights, by trusted ones, and by some maps."""
+    d = len(sides.columns)
+    spread = (sides.A - sides.B[sides.truth]).std(axis=0)
+    trusted = 1 / np.maximum(spread, 1e-3 * max(float(spread.max()), 1e-12))
+    count = min(max(75_000 // max(len(records), 1), NEAREST // 2), 2 * NEAREST)
+    return near_competitors(sides, records, [np.eye(d), np.diag(trusted), *turns], count)
 
 
 def _share(sides: Sides, member: Family, records: Integers) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import LinkageError, OutOfRangeError
-from ..kernels.linkage import agreement_patterns, count_by_pattern
+from ..kernels.agreement import agreement_patterns, count_by_pattern
 from ..parallel import each
 from ..schema import Schema
 from .linkage import Linkage, Measure, checked_within, linkage

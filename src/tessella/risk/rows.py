@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.linkage import least_rows
+from ..kernels.competing import least_rows
 from ..parallel import each
 from .family import Family
 from .sides import Sides
@@ -50,6 +50,15 @@ class Competitors:
             which=self.which[np.repeat(keep, sizes)],
         )
 
+    def thinned(self, most_rows: int, generator: np.random.Generator) -> Competitors:
+        """Return the competitors of as many records, drawn at random, as have `most_rows` rows."""
+        if len(self.which) <= most_rows:
+            return self
+        drawn = generator.permutation(len(self.records))
+        sizes = np.cumsum(np.diff(self.starts)[drawn])
+        kept = drawn[: max(1, int(np.searchsorted(sizes, most_rows)))]
+        return self.chosen(self.records[kept])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
@@ -58,8 +67,17 @@ class Rows:
     starts: Integers
     matrix: Any
 
+    @property
+    def cells(self) -> int:
+        """The numbers that one product looks at."""
+        return int(getattr(self.matrix, "nnz", self.matrix.size))
+
     def along(self, theta: Floats) -> Floats:
         """Return the product of each row with θ."""
+        used = np.flatnonzero(theta)
+        if len(used) == 1 and isinstance(self.matrix, np.ndarray):  # one column, as it lies there
+            column: Floats = self.matrix[:, used[0]] * theta[used[0]]
+            return column
         out: Floats = np.asarray(self.matrix @ theta, dtype=np.float64)
         return out
 
@@ -113,4 +131,6 @@ def rows_of(sides: Sides, competitors: Competitors, family: Family) -> Rows:
     owner = np.repeat(np.arange(len(records)), sizes)
     theirs = family.features(sides.A[records[owner]] - sides.B[competitors.which])
     matrix = theirs - own[owner]
+    if isinstance(matrix, np.ndarray):
+        matrix = np.asfortranarray(matrix)
     return Rows(starts=competitors.starts, matrix=matrix)
