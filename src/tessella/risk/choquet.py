@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -56,6 +57,12 @@ def _steps(size: int) -> list[tuple[Integers, Integers]]:
 
 def _sizes(size: int) -> Floats:
     return np.array([s.bit_count() for s in range(size)], dtype=np.float64)
+
+
+@lru_cache(maxsize=8)
+def _above(d: int) -> tuple[Integers, Integers]:
+    first, second = np.triu_indices(d, 1)
+    return first, second
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +233,7 @@ class Choquet(Family):
 
     def _pairs(self, theta: Floats) -> Floats:
         pairs = np.zeros((self.d, self.d))
-        pairs[np.triu_indices(self.d, 1)] = theta[self.d :]
+        pairs[_above(self.d)] = theta[self.d :]
         out: Floats = pairs + pairs.T
         return out
 

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1
-WORK = 3e9  # numbers looked at in one climb; a limit of time would depend on the machine
+WORK = 1.5e9  # numbers looked at in one climb; a limit of time would depend on the machine
 PATIENCE = 2  # sweeps without a new link
 
 

@@ -182,7 +182,7 @@ def learn(
         f"parameters learned from {len(some):,} records: a lower bound of the worst case",
         *sides.notes,
     )
-    name = f"{trail[best].name} distance, learned ({family})"
+    name = f"best {family} distance found" + (f" ({best})" if best != family else "")
     how = Measure(count_family(sides, trail[best]), name, notes)
     found: Learned = linkage(
         sides,
