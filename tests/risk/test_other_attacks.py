@@ -53,6 +53,16 @@ def test_one_to_one_shares_among_equals():
     assert twins.chance == pytest.approx([1 / 2, 1 / 2, 1])
 
 
+@pytest.mark.timeout(60)
+def test_one_to_one_ends_on_equal_masked_records():
+    """A bug once met: with rounding errors in the costs the solver went round for ever."""
+    original = np.random.default_rng(0).normal(size=(1000, 5))
+    masked = np.repeat(original.reshape(-1, 5, 5).mean(axis=1), 5, axis=0)
+    found = link_one_to_one(original, masked)
+    assert found.optimal
+    assert len(set(found.assigned)) == 1000
+
+
 def test_one_to_one_with_fewer_masked_records():
     original = pd.DataFrame({"key": [1, 2, 3, 4, 5], "x": [0.0, 1.0, 2.0, 3.0, 9.0]})
     masked = pd.DataFrame({"key": [5, 2], "x": [8.0, 1.2]})
