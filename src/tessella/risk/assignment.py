@@ -156,7 +156,7 @@ def _solve(points: Points, candidates: int) -> tuple[Integers, bool]:
         costs = _costs(points, rows, columns)
         # Zeros would be read as "no pair"; one more for every pair changes no assignment.
         # Whole numbers keep its sums exact: with rounding errors the solver may never end.
-        whole = np.rint(costs * (2.0**36 / max(float(costs.max()), 1e-300))) + 1.0
+        whole = np.rint(costs / (float(costs.max()) or 1.0) * 2.0**36) + 1.0
         graph = csr_matrix((whole, (rows, columns)), shape=(m, n))
         at, given = min_weight_full_bipartite_matching(graph)
         assigned = np.empty(m, dtype=np.int64)
