@@ -23,8 +23,10 @@ DOORS = [
     "tessella.fuzzy",
     "tessella.grouping",
     "tessella.linear",
+    "tessella.loss",
     "tessella.masking",
     "tessella.plan",
+    "tessella.risk",
     "tessella.rules",
 ]
 ROOT = Path(__file__).parents[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tessella import Microaggregation, Rules, Schema, protect
+from tessella import Microaggregation, Rules, Schema, make_plan, protect
 from tessella.datasets import make_business_survey, make_households
 from tessella.exceptions import (
+    BadOptionError,
     GroupSizeError,
     MissingValuesError,
     PlanError,
@@ -465,3 +467,118 @@ def test_categories_that_must_agree_and_codes_that_are_compared():
     assert (release.table.home == release.table.work).all()
     assert release.table.code.dtype == table.code.dtype
     assert set(release.table.code) <= {1, 2, 3, 4, 5}
+
+
+# Bugs once met
+
+
+def test_a_plan_is_for_its_own_table_and_says_all_there_is_to_say():
+    table = people()[["income", "tax"]]
+    plan = make_plan(Schema.guess(table), Rules(["income >= 0"]), k=4)
+    with pytest.raises(PlanError, match="other columns; they differ in: 'gross'"):
+        protect(people()[["income", "tax", "gross"]], k=4, plan=plan)
+    with pytest.raises(BadOptionError, match="rules, strata"):
+        protect(table, k=4, plan=plan, rules=["tax >= 0"], strata=["tax"])
+
+
+def test_a_product_that_is_whole_stays_whole():
+    """c is whole and a is not: a is what is computed last."""
+    table = pd.DataFrame({"a": np.arange(1, 13) + 0.5, "b": 2.0})
+    table["c"] = table.a * table.b
+    release = keep(table, ["c == a * b"], k=3)
+    assert (release.table.c % 1 == 0).all()
+
+
+def test_whole_columns_that_are_said_to_be_continuous_become_floats():
+    table = people()[["age", "pregnancies"]]
+    schema = Schema.guess(table).override({name: {"kind": "continuous"} for name in table})
+    release = protect(table, k=3, schema=schema, method="mdav", random_state=0)
+    assert (release.table.dtypes == np.float64).all()
+
+
+def test_fuzzy_takes_m2_and_nothing_else():
+    with pytest.raises(TessellaError, match="m1"):
+        protect(people()[["income", "tax"]], k=4, method="fuzzy", options={"m1": 2.0})
+    with pytest.raises(TessellaError, match="m2"):
+        protect(people()[["income", "tax"]], k=4, method="fuzzy", options={"m2": "x"})
+
+
+def test_missing_codes_of_categories_and_of_numbers():
+    table = people()[["income"]].assign(
+        job=["x", "y", "refused"] * 100, code=[1.0, 2.0, -9.0] * 100
+    )
+    schema = Schema.guess(table).override(
+        job={"missing": ["refused"], "kind": "nominal"}, code={"missing": [-9], "kind": "nominal"}
+    )
+    with pytest.raises(MissingValuesError, match="job"):
+        protect(table, k=4, schema=schema, missing="error")
+    release = protect(table, k=4, schema=schema, method="mdav", random_state=0)
+    assert ((release.table.job == "refused") == (table.job == "refused")).all()
+    assert ((release.table.code == -9) == (table.code == -9)).all()
+
+
+def test_values_that_are_not_allowed_are_replaced_by_ones_that_are():
+    table = people()[["income"]].assign(code=np.where(np.arange(N) < 9, 3, np.arange(N) % 2 + 1))
+    release = keep(table, ["code in {1, 2}"])
+    assert release.inconsistent == 9
+    town = pd.DataFrame({"s": ["a", "b"] * 30, "t": ["p"] * 60, "x": np.arange(60.0)})
+    rules = ['(s, t) in {("a", "p")}']
+    out = protect(town, k=3, rules=rules, strata="t", method="mdav", random_state=0,
+                  schema=Schema.guess(town).override(x={"role": "quasi-identifier"}))  # fmt: skip
+    assert set(out.table.s) == {"a"}
+
+
+def test_dates_are_ordered_and_may_be_strata():
+    table = people()[["income"]].assign(
+        day=pd.date_range("2020-01-01", periods=N), year=pd.to_datetime(["2020", "2021"] * (N // 2))
+    )
+    release = protect(table, k=4, strata="year", method="mdav", random_state=0)
+    assert (release.table.year == table.year).all()
+    assert release.table.day.dtype == table.day.dtype
+    assert set(release.table.day) <= set(table.day)
+
+
+def test_many_categories_need_no_room_for_each():
+    random = np.random.default_rng(0)
+    codes = [f"p{i % 3000}" for i in range(6000)]
+    table = pd.DataFrame({"a": random.normal(size=6000), "code": codes})
+    schema = Schema({"a": {"kind": "continuous"}, "code": {"kind": "nominal"}})
+    assert protect(table, k=3, method="mdav", random_state=0, schema=schema).audit.passed
+
+
+def test_a_saved_release_holds_no_observed_value_and_no_group():
+    table = people()[["income", "tax"]]
+    table["income"] = np.random.default_rng(5).gamma(2, 12345.678, N)
+    release = protect(table, k=4, rules=["observed(income)"], method="mdav", random_state=0)
+    saved = pickle.dumps(release)
+    hidden = set(table.income) - set(release.table.income)
+    assert hidden
+    assert not any(np.float64(value).tobytes() in saved for value in hidden)
+    assert pickle.loads(saved).labels == []
+
+
+def test_a_refusal_tells_no_value_of_a_record():
+    with pytest.raises(RefusedError) as told:
+        protect(people()[["age", "tax"]], k=4, rules=["age < 20"], edit="refuse")
+    assert "R1 (age < 20): " in str(told.value)
+    assert "worst" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"strata": 3.5}, {"weights": ["tax"]}, {"schema": {"a": 1}}, {"plan": {"k": 4}},
+        {"blocks": 2}, {"blocks": ["income", "tax"]}, {"options": [1]}, {"random_state": "x"},
+        {"scale": {"income": 1.0}},
+    ],
+)  # fmt: skip
+def test_senseless_wishes(wishes):
+    with pytest.raises(TessellaError):
+        protect(people()[["income", "tax"]], k=4, **wishes)
+
+
+def test_blocks_and_a_scale_by_name():
+    blocks, scale = [["income"], ["tax"]], {"income": 1.0, "tax": 2.0}
+    assert protect(people()[["income", "tax"]], k=4, blocks=blocks, scale=scale, random_state=0)
+    with pytest.raises(BadOptionError, match="positive numbers"):
+        protect(people()[["income", "tax"]].assign(w=np.nan), k=4, weights="w")

@@ -27,6 +27,8 @@ from .fuzzy.drawing import Chance, SystemChance
 from .grouping.base import check_k
 from .masking.alike import number_alike
 from .masking.keeping.carry import Carried, carry_out
+from .masking.keeping.data import is_code
+from .masking.scale import Scale
 from .plan import Plan, make_plan
 from .rules import Confrontation, Rules
 from .schema import Schema
@@ -78,6 +80,10 @@ class Release:
     edited: int
     merged: int
     labels: list[Integers]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the groups of single records behind when saved."""
+        return self.__dict__ | {"labels": []}
 
     def __str__(self) -> str:
         lines = [f"Information loss {self.loss:.2f} %."]
@@ -167,6 +173,15 @@ def protect(
     >>> release.audit.passed
     True
     """
+    wishes = {
+        "rules": rules is not None, "columns": columns is not None,
+        "strata": strata is not None and strata != (), "blocks": blocks is not None,
+        "fit": fit != "closed", "edit": edit != "fix", "small": small != "refuse",
+        "missing": missing != "pattern", "distance": distance != "original",
+        "scale": scale != "zscore", "method": method != "search", "options": options is not None,
+    }  # fmt: skip
+    if plan is not None and not isinstance(plan, Plan):
+        raise BadOptionError("plan", type(plan).__name__, "a plan of tessella.make_plan")
     source = Table.read(table)
     check_k(k, source.n_rows)
     known = _schema(source, schema, weights)
@@ -174,21 +189,23 @@ def protect(
     before = given.confront(source, tolerance=tolerance, schema=known)
     if plan is None:
         noticed = _refuse_contradictions(given)
-        apart = (strata,) if isinstance(strata, str) else tuple(strata)
+        apart = _names(source, strata)
         plan = make_plan(
             known, given, k=k, columns=columns, strata=apart, blocks=blocks, fit=fit, edit=edit,
             small=small, missing=missing, distance=distance, scale=scale, method=method,
             options=options,
         )  # fmt: skip
         plan = replace(plan, notes=(*plan.notes, *noticed))
-    elif plan.k != k:
-        raise GroupSizeError.given_twice(k, plan.k)
+    else:
+        _refuse_other_plan(plan, source, k, wishes)
     _refuse_inconsistent(before, plan)
     _refuse_missing(source, plan, known)
     weighing = known.names("weight")
     weight = np.ones(source.n_rows)
     if weighing:
         weight = np.ascontiguousarray(source.numeric(weighing[:1], who="weights").values[:, 0])
+        if not (np.isfinite(weight) & (weight > 0)).all():
+            raise BadOptionError("weights", weighing[0], "a column of positive numbers")
     carried = carry_out(
         plan, source, known,
         strata=_strata(source, plan),
@@ -198,12 +215,15 @@ def protect(
     )  # fmt: skip
     released = _write(source, plan, carried, known)
     found = audit(
-        table, released, k=k, blocks=[list(block.columns) for block in plan.blocks],
+        _as_planned(source, plan, table), released, k=k,
+        blocks=[list(block.columns) for block in plan.blocks],
         strata=list(plan.strata) or None, rules=given, schema=known, tolerance=tolerance,
     )  # fmt: skip
     if not found.passed:
         raise RefusedError(
-            "The masked table is withheld, for its audit found: " + "; ".join(found.problems)
+            "The masked table is withheld, for its audit found: " + "; ".join(found.problems) + ". "
+            "Correct the records that break a rule, or give up a rule. Columns of float32 or of "
+            "fixed decimals hold too few digits for some rules: convert them to float64."
         )
     squares = _squares(source, Table.read(released), plan, known, weight)
     column_loss = {
@@ -226,10 +246,39 @@ def protect(
     )
 
 
+def _refuse_other_plan(plan: Plan, source: Table, k: int, wishes: dict[str, bool]) -> None:
+    """Refuse a plan that is for another table, or that is given beside what it already says."""
+    if plan.k != k:
+        raise GroupSizeError.given_twice(k, plan.k)
+    if twice := [name for name, given in wishes.items() if given]:
+        raise BadOptionError(
+            "plan", "a plan", f"either a plan or {', '.join(twice)}; the plan has its own"
+        )
+    planned = {*plan.untouched, *(name for block in plan.blocks for name in block.columns)}
+    if planned != set(source.columns):
+        differ = ", ".join(map(repr, planned.symmetric_difference(source.columns)))
+        raise PlanError(f"The plan is for a table with other columns; they differ in: {differ}.")
+
+
+def _names(source: Table, strata: Any) -> tuple[Name, ...]:
+    """Return strata as names of columns."""
+    if strata is None:
+        return ()
+    if isinstance(strata, str) or source.has(strata):
+        return (strata,)
+    if not isinstance(strata, list | tuple):
+        raise BadOptionError("strata", type(strata).__name__, "names of columns")
+    return tuple(strata)
+
+
 def _schema(source: Table, schema: Schema | None, weights: Hashable | None) -> Schema:
     """Return the schema, guessed where it is not given; weights are confirmed by naming them."""
+    if schema is not None and not isinstance(schema, Schema):
+        raise BadOptionError("schema", type(schema).__name__, "a tessella.Schema")
     known = Schema.guess(source) if schema is None else schema
     known.check(source)
+    if weights is not None and not isinstance(weights, Hashable):
+        raise BadOptionError("weights", type(weights).__name__, "the name of a column")
     if weights is not None:
         known = known.override({weights: {"role": "weight"}})
     elif schema is None:
@@ -267,9 +316,16 @@ def _refuse_contradictions(rules: Rules) -> list[str]:
 
 def _refuse_inconsistent(before: Confrontation, plan: Plan) -> None:
     if plan.edit == "refuse" and not before.all_hold:
+        broken = {rule.name: len(rows) for rule, rows in zip(before.rules, before.rows)}
+        named = "; ".join(
+            f"{name} ({before.rules[name].text}): {count}"
+            for name, count in broken.items()
+            if count
+        )
         raise RefusedError(
-            f"{len(before.breaking())} records of the table break a rule, and edit='refuse':\n"
-            f'{before}\nCorrect them, or give edit="fix".'
+            f"{len(before.breaking())} records of the table break a rule, and edit='refuse': "
+            f"{named}. "
+            'Correct them, or give edit="fix".'
         )
 
 
@@ -283,7 +339,9 @@ def _refuse_missing(source: Table, plan: Plan, schema: Schema) -> None:
                 codes = {name: schema[name].missing}
                 lost = int(source.numeric([name], codes=codes).missing.sum())
             else:
-                lost = int((source.labels(name)[0] < 0).sum())
+                place, texts = source.labels(name)
+                gone = [at for at, text in enumerate(texts) if is_code(text, schema[name].missing)]
+                lost = int(((place < 0) | np.isin(place, gone)).sum())
             if lost:
                 counts[str(name)] = lost
     if counts:
@@ -305,7 +363,10 @@ def _strata(source: Table, plan: Plan) -> Integers:
 def _chance(random_state: Any) -> Chance:
     if random_state is None:
         return SystemChance()
-    seed = check_random_state(random_state).randint(2**31 - 1, size=4)
+    try:
+        seed = check_random_state(random_state).randint(2**31 - 1, size=4)
+    except ValueError:
+        raise BadOptionError("random_state", random_state, "None or a whole number") from None
     return np.random.default_rng(seed.tolist())
 
 
@@ -325,6 +386,27 @@ def _write(source: Table, plan: Plan, carried: Carried, schema: Schema) -> Any:
         if source.facts(name).decimals == 0 and not _choice(plan, name).whole
     ]
     return moved.replace(numbers, keep=keep, as_float=as_float)
+
+
+def _as_planned(source: Table, plan: Plan, table: Any) -> Any:
+    """Return the original with those whole columns as floats that the plan releases as floats."""
+    names = [
+        choice.column
+        for block in plan.blocks
+        for choice in block.choices
+        if source.facts(choice.column).decimals == 0
+        and source.facts(choice.column).numeric
+        and not choice.whole
+        and choice.operator in ("mean", "geometric mean", "project")
+    ]
+    if not names:
+        return table
+    numbers = source.numeric(names)
+    return source.replace(
+        {name: np.nan_to_num(numbers.values[:, j]) for j, name in enumerate(names)},
+        keep={name: numbers.missing[:, j] for j, name in enumerate(names)},
+        as_float=names,
+    )
 
 
 def _choice(plan: Plan, name: Name) -> Any:
@@ -350,9 +432,9 @@ def _squares(
             continue
         x, w = old.values[seen, 0], weights[seen]
         r = released.numeric([name], codes=codes).values[seen, 0]
-        variance = float(np.average((x - np.average(x, weights=w)) ** 2, weights=w))
-        if variance > 0:
-            own = (x - r) ** 2 / variance
+        spread = Scale.of(x[:, None], w, "zscore", [name]).deviation[0]
+        if spread > 0:
+            own = ((x - r) / spread) ** 2
             squares[name] = np.full(source.n_rows, float(np.average(own, weights=w)))
             squares[name][seen] = own
     return squares

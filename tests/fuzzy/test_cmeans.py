@@ -408,3 +408,18 @@ def test_a_saved_model_holds_no_record(make):
     X = np.random.default_rng(0).normal(size=(5000, 3))
     found = make(4, n_init=1, random_state=0).fit(X)
     assert len(pickle.dumps(found)) < 5000 * 8 + 15_000  # labels, and little else
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_tables_of_any_size(make):
+    X = normal(60)
+    small = make(3, random_state=0).fit(X * 1e-160)
+    assert (small.labels_ == make(3, random_state=0).fit(X).labels_).all()
+    with pytest.raises(BadTableError, match="power of ten"):
+        make(3, random_state=0).fit(X * 1e300)
+
+
+def test_a_huge_lambda_is_crisp():
+    found = EntropyFuzzyCMeans(3, random_state=0).fit(normal(60))
+    u = found.membership(normal(60), lambda_=1e308)
+    assert set(np.unique(u)) == {0.0, 1.0}

@@ -276,7 +276,7 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
         first = 1 / (2 * limit * c ** (2 / field.records.shape[1]))
         found = retreat(lambda warmth: self._collapses_at(field, c, warmth), first, shrink=0.5)
         law = entropy_law(1 / (first * 0.5**12 if found is None else found), self.neglect)
-        self.lambda_used_ = law.rate * field.scale**2
+        self.lambda_used_ = law.rate * field.scale * field.scale
         return law
 
     def _collapses_at(self, field: Field, c: int, warmth: float) -> bool:
@@ -299,12 +299,11 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
             0.5 / max(limit, law.rate),
             shrink=0.5,
         )
-        known = (
-            f"Below lambda_ of about {limit * field.scale**2:.3g} all centres fall to the mean. "
-        )
+        outer = limit * field.scale * field.scale
+        known = f"Below lambda_ of about {outer:.3g} all centres fall to the mean. "
         if found is None:
             return f"{known}None was found to work in a trial: give fewer clusters."
-        works = field.scale**2 / found
+        works = field.scale / found * field.scale
         return (
             f"{known}In a trial lambda_={works:.4g} kept all centres apart: give that, or "
             'lambda_="auto".'

@@ -257,7 +257,10 @@ def _memberships(first: Any, second: Any, records: Any) -> list[Floats] | None:
 
 
 def _matrix(given: Any) -> Floats:
-    u = np.asarray(given, dtype=np.float64)
+    try:
+        u = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        u = np.empty(0)
     if u.ndim != 2 or not np.isfinite(u).all() or (u < 0).any():
         raise BadTableError("Memberships must be a matrix of numbers of at least 0, (n, c).")
     if np.abs(u.sum(axis=1) - 1).max(initial=0.0) > 1e-6:

@@ -70,8 +70,15 @@ def as_system(wish: Any, columns: Sequence[Hashable]) -> LinearSystem:
             f"constraints is a {type(wish).__name__}; give a pair (A, b) for A v = b, a "
             "tessella.linear.LinearSystem, or parsed rules."
         )
-    matrix = np.atleast_2d(np.asarray(wish[0], dtype=np.float64))
-    return _over(LinearSystem.equalities(matrix, np.atleast_1d(wish[1])), columns)
+    try:
+        matrix = np.atleast_2d(np.asarray(wish[0], dtype=np.float64))
+        right = np.atleast_1d(np.asarray(wish[1], dtype=np.float64))
+    except (TypeError, ValueError):
+        raise BadTableError(
+            "constraints must be numbers: a pair (A, b) for A v = b, with one row of A and one "
+            "number of b for each equation."
+        ) from None
+    return _over(LinearSystem.equalities(matrix, right), columns)
 
 
 def _linear_rules(rules: Rules) -> LinearSystem:

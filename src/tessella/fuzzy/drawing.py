@@ -96,7 +96,7 @@ def draw_part(
         entropy=outlook.entropy,
         naming_chance=seen[:, 0],
         distance_to_k=seen[:, 1],
-        expected_square=outlook.square / field.scale**2,
+        expected_square=outlook.square / field.scale / field.scale,
     )
 
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import BadTableError
 from ..kernels.assignment import Outlook, draw, find_nearest, spread, write_degrees
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
 from ..kernels.leaves import order_by_leaves, rounded
@@ -27,6 +28,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 
+HUGE = 1e140  # squares, and sums of them, stay finite
 PIECES, LEAST_PIECE = 8, 2048  # pieces at most, and records in a piece at least
 
 
@@ -70,6 +72,11 @@ class Field:
         drift = share @ records
         records -= drift
         away = max(records.max(initial=0.0), -records.min(initial=0.0))
+        if away > HUGE:
+            raise BadTableError(
+                f"The records lie up to {away:.3g} apart, and squares of that are beyond what "
+                "numbers hold. Divide the columns by a power of ten first."
+            )
         scale = 0.5 ** math.frexp(away)[1] if away > 0 else 1.0
         records *= scale
         rows = leaf_order(records) if n_centres > FEW * LANES else np.arange(len(X))
@@ -95,12 +102,14 @@ class Field:
     def law(self, law: Law) -> Law:
         """Bring a law of the table's units into the field: lambda is per squared unit."""
         return (
-            law if law.kind != EXPONENTIAL else Law(law.kind, law.rate / self.scale**2, law.neglect)
+            law
+            if law.kind != EXPONENTIAL
+            else Law(law.kind, min(law.rate / self.scale / self.scale, 1e300), law.neglect)
         )
 
     def objective(self, value: float) -> float:
         """Bring a sum of squares of the field back to the table's units."""
-        return value / self.scale**2
+        return value / self.scale / self.scale
 
     def sweep(self, centres: Floats, law: Law, *, alone: bool = False) -> Swept:
         """Sweep all records once; `alone` keeps to this thread."""

@@ -3,6 +3,8 @@
 Algorithm 1 draws each record's centre on its own, and some centre gets one record. Here all are
 drawn together, from the same product of memberships *given that* every group has at least k: a
 Markov chain starts at a good crisp grouping and lets records change places (`kernels.exchange`).
+Two limits keep it quick and the groups small: a record stands only at one of its 24 nearest
+centres, and no group grows beyond 2k - 1 records (or the largest crisp one).
 """
 
 from __future__ import annotations

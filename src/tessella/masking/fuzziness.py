@@ -238,7 +238,7 @@ def _line(plan: Prepared, fits: list[FuzzyClusterer], neglect: float) -> Line:
         lost, bits = 0.0, 0.0
         for part, field, inner in zip(plan.parts, fields, centres):
             outlook, _ = field.draw(inner, power_law(m2, neglect), np.full(field.n, -1.0))
-            lost += float(part.weights @ outlook.square) / field.scale**2
+            lost += float(part.weights @ outlook.square) / field.scale / field.scale
             bits += float(outlook.entropy.sum())
         return plan.loss(lost), plan.per_record(bits)
 

@@ -57,6 +57,14 @@ class Part:
         rules = self.rules
         return None if rules is None else rules.rescaled(self.scale.centre, self.scale.unit)
 
+    def confirm(self, released: Floats) -> None:
+        """Refuse what breaks the rules once it is written: float32 has too few digits."""
+        if self.rules is not None and not self.rules.holds(np.nan_to_num(released)).all():
+            raise BadTableError(
+                "The constraints do not hold in the released table to 1e-9: its dtypes have too "
+                "few digits. Convert the columns to float64."
+            )
+
     def outward(self, centres: Floats) -> Floats:
         """Bring centres back to the table's units, where the rules hold to the last digit."""
         values = centres * self.scale.unit + self.scale.centre
@@ -106,7 +114,8 @@ class FuzzyMicroaggregation(Masker):
         The number of centres, shared out to strata by their size.
     at_least_k : bool, default False
         Guarantee k: centres are drawn for all records together, from the same product of
-        memberships *given that* every centre gets at least k records.
+        memberships *given that* every centre gets from k to 2k - 1 records, each at one of its
+        24 nearest centres. `c`, `tol`, `max_iter` and `neglect` have no part in this.
     blocks, scale, missing, columns, strata, weights, schema, round_integers
         As for `Microaggregation`.
     constraints : pair (A, b), LinearSystem or parsed rules, optional
@@ -244,6 +253,8 @@ class FuzzyMicroaggregation(Masker):
             drawings[part.block].append((part.rows, drawing))
         masked = self._write(plan.source, plan.original, released, unrounded=plan.unrounded)
         seen = self._read(Table.read(masked), plan.chosen)
+        for part in plan.parts:
+            part.confirm(seen.values[part.rows[:, None], part.places])
         self._keep(plan.source, plan.chosen, list(labels.T))
         self.uncertainty_ = [Uncertainty.of(d, own, k) for d, own in zip(drawings, labels.T)]
         self._count_alike(plan.original, seen, plan.chosen, k if self.at_least_k else None)
@@ -256,6 +267,11 @@ class FuzzyMicroaggregation(Masker):
     def _prepare(self, table: Any) -> Prepared:
         """Read a table and cut it into the parts that are drawn on their own."""
         source = Table.read(table)
+        for name in ("at_least_k", "round_integers"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise OutOfRangeError(name, getattr(self, name), "True or False")
+        check_number("tol", self.tol, 0.0)
+        check_number("neglect", self.neglect, 0.0)
         k = self._size(source.n_rows)
         self._first_law(), self._second_law()  # or say what is wrong with them before anything else
         chosen = select(

@@ -95,7 +95,11 @@ class Plan:
 
     def explain(self) -> str:
         """Tell in plain words which rule led to which choice."""
-        lines = [f"Every released record stands for at least {self.k}."]
+        where = "In each block, every" if len(self.blocks) > 1 else "Every"
+        method = self.method if isinstance(self.method, str) else type(self.method).__name__
+        lines = [
+            f"{where} released record stands for at least {self.k}; groups are made by {method}."
+        ]
         if self.strata:
             named = ", ".join(map(str, self.strata))
             lines.append(f"Records with different {named} never share a group.")
@@ -123,6 +127,10 @@ class Plan:
             lines.append(f"Released as they are: {named}.")
         lines += self.notes
         return "\n".join(lines)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the values of the original table that rules look up behind when saved."""
+        return self.__dict__ | {"rules": self.rules.unfixed()}
 
     def __str__(self) -> str:
         return self.explain()

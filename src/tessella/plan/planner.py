@@ -13,7 +13,8 @@ keeps both. With ``fit="project"`` such columns get the nearest point that keeps
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from ..exceptions import BadOptionError, PlanError, UnknownColumnError, UnknownOptionError
@@ -97,12 +98,18 @@ def make_plan(
     >>> from tessella.plan import make_plan
     >>> schema = Schema({name: {"kind": "continuous"} for name in ("net", "tax", "gross")})
     >>> print(make_plan(schema, Rules(["net + tax == gross"]), k=3).explain())
-    Every released record stands for at least 3.
+    Every released record stands for at least 3; groups are made by search.
     net, tax, gross are grouped together.
       net: the mean of the group; R1 is linear, and only means keep a linear rule.
       tax: the mean of the group; R1 is linear, and only means keep a linear rule.
       gross: the mean of the group; R1 is linear, and only means keep a linear rule.
     """
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 2:
+        raise BadOptionError("k", k, "a whole number of at least 2")
+    if not isinstance(rules, Rules):
+        rules = Rules(rules)
+    if options is not None and not isinstance(options, Mapping):
+        raise BadOptionError("options", options, "a mapping of names to values")
     given = {"fit": fit, "edit": edit, "small": small, "missing": missing, "distance": distance}
     for name, value in given.items():
         if value not in WISHES[name]:
@@ -171,6 +178,8 @@ def _blocks(
 ) -> list[Sequence[Name]]:
     if blocks is None:
         return [masked]
+    if not isinstance(blocks, list | tuple) or not all(isinstance(b, list | tuple) for b in blocks):
+        raise BadOptionError("blocks", blocks, "a list of lists of column names")
     flat = [name for block in blocks for name in block]
     if sorted(map(str, flat)) != sorted(map(str, masked)) or len(set(flat)) < len(flat):
         raise BadOptionError(
@@ -270,13 +279,17 @@ def _choose(
     for claim in claims:
         form = claim.form
         for name in claim.columns:
-            together = isinstance(form, forms.ObservedValues) and len(form.columns) > 1
+            together = (
+                isinstance(form, forms.ObservedValues | forms.Tuples)
+                and len(claim.columns) > 1
+                and (isinstance(form, forms.ObservedValues) or set(claim.columns) & set(numbers))
+            )
             if name not in operators or (name not in numbers and not together):
                 continue
             if isinstance(form, forms.Multiplicative) and form.operator == "==":
                 operators[name] = "geometric mean"
                 reasons[name] = f"{claim.rule} is a product, and only geometric means keep products"
-            elif isinstance(form, forms.ObservedValues | forms.Members):
+            elif isinstance(form, forms.ObservedValues | forms.Members | forms.Tuples):
                 operators[name] = "medoid" if together else "median"
                 reasons[name] = f"{claim.rule} allows only values that exist: an order statistic"
     _spread_along(claims, operators, reasons, numbers)

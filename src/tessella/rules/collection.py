@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,7 +13,7 @@ from ..exceptions import (
     RuleSyntaxError,
     UnknownOptionError,
 )
-from .expressions import Aggregate, Name, Observed, walk
+from .expressions import Aggregate, Name, Node, Observed, transform, walk
 from .parser import Parsed, parse_line
 from .rule import Rule
 
@@ -219,6 +219,23 @@ class Rules(Sequence[Rule]):
         from .confront import fix
 
         return fix(self, table, schema=schema)
+
+    def unfixed(self) -> Rules:
+        """Return the same rules without what `fix` looked up in the original table."""
+
+        def forget(node: Node) -> Node:
+            if isinstance(node, Aggregate):
+                return replace(node, value=None)
+            return replace(node, domain=None) if isinstance(node, Observed) else node
+
+        return Rules(
+            replace(
+                rule,
+                body=transform(rule.body, forget),
+                condition=None if rule.condition is None else transform(rule.condition, forget),
+            )
+            for rule in self
+        )
 
     @property
     def is_fixed(self) -> bool:

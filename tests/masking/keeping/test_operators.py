@@ -17,7 +17,8 @@ from tessella.plan.claims import cases_of
 
 def data_of(**columns):
     table = pd.DataFrame(columns)
-    kinds = {n: "nominal" if table[n].dtype == object else "continuous" for n in table}
+    numeric = pd.api.types.is_numeric_dtype
+    kinds = {n: "continuous" if numeric(table[n]) else "nominal" for n in table}
     schema = Schema({name: {"kind": kind} for name, kind in kinds.items()})
     return Data.read(Table.read(table), schema, list(table))
 

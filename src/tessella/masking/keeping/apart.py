@@ -39,7 +39,7 @@ def put_apart(data: Data, block: Block, plan: Plan, strata: Integers) -> list[Pa
         side = np.sign(data.column(column) + offset)
         keys.append(np.where(np.isnan(side), 2, side).astype(np.int64))
     own = [data.place(name) for name in block.columns]
-    lacking = data.missing[:, own]
+    lacking = data.state[:, own]
     if lacking.any():
         keys += list(lacking.T.astype(np.int64))
     distinct, place = np.unique(np.column_stack(keys), axis=0, return_inverse=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...exceptions import RefusedError
+from ...exceptions import ContradictionError, RefusedError, UnknownOptionError
 from ...frame import Table
+from ...fuzzy.base import check_number
 from ...fuzzy.drawing import Chance
 from ...fuzzy.field import power_law
 from ...fuzzy.size_keeping import crisp_groups, draw_keeping_k
@@ -20,7 +21,7 @@ from ..methods import make_grouping
 from ..scale import Scale
 from .apart import Part, put_apart, repair_products
 from .data import Data
-from .operators import log_means, lower_medians, means, medoids, modes
+from .operators import allowed_of, log_means, means, medians_among, medoids, modes
 from .settle import Ground, settle_linear, settle_products, settle_together
 
 __all__ = ["Carried", "carry_out"]
@@ -31,6 +32,7 @@ Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
 SPECIAL = ("geometric mean", "project")
+MANY = 64  # categories
 
 
 @dataclass(eq=False)
@@ -73,7 +75,7 @@ def carry_out(
     """
     out = Carried()
     for block in plan.blocks:
-        data = Data.read(table, schema, [*block.columns, *plan.strata])
+        data = Data.read(table, schema, block.columns, plan.strata)
         out.edited += repair_products(data, block)
         labels = np.empty(table.n_rows, dtype=np.int64)
         for name in block.columns:
@@ -103,7 +105,10 @@ def _scale(data: Data, block: Block, weights: Floats, plan: Plan) -> Scale:
     """Measure the columns of numbers of a block."""
     numbers = [name for name in block.columns if name not in data.levels]
     values = data.values[:, [data.place(name) for name in numbers]]
-    return Scale.of(values, weights, plan.scale, numbers)
+    wish = plan.scale
+    if isinstance(wish, Mapping):
+        wish = {name: wish[name] for name in numbers if name in wish}
+    return Scale.of(values, weights, wish, numbers)
 
 
 def _embed(data: Data, block: Block, part: Part, scale: Scale, plan: Plan) -> Floats:
@@ -135,22 +140,35 @@ def _embed(data: Data, block: Block, part: Part, scale: Scale, plan: Plan) -> Fl
             spread = np.nanstd(data.column(name)) or 1.0
             pieces.append((codes / spread)[:, None])
         else:
-            corners = np.zeros((len(codes), len(data.levels[name]) + 1))
-            corners[np.arange(len(codes)), codes] = np.sqrt(0.5)
-            pieces.append(corners[:, corners.any(axis=0)])
+            pieces.append(_corners(codes, len(data.levels[name]) + 1))
     if not pieces:
         return np.zeros((len(part.rows), 1))
     return np.ascontiguousarray(np.column_stack(pieces))
 
 
+def _corners(codes: Integers, count: int) -> Floats:
+    """Put categories at places that are one unit apart; many of them only nearly so.
+
+    Up to MANY categories stand at the corners of a simplex. More are put at random corners of
+    a cube of MANY dimensions, two of which differ in about half of them.
+    """
+    seen, place = np.unique(codes, return_inverse=True)
+    if len(seen) <= MANY:
+        return np.asarray(np.eye(len(seen))[place] * np.sqrt(0.5))
+    signs = np.random.default_rng(0).integers(0, 2, (count, MANY))
+    return np.asarray((2 * signs[codes] - 1) / np.sqrt(2 * MANY))
+
+
 def _group(plan: Plan, embedded: Floats, weights: Floats, chance: Chance) -> Integers:
     if plan.method == "fuzzy":
-        options = {"m1": 1.0, "m2": 1.2, **plan.options}
+        for name in plan.options:
+            if name != "m2":
+                raise UnknownOptionError("option of the method 'fuzzy'", name, ["m2"])
+        second = power_law(check_number("m2", plan.options.get("m2", 1.2), 1.0))
         crisp = crisp_groups(embedded, weights, k=plan.k, chance=chance)
         drawing = draw_keeping_k(
-            embedded, weights, crisp, power_law(options["m1"]), power_law(options["m2"]),
-            k=plan.k, chance=chance,
-        )  # fmt: skip
+            embedded, weights, crisp, power_law(1.0), second, k=plan.k, chance=chance
+        )
         _, labels = np.unique(drawing.labels, return_inverse=True)
         return labels.astype(np.int64)
     seed = int(chance.random(1)[0] * (2**31 - 1))
@@ -188,13 +206,14 @@ def _aggregate(
             out.rows[name][rows] = rows[middle][groups]
     for name, operator in chosen.items():
         if operator == "median":
-            at = lower_medians(data.column(name)[rows], weights, groups, count)
+            allowed = allowed_of(data, rows, [name], part.claims, plan.strata)
+            at = medians_among(data.column(name)[rows], weights, groups, count, allowed)
             out.rows[name][rows] = rows[at][groups]
         elif operator == "mode":
-            found = modes(data, rows, [name], weights, groups, count, part.claims)
+            found = modes(data, rows, [name], weights, groups, count, part.claims, plan.strata)
             out.rows[name][rows] = found[groups]
     if joint := [name for name, operator in chosen.items() if operator == "joint mode"]:
-        found = modes(data, rows, joint, weights, groups, count, part.claims)
+        found = modes(data, rows, joint, weights, groups, count, part.claims, plan.strata)
         for name in joint:
             out.rows[name][rows] = found[groups]
     for name in lacking & set(out.rows):
@@ -205,7 +224,14 @@ def _aggregate(
     for kind in ("mean", *SPECIAL):
         names = [name for name, operator in chosen.items() if operator == kind]
         if names:
-            settled = _settle(kind, names, data, block, part, groups, weights, constants, scale)
+            try:
+                settled = _settle(kind, names, data, block, part, groups, weights, constants, scale)
+            except ContradictionError as error:
+                raise RefusedError(
+                    "In a part of the table rules exclude each other, given how its records "
+                    f"break them: {', '.join(dict.fromkeys(error.rows))}. Correct these records "
+                    "first, or give up a rule."
+                ) from None
             for j, name in enumerate(names):
                 out.numbers[name][rows] = settled[groups, j] + 0.0  # no minus before a zero
 

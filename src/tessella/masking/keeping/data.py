@@ -14,7 +14,7 @@ from ...plan.claims import Claim, rows_of
 from ...rules import Rules, forms, judge
 from ...schema import Schema
 
-__all__ = ["Data", "standing_alone"]
+__all__ = ["Data", "is_code", "standing_alone"]
 
 Name = Hashable
 Floats = NDArray[np.float64]
@@ -37,29 +37,39 @@ class Data:
     columns: tuple[Name, ...]
     values: Floats
     missing: Truths
+    state: NDArray[np.int16]  # 0 where there is a value, else the way in which it is missing
     levels: dict[Name, list[str]]
 
     @classmethod
-    def read(cls, table: Table, schema: Schema, columns: Sequence[Name]) -> Data:
-        """Read some columns."""
+    def read(
+        cls, table: Table, schema: Schema, columns: Sequence[Name], strata: Sequence[Name] = ()
+    ) -> Data:
+        """Read some columns, and strata, of which only equality counts."""
+        columns = [*columns, *strata]
         values = np.empty((table.n_rows, len(columns)))
-        missing = np.zeros((table.n_rows, len(columns)), dtype=bool)
+        state = np.zeros((table.n_rows, len(columns)), dtype=np.int16)
         levels: dict[Name, list[str]] = {}
         for j, name in enumerate(columns):
             if table.facts(name).numeric and schema[name].kind != "nominal":
                 codes = {name: schema[name].missing}
                 read = table.numeric([name], codes=codes, who="The plan")
-                values[:, j], missing[:, j] = read.values[:, 0], read.missing[:, 0]
+                values[:, j], state[:, j] = read.values[:, 0], read.state[:, 0]
             else:
+                if schema[name].kind in ("continuous", "integer") and name not in strata:
+                    raise BadTableError(
+                        f"Column {name!r} ({table.facts(name).dtype}) holds no numbers, and the "
+                        f"schema says that it is {schema[name].kind}."
+                    )
                 place, texts = table.labels(name)
-                gone = {str(code) for code in schema[name].missing}
-                lost = [at for at, text in enumerate(texts) if text in gone]
-                place = np.where(np.isin(place, lost), -1, place)
-                if schema[name].kind == "ordinal":
+                state[place < 0, j] = 1
+                for at, text in enumerate(texts):
+                    if is_code(text, schema[name].missing):
+                        state[place == at, j] = 3 + at
+                if schema[name].kind == "ordinal" and name not in strata:
                     place, texts = _in_order(table, name, place, texts)
-                values[:, j], missing[:, j], levels[name] = place, place < 0, texts
-        values[missing] = np.nan
-        return cls(table, schema, tuple(columns), values, missing, levels)
+                values[:, j], levels[name] = place, texts
+        values[state != 0] = np.nan
+        return cls(table, schema, tuple(columns), values, state != 0, state, levels)
 
     def place(self, name: Name) -> int:
         """Return where a column is."""
@@ -185,6 +195,11 @@ class Data:
             return np.nan
 
 
+def is_code(text: str, codes: Sequence[object]) -> bool:
+    """Say whether a text is one of the codes for "missing": -9, -9.0 and "-9" are the same."""
+    return any(text == str(code) or _number(text) == _number(str(code)) for code in codes)
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -205,7 +220,7 @@ def _in_order(
     table: Table, name: Name, place: Integers, texts: list[str]
 ) -> tuple[Integers, list[str]]:
     """Number ordinal categories by their order, not by their appearance."""
-    order = table.order(name)
+    order = sorted(texts) if table.facts(name).family == "date" else table.order(name)
     if order is None:
         raise BadTableError(
             f"Column {name!r} is ordinal, and its dtype does not say in which order. Give an "

@@ -9,10 +9,17 @@ from numpy.typing import NDArray
 
 from ...kernels.groups import weighted_centres
 from ...plan.claims import Claim
-from ...rules import forms
 from .data import Data
 
-__all__ = ["log_means", "lower_medians", "means", "medoids", "modes"]
+__all__ = [
+    "allowed_of",
+    "log_means",
+    "lower_medians",
+    "means",
+    "medians_among",
+    "medoids",
+    "modes",
+]
 
 Name = Hashable
 Floats = NDArray[np.float64]
@@ -70,6 +77,32 @@ def medoids(
     return first
 
 
+def medians_among(
+    values: Floats, weights: Floats, labels: Integers, count: int, allowed: Truths
+) -> Integers:
+    """Return the lower median of the allowed records of each group.
+
+    A group without any takes the allowed record of the part that is nearest to its own median;
+    where the part has none, its own median.
+    """
+    found = lower_medians(values, weights, labels, count)
+    if allowed.all() or not allowed.any():
+        return found
+    good = np.flatnonzero(allowed)
+    has = np.bincount(labels[good], minlength=count) > 0
+    _, inner = np.unique(labels[good], return_inverse=True)
+    own = good[lower_medians(values[good], weights[good], inner, int(has.sum()))]
+    order = good[np.argsort(values[good], kind="stable")]
+    at = np.clip(np.searchsorted(values[order], values[found]), 1, len(order)) - 1
+    after = np.minimum(at + 1, len(order) - 1)
+    nearer = np.abs(values[order[after]] - values[found]) < np.abs(
+        values[order[at]] - values[found]
+    )
+    nearest = np.where(nearer, order[after], order[at])
+    nearest[has] = own
+    return nearest
+
+
 def modes(
     data: Data,
     rows: Integers,
@@ -78,34 +111,41 @@ def modes(
     labels: Integers,
     count: int,
     claims: Sequence[Claim],
+    strata: Sequence[Name] = (),
 ) -> Integers:
     """Return, for each group, the row of a record with the most frequent allowed combination.
 
-    What a claim does not allow is chosen only if the whole part has nothing else; of equally
-    frequent ones that of the first record is taken.
+    A group without an allowed one takes the most frequent allowed one of the part; where the part
+    has none, its own. Of equally frequent ones that of the first record is taken.
     """
     own = data.values[rows][:, [data.place(name) for name in columns]]
     own = np.where(np.isnan(own), -1.0, own)
     _, first, code = np.unique(own, axis=0, return_index=True, return_inverse=True)
     code = code.ravel()
-    allowed = _allowed(data, rows, columns, claims)[first]
-    table = np.zeros((count, len(first)))
-    np.add.at(table, (labels, code), weights)
-    everywhere = np.bincount(code, weights, minlength=len(first))
-    # Groups prefer what is allowed and theirs, then what is allowed, then the first met.
-    score = np.where(allowed, 1e6, 0.0) * (1 + (table > 0)) * weights.sum() + table
-    score += 1e-9 * everywhere / weights.sum()
-    met = np.argsort(first)
-    best = met[score[:, met].argmax(axis=1)]
+    allowed = allowed_of(data, rows, columns, claims, strata)[first]
+    pairs, place = np.unique(labels * len(first) + code, return_inverse=True)
+    often = np.bincount(place.ravel(), weights)
+    group, combination = pairs // len(first), pairs % len(first)
+    order = np.lexsort((first[combination], -often, ~allowed[combination], group))
+    best = combination[order[np.searchsorted(group[order], np.arange(count))]]
+    everywhere = np.bincount(code, weights)
+    if allowed.any():
+        usual = np.lexsort((first, -everywhere, ~allowed))[0]
+        best = np.where(allowed[best], best, usual)
     return np.asarray(rows[first[best]])
 
 
-def _allowed(
-    data: Data, rows: Integers, columns: Sequence[Name], claims: Sequence[Claim]
+def allowed_of(
+    data: Data,
+    rows: Integers,
+    columns: Sequence[Name],
+    claims: Sequence[Claim],
+    strata: Sequence[Name] = (),
 ) -> Truths:
-    """Say which records keep all claims about these columns and no others."""
+    """Say which records keep all claims about these columns, and strata, and no others."""
     keeps = np.ones(len(rows), dtype=bool)
     for claim in claims:
-        if set(claim.columns) <= set(columns) and not isinstance(claim.form, forms.ObservedValues):
+        about = set(claim.columns)
+        if about & set(columns) and about <= {*columns, *strata}:
             keeps &= data.signs(claim)[rows] >= 0
     return keeps

@@ -291,7 +291,7 @@ def _finish(
         if ground.whole.any():
             raise RefusedError(
                 "No order was found in which the rules give whole numbers, one column after the "
-                "other. Release these columns as floats, or give up a rule."
+                "other. Give a schema in which these columns are continuous, or give up a rule."
             )
         return values
     first = _solved(np.where(ground.whole, np.round(values), values), ground, order)
@@ -379,12 +379,20 @@ def _gives(claim: Claim, ground: Ground) -> list[Name]:
         return sorted(ones, key=lambda name: form.coefficients[name] > 0)
     assert isinstance(form, forms.Multiplicative)
     alone = standing_alone(form)
-    if alone is not None and (form.constant ** float(alone.power)) % 1 == 0:
-        first = [alone.column]
-    else:
-        first = []
+    first = [] if alone is None or not _stays_whole(form, alone, ground) else [alone.column]
     rest = [f.column for f in form.factors if abs(f.power) == 1 and f is not alone]
     return [*first, *(name for name in rest if not ground.whole[ground.place(name)])]
+
+
+def _stays_whole(form: forms.Multiplicative, alone: forms.Factor, ground: Ground) -> bool:
+    """Say whether a factor that stands alone comes out whole, if it must."""
+    if not ground.whole[ground.place(alone.column)]:
+        return True
+    others = [factor for factor in form.factors if factor is not alone]
+    numbers = [form.constant ** float(alone.power), *(factor.offset for factor in form.factors)]
+    return all(number % 1 == 0 for number in numbers) and all(
+        ground.whole[ground.place(factor.column)] for factor in others
+    )
 
 
 def _solved(values: Floats, ground: Ground, order: Sequence[tuple[Name, Claim]]) -> Floats:
