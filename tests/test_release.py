@@ -197,6 +197,18 @@ def test_strict_bounds_of_whole_numbers():
     assert (release.table.age > 14).all()
 
 
+def test_records_may_be_near_by_their_logarithms():
+    """Values over three orders of magnitude: small ones come apart by ratio, not by size."""
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"a": random.lognormal(0, 2, 60), "b": random.lognormal(0, 2, 60)})
+    table["c"] = table.a * table.b
+    spread = {}
+    for distance in ("original", "representation"):
+        release = keep(table, ["c == a * b"], k=3, distance=distance)
+        spread[distance] = np.abs(np.log(release.table / table)).to_numpy().mean()
+    assert spread["representation"] < 0.8 * spread["original"]
+
+
 # Tables that break their rules
 
 
