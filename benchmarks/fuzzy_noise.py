@@ -339,9 +339,9 @@ correlations of each draw. With independent noise at each level the levels diffe
 too, as in the paper:"""
 
 FUZZY_NOTE = """With two columns the file has optima that are far apart and nearly as good as each
-other. Where noise makes another one the best, even by a few hundredths of a per cent, d2 leaps by
-hundreds and the rank correlation of such a draw falls: best against best, that is what happens to
-the clustering. "Same basin" follows, instead, the original's own optimum into the masked file.
+other. Fits whose objectives differ by less than 1 % count as equally good (`tie`), and the one that
+continues the original's is compared; where noise makes another one better by more, d2 leaps by
+hundreds. "Same basin" always follows the original's own optimum into the masked file.
 
 What differs, and why: in the paper the original file sits in a worse optimum than the masked one
 (2851 and 2829 against 2826 without any noise), so most of its d1 and d2 is the distance between
