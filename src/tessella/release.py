@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from .auditing import Audit, audit
 from .exceptions import (
@@ -23,7 +22,7 @@ from .exceptions import (
     RefusedError,
 )
 from .frame import Name, Table
-from .fuzzy.drawing import Chance, SystemChance
+from .fuzzy.drawing import chance_of
 from .grouping.base import check_k
 from .masking.alike import number_alike
 from .masking.keeping.carry import Carried, carry_out
@@ -185,7 +184,11 @@ def protect(
     source = Table.read(table)
     check_k(k, source.n_rows)
     known = _schema(source, schema, weights)
-    given = _rules(rules).fix(source, schema=known) if plan is None else plan.rules
+    if plan is None:
+        given = Rules() if rules is None else Rules.of(rules)
+        given = given.fix(source, schema=known)
+    else:
+        given = plan.rules
     before = given.confront(source, tolerance=tolerance, schema=known)
     if plan is None:
         noticed = _refuse_contradictions(given)
@@ -211,7 +214,7 @@ def protect(
         strata=_strata(source, plan),
         weights=weight,
         obedient=np.asarray((before.signs >= 0).all(axis=1)),
-        chance=_chance(random_state),
+        chance=chance_of(random_state),
     )  # fmt: skip
     released = _write(source, plan, carried, known)
     found = audit(
@@ -293,18 +296,6 @@ def _schema(source: Table, schema: Schema | None, weights: Hashable | None) -> S
     return known
 
 
-def _rules(rules: Any) -> Rules:
-    if rules is None:
-        return Rules()
-    if isinstance(rules, Rules):
-        return rules
-    if isinstance(rules, str):
-        return Rules.parse(rules)
-    if isinstance(rules, list | tuple):
-        return Rules(rules)
-    raise BadOptionError("rules", rules, "Rules, text with one rule a line, or a list of lines")
-
-
 def _refuse_contradictions(rules: Rules) -> list[str]:
     """Refuse rules that no record can keep; return what else there is to be said of them."""
     found = rules.check()
@@ -358,16 +349,6 @@ def _strata(source: Table, plan: Plan) -> Integers:
             raise BadOptionError("strata", name, "columns without missing values")
         layers.append(place)
     return number_alike(layers)
-
-
-def _chance(random_state: Any) -> Chance:
-    if random_state is None:
-        return SystemChance()
-    try:
-        seed = check_random_state(random_state).randint(2**31 - 1, size=4)
-    except ValueError:
-        raise BadOptionError("random_state", random_state, "None or a whole number") from None
-    return np.random.default_rng(seed.tolist())
 
 
 def _write(source: Table, plan: Plan, carried: Carried, schema: Schema) -> Any:

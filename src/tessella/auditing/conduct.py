@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import BadOptionError, BadTableError, GroupSizeError, OutOfRangeError
+from ..exceptions import BadTableError, GroupSizeError, OutOfRangeError
 from ..frame import Name
 from ..rules.collection import Rules
-from ..rules.rule import Rule
 from ..schema import Schema
 from .count import Strata, Weights, compare_column, compare_rules, count_groups, find_strata
 from .findings import Findings, named
@@ -119,7 +118,7 @@ def audit(
     """
     _check_options(k, schema, tolerance)
     k = None if k is None else int(k)
-    wanted = _read_rules(rules)
+    wanted = Rules() if rules is None else Rules.of(rules)
     pair, found = Pair(original, released, schema), Findings()
     layers = find_strata(pair, strata)
     weights = _find_weights(pair, found)
@@ -171,18 +170,6 @@ def _check_options(k: Any, schema: Any, tolerance: Any) -> None:
     real = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool)
     if not real or not 0 <= tolerance < 1:
         raise OutOfRangeError("tolerance", tolerance, "a number from 0 to less than 1")
-
-
-def _read_rules(rules: Any) -> Rules:
-    if rules is None:
-        return Rules()
-    if isinstance(rules, Rules):
-        return rules
-    if isinstance(rules, str):
-        return Rules.parse(rules)
-    if isinstance(rules, list | tuple) and all(isinstance(rule, str | Rule) for rule in rules):
-        return Rules(rules)
-    raise BadOptionError("rules", rules, "tessella.Rules, text, or a list of texts")
 
 
 def _find_weights(pair: Pair, found: Findings) -> Weights:

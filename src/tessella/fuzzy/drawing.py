@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
+from ..exceptions import BadOptionError
 from ..grouping.mdav import MDAV
 from ..kernels.assignment import excess, recognise
 from ..kernels.degrees import Law
 from .base import FuzzyClusterer
 from .field import Field, arrange
 
-__all__ = ["Chance", "Drawing", "SystemChance", "draw_part", "find_centres"]
+__all__ = ["Chance", "Drawing", "SystemChance", "chance_of", "draw_part", "find_centres"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,6 +43,17 @@ class SystemChance:
         """Return numbers that are uniform in [0, 1), with 53 bits."""
         words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
         return np.asarray((words >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+
+def chance_of(random_state: Any) -> Chance:
+    """Return the operating system's random numbers for None, else a seeded generator."""
+    if random_state is None:
+        return SystemChance()
+    try:
+        seed = check_random_state(random_state).randint(2**31 - 1, size=4)
+    except ValueError:
+        raise BadOptionError("random_state", random_state, "None or a whole number") from None
+    return np.random.default_rng(seed.tolist())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -129,7 +129,7 @@ class Field:
     def nearest(self, centres: Floats, neglect: float = 0.0) -> Integers:
         """Return for each record the nearest centre, of several the one of the least number."""
         packed, labels = arrange(centres), np.empty(self.n, dtype=np.int64)
-        law = Law(NEAREST, 0.0, neglect)
+        law = power_law(1, neglect)
         self.on_pieces(lambda rows: find_nearest(self.records, rows, packed, law, labels))
         return labels
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.degrees import NEAREST, Law
-from .field import Field, Swept
+from ..kernels.degrees import Law
+from .field import Field, Swept, power_law
 
 __all__ = ["Run", "alternate"]
 
@@ -142,8 +142,7 @@ def _fill_empty(field: Field, swept: Swept, law: Law) -> Floats:
     if len(empty) == 0:
         return swept.centres
     centres = swept.centres.copy()
-    near = Law(NEAREST, 0.0, law.neglect)
-    outlook, _ = field.draw(centres, near, np.full(field.n, -1.0))
+    outlook, _ = field.draw(centres, power_law(1, law.neglect), np.full(field.n, -1.0))
     worst = np.argsort(-(field.weights * outlook.square), kind="stable")[: len(empty)]
     centres[empty] = field.records[worst]
     return centres

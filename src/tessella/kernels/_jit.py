@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from numba import njit
 
-__all__ = ["inlined", "kernel", "spliced"]
+__all__ = ["kernel", "spliced"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -19,13 +19,6 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def kernel(function: Function) -> Function:
     """Compile a function on first call and keep the machine code on disk."""
     return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-def inlined(function: Function) -> Function:
-    """Compile a small function that other kernels of the same file call in their inner loops."""
-    return cast(
-        Function, njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)
-    )
 
 
 def spliced(function: Function) -> Function:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
+from ._jit import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -27,7 +27,7 @@ STEPS = 1024
 NOISE = 1e-13  # of a cost: smaller gains are rounding
 
 
-@inlined
+@kernel
 def _settle(
     off: Floats,
     y: Floats,
@@ -64,13 +64,13 @@ def _settle(
     return last
 
 
-@inlined
+@kernel
 def _before(node: int, by: Integers, plus: Integers, minus: Integers) -> int:
     e, lowered = (by[node] - 1) // 2, (by[node] - 1) % 2
     return int(minus[e] if lowered else plus[e])
 
 
-@inlined
+@kernel
 def _carry(node: int, by: Integers, off: Floats, y: Floats) -> None:
     e, lowered = (by[node] - 1) // 2, (by[node] - 1) % 2
     step = -1.0 if lowered else 1.0
@@ -78,7 +78,7 @@ def _carry(node: int, by: Integers, off: Floats, y: Floats) -> None:
     off[e] += step
 
 
-@inlined
+@kernel
 def _turn_cycles(
     off: Floats,
     y: Floats,
@@ -114,7 +114,7 @@ def _turn_cycles(
     return False
 
 
-@inlined
+@kernel
 def _balance(
     off: Floats,
     y: Floats,

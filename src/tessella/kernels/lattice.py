@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
+from ._jit import kernel
 from .polyhedron import FAILED, nearest_point
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ NEAREST, NEAR, NONE = 0, 1, 2
 NODES = 20_000
 
 
-@inlined
+@kernel
 def _obeys(y: Integers, low: Floats, high: Floats, G: Integers, h: Integers) -> bool:
     for j in range(y.shape[0]):
         if not low[j] <= y[j] <= high[j]:
@@ -44,7 +44,7 @@ def _obeys(y: Integers, low: Floats, high: Floats, G: Integers, h: Integers) -> 
     return True
 
 
-@inlined
+@kernel
 def _real_cost(
     y: Integers,
     x: Floats,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
+from ._jit import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,7 +28,7 @@ TINY = 1e-20  # of squares of standardised values
 GOWER, OWA, CHOQUET, PAIRS, SUM = 0, 1, 2, 3, 4
 
 
-@inlined
+@kernel
 def _near_boxes(low: Floats, high: Floats, x: Floats, power: int, out: Floats) -> None:
     for place in range(FAN):
         out[place] = 0.0
@@ -43,7 +43,7 @@ def _near_boxes(low: Floats, high: Floats, x: Floats, power: int, out: Floats) -
                 out[place] += max(max(low[column, place] - at, at - high[column, place]), 0.0)
 
 
-@inlined
+@kernel
 def _far_leaf(leaf: Floats, x: Floats, power: int, out: Floats) -> None:
     for j in range(LEAF):
         out[j] = 0.0
@@ -134,7 +134,7 @@ def count_in_tree(
     return nearer, tied
 
 
-@inlined
+@kernel
 def _measured(
     kind: int, x: Floats, y: Floats, numbers: Floats, sorted_: Floats, order: Integers
 ) -> float:

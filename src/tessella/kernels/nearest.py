@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
+from ._jit import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,7 +21,7 @@ LEAF = 8
 FAN = 32
 
 
-@inlined
+@kernel
 def _split(values: Floats, order: Integers, first: int, last: int, middle: int) -> None:
     """Reorder so that values at first..middle-1 are at most those at middle..last-1."""
     left, right = first, last - 1
@@ -116,7 +116,7 @@ def box_tree(X: Floats, starts: Integers) -> tuple[Floats, Floats, Floats, Integ
     return leaves, low, high, first_block[: n_levels + 1].copy()
 
 
-@inlined
+@kernel
 def _gaps(low: Floats, high: Floats, x: Floats, out: Floats) -> None:
     """Squared distances from x to the boxes of a block."""
     for place in range(FAN):
@@ -128,7 +128,7 @@ def _gaps(low: Floats, high: Floats, x: Floats, out: Floats) -> None:
             out[place] += gap * gap
 
 
-@inlined
+@kernel
 def _scan(
     leaf: Floats, begin: int, me: int, x: Floats, squares: Floats, places: Integers, near: Floats
 ) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
+from ._jit import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,7 +28,7 @@ NOISE = 1e-15  # of a move: what rounding leaves of it
 APART = 1e-18  # squared length of what a normal has outside of the active ones' span
 
 
-@inlined
+@kernel
 def _excess(row: Floats, right: float, v: Floats) -> float:
     total = -right
     for j in range(v.shape[0]):
@@ -36,7 +36,7 @@ def _excess(row: Floats, right: float, v: Floats) -> float:
     return total
 
 
-@inlined
+@kernel
 def _scale(row: Floats, size: float, v: Floats, x: Floats) -> float:
     total = size
     for j in range(v.shape[0]):
@@ -44,7 +44,7 @@ def _scale(row: Floats, size: float, v: Floats, x: Floats) -> float:
     return total
 
 
-@inlined
+@kernel
 def _move(v: Floats, x: Floats, spread: Floats) -> float:
     largest = 0.0
     for j in range(v.shape[0]):
@@ -52,7 +52,7 @@ def _move(v: Floats, x: Floats, spread: Floats) -> float:
     return largest
 
 
-@inlined
+@kernel
 def _keeps_all(
     A: Floats,
     b: Floats,
@@ -75,7 +75,7 @@ def _keeps_all(
     return True
 
 
-@inlined
+@kernel
 def _split_off(normal: Floats, Q: Floats, q: int, along: Floats, rest: Floats) -> float:
     """Write a normal as along @ Q[:q] + rest; return the squared length of the rest."""
     d = normal.shape[0]
@@ -97,7 +97,7 @@ def _split_off(normal: Floats, Q: Floats, q: int, along: Floats, rest: Floats) -
     return length
 
 
-@inlined
+@kernel
 def _append(Q: Floats, R: Floats, q: int, along: Floats, rest: Floats, length: float) -> None:
     root = np.sqrt(length)
     for k in range(q):
@@ -107,7 +107,7 @@ def _append(Q: Floats, R: Floats, q: int, along: Floats, rest: Floats, length: f
         Q[q, j] = rest[j] / root
 
 
-@inlined
+@kernel
 def _put_on_rows(
     A: Floats,
     b: Floats,
@@ -135,7 +135,7 @@ def _put_on_rows(
         v[j] -= step * spread[j]
 
 
-@inlined
+@kernel
 def nearest_point(
     x: Floats,
     A: Floats,

@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
+from ._jit import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,7 +43,7 @@ NOTHING = -1e300
 MOST_CACHED = 2_000_000  # numbers kept of computed rows of p
 
 
-@inlined
+@kernel
 def _round_up(value: float, grid: float) -> float:
     # Adding and taking away 1.5 * 2^52 grids leaves a multiple of the grid. The grid added first
     # covers this rounding and that of the few operations before.
@@ -51,7 +51,7 @@ def _round_up(value: float, grid: float) -> float:
     return (value + grid + big) - big
 
 
-@inlined
+@kernel
 def _insert(best: Floats, count: int, value: float) -> None:
     """Keep the `count` largest values in descending order."""
     if value > best[count - 1]:
@@ -62,7 +62,7 @@ def _insert(best: Floats, count: int, value: float) -> None:
         best[place] = value
 
 
-@inlined
+@kernel
 def _p(market: Market, square: float, grid: float, i: int, j: int) -> float:
     _, weights, prices, own = market
     return _round_up(
@@ -73,7 +73,7 @@ def _p(market: Market, square: float, grid: float, i: int, j: int) -> float:
     )
 
 
-@inlined
+@kernel
 def _charged(
     p: float, amount: float, i: int, j: int, weights: Floats, spare: float, grid: float
 ) -> float:
@@ -81,7 +81,7 @@ def _charged(
     return _round_up(p - amount * (weights[i] + weights[j] + spare), grid)
 
 
-@inlined
+@kernel
 def _row(
     market: Market, coordinates: Floats, who: Integers, count: int, grid: float, i: int, out: Floats
 ) -> None:
@@ -145,7 +145,7 @@ def best_hopes(
     return whole, all_but_one
 
 
-@inlined
+@kernel
 def _lowest_tie(
     market: Market,
     charges: Charges,

@@ -12,14 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from ..exceptions import BadTableError, OutOfRangeError
 from ..frame import Numbers, Table
 from ..fuzzy.base import FuzzyClusterer, check_number
 from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
 from ..fuzzy.constraints import as_system
-from ..fuzzy.drawing import Chance, Drawing, SystemChance, draw_part, find_centres
+from ..fuzzy.drawing import Chance, Drawing, chance_of, draw_part, find_centres
 from ..fuzzy.field import entropy_law, power_law
 from ..fuzzy.size_keeping import crisp_groups, draw_keeping_k
 from ..grouping.base import check_k
@@ -243,7 +242,7 @@ class FuzzyMicroaggregation(Masker):
         released, k = np.empty_like(plan.original.values), plan.k
         drawings: list[list[tuple[Integers, Drawing]]] = [[] for _ in plan.chosen.blocks]
         labels = np.empty((len(released), len(drawings)), dtype=np.int64)
-        chance, law = self._chance(), self._second_law()
+        chance, law = chance_of(self.random_state), self._second_law()
         for part in plan.parts:
             drawing = self._draw(part, law, k, chance)
             centres = part.outward(drawing.centres)
@@ -356,12 +355,6 @@ class FuzzyMicroaggregation(Masker):
         if self.lambda1 is not None:
             return EntropyFuzzyCMeans(lambda_=self.lambda1, **shared)
         return FuzzyCMeans(m=self.m1, **shared)
-
-    def _chance(self) -> Chance:
-        if self.random_state is None:
-            return SystemChance()
-        seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
-        return np.random.default_rng(seed.tolist())
 
     def _systems(self, chosen: Selection) -> list[LinearSystem | None]:
         """Return the constraints of each block, or say which of them crosses blocks."""

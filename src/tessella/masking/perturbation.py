@@ -12,18 +12,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.utils import check_random_state
 
 from ..exceptions import BrokenPromiseError
 from ..frame import Name, Numbers, Table
-from ..fuzzy.drawing import Chance, SystemChance
+from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from .base import Masker
-from .restorer import Grid, Restoration, Restorer, as_rules
+from .restorer import Grid, Restoration, Restorer
 from .scale import Scale
 from .selection import Selection, select
 
-__all__ = ["Perturbation", "Reading", "chance_of", "normal", "rows_of_strata"]
+__all__ = ["Perturbation", "Reading", "normal", "rows_of_strata"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,7 +79,7 @@ class Perturbation(Masker):
             With the same index, columns, dtypes and categories; only the numbers are others.
         """
         self._check()
-        rules = None if self.rules is None else as_rules(self.rules)
+        rules = None if self.rules is None else Rules.of(self.rules)
         read = self._reading(Table.read(table))
         restorer = None if rules is None else self._restorer(read, rules)
         masked = self._release(read, self._perturb(read), restorer)
@@ -159,14 +158,6 @@ class Perturbation(Masker):
 
     def _chance(self) -> Chance:
         return chance_of(self.random_state)
-
-
-def chance_of(random_state: Any) -> Chance:
-    """Return the operating system's random numbers for None, else a seeded generator."""
-    if random_state is None:
-        return SystemChance()
-    seed = check_random_state(random_state).randint(2**31 - 1, size=4)
-    return np.random.default_rng(seed.tolist())
 
 
 def normal(chance: Chance, size: int) -> Floats:

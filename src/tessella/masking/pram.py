@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator
 
 from ..exceptions import BadOptionError, BadTableError, OutOfRangeError, UnknownColumnError
 from ..frame import Name, Table
-from ..fuzzy.drawing import Chance
+from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from ..schema import Schema
-from .perturbation import chance_of, rows_of_strata
-from .restorer import Restoration, as_rules
+from .perturbation import rows_of_strata
+from .restorer import Restoration
 from .selection import LeftOut, Selection, select_categories
 
 __all__ = ["PRAM"]
@@ -143,7 +143,7 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         masked : the same kind of table
             With the same index, columns, dtypes and categories; some records have others.
         """
-        rules = None if self.rules is None else as_rules(self.rules)
+        rules = None if self.rules is None else Rules.of(self.rules)
         if not isinstance(self.invariant, bool | np.bool_):
             raise BadOptionError("invariant", self.invariant, "True or False")
         source = Table.read(table)

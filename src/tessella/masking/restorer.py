@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import BadOptionError, BadTableError, ContradictionError, RefusedError
+from ..exceptions import BadTableError, ContradictionError, RefusedError
 from ..frame import Name, Table
 from ..linear import LinearSystem, round_whole
 from ..linear.integers import as_fraction, whole_row
@@ -27,7 +27,7 @@ from ..rules.rule import Rule
 from ..schema import Schema
 from .alike import number_alike
 
-__all__ = ["Grid", "Restoration", "Restorer", "as_rules"]
+__all__ = ["Grid", "Restoration", "Restorer"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -293,19 +293,6 @@ class _Part:
                 out, system, whole=self.whole, low=low, high=high, weights=metric
             ).values
         return np.asarray(out / self.tenfold)
-
-
-def as_rules(rules: Any) -> Rules:
-    """Return rules, read from text if they are text."""
-    if isinstance(rules, Rules):
-        return rules
-    if isinstance(rules, str):
-        return Rules.parse(rules)
-    if isinstance(rules, Rule):
-        return Rules([rules])
-    if isinstance(rules, list | tuple):
-        return Rules(rules)
-    raise BadOptionError("rules", rules, "tessella.Rules, or text with one rule a line")
 
 
 def _obstacle(rule: Rule, movable: set[Name]) -> str:

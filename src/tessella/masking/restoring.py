@@ -13,7 +13,7 @@ from ..frame import Table
 from ..rules.collection import Rules
 from ..schema import Schema
 from .perturbation import Perturbation, Reading
-from .restorer import Restoration, as_rules
+from .restorer import Restoration
 from .scale import Scale
 
 __all__ = ["restore"]
@@ -88,7 +88,7 @@ def restore(
     if columns is None:
         columns = [name for name in source.columns if source.facts(name).numeric]
     mover = _Mover(
-        rules=as_rules(rules), columns=columns, schema=schema, round_integers=round_integers,
+        rules=Rules.of(rules), columns=columns, schema=schema, round_integers=round_integers,
         original=None if original is None else Table.read(original),
     )  # fmt: skip
     table = mover.fit_transform(source)

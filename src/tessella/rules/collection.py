@@ -122,6 +122,19 @@ class Rules(Sequence[Rule]):
         return cls.from_entries(entries, folder=folder, origin=origin)
 
     @classmethod
+    def of(cls, given: Any) -> Rules:
+        """Return rules as they are, or read from text, a rule, or a list of either."""
+        if isinstance(given, Rules):
+            return given
+        if isinstance(given, str):
+            return cls.parse(given)
+        if isinstance(given, Rule):
+            return cls([given])
+        if isinstance(given, list | tuple):
+            return cls(given)
+        raise BadOptionError("rules", given, "tessella.Rules, text, or a list of texts")
+
+    @classmethod
     def from_entries(
         cls,
         entries: Iterable[Entry],
