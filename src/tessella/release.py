@@ -23,7 +23,7 @@ from .exceptions import (
 )
 from .frame import Name, Table
 from .fuzzy.drawing import chance_of
-from .grouping.base import check_k
+from .grouping.checks import check_k
 from .masking.alike import number_alike
 from .masking.keeping.carry import Carried, carry_out
 from .masking.keeping.data import is_code

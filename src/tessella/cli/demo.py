@@ -20,8 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..datasets import make_business_survey
-from ..grouping.base import check_k
 from ..grouping.bound import lower_bound
+from ..grouping.checks import check_k
 from ..masking.fuzzy_microaggregation import FuzzyMicroaggregation
 from ..release import Release, protect
 

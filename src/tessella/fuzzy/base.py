@@ -15,8 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import (
     BadTableError,
@@ -26,7 +25,7 @@ from ..exceptions import (
     UnfinishedWarning,
     UnknownOptionError,
 )
-from ..grouping.base import check_weights
+from ..grouping.checks import check_records, check_seed, check_weights
 from ..kernels.degrees import NEAREST, Law
 from ..kernels.heaps import number_equal
 from ..parallel import each
@@ -144,7 +143,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        records: Floats = validate_data(self, X, dtype=np.float64, order="C", force_writeable=True)
+        records = check_records(X, self)
         self._check_wishes()
         c = check_clusters(self.n_clusters, records)
         given = given_centres(self.init, c, records.shape[1])
@@ -184,9 +183,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _field_of(self, X: ArrayLike) -> tuple[Field, Floats]:
         check_is_fitted(self)
-        records: Floats = validate_data(
-            self, X, dtype=np.float64, order="C", force_writeable=True, reset=False
-        )
+        records = check_records(X, self, reset=False)
         field = Field.of(records, np.ones(len(records)), len(self.cluster_centers_))
         return field, field.inward(self.cluster_centers_)
 
@@ -295,7 +292,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _starts(self, field: Field, c: int, given: Floats | None) -> list[Floats]:
         if given is not None:
             return [field.inward(given)]
-        seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        seed = check_seed(self.random_state).randint(2**31 - 1, size=4)
         streams = np.random.SeedSequence(seed.tolist()).spawn(int(self.n_init))
         return each(
             lambda stream: first_centres(field, c, self.init, np.random.default_rng(stream)),

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from ..exceptions import BadTableError, UnknownOptionError
+from ..grouping.checks import check_seed
 from .base import FuzzyClusterer, check_number
 
 __all__ = ["ClusterLoss", "Comparison", "cluster_loss", "compare"]
@@ -192,7 +192,7 @@ def cluster_loss(
         raise BadTableError(
             f"model is a {type(model).__name__}; give a clusterer such as FuzzyCMeans(10, m=1.5)."
         )
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=3).tolist()
+    seeds = check_seed(random_state).randint(2**31 - 1, size=3).tolist()
     model = _with_fixed_fuzziness(model, before, seeds[0])
     fits = [
         _fit(model, table, n_init, seed) for table, seed in ((before, seeds[0]), (after, seeds[1]))

@@ -13,9 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
-from ..exceptions import BadOptionError
+from ..grouping.checks import check_seed
 from ..grouping.mdav import MDAV
 from ..kernels.assignment import excess, recognise
 from ..kernels.degrees import Law
@@ -49,10 +48,7 @@ def chance_of(random_state: Any) -> Chance:
     """Return the operating system's random numbers for None, else a seeded generator."""
     if random_state is None:
         return SystemChance()
-    try:
-        seed = check_random_state(random_state).randint(2**31 - 1, size=4)
-    except ValueError:
-        raise BadOptionError("random_state", random_state, "None or a whole number") from None
+    seed = check_seed(random_state).randint(2**31 - 1, size=4)
     return np.random.default_rng(seed.tolist())
 
 

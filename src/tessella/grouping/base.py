@@ -6,72 +6,21 @@ given the records of one stratum, which goes with which (`_group`). Everything e
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from ..exceptions import BadTableError, BrokenPromiseError, GroupSizeError
+from ..exceptions import BrokenPromiseError
 from ..kernels.groups import renumber, squared_error, weighted_centres
+from .checks import check_k, check_records, check_seed, check_weights, split_strata
 
-__all__ = ["Grouping", "check_k"]
+__all__ = ["Grouping"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-def check_k(k: object, n: int) -> int:
-    """Return k as an int that n records can honour, or say why not."""
-    if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
-        raise GroupSizeError.not_an_integer(k)
-    size = int(k)
-    if size < 2:
-        raise GroupSizeError.too_small(size)
-    if size > n:
-        raise GroupSizeError.more_than_records(size, n)
-    return size
-
-
-def check_weights(sample_weight: ArrayLike | None, X: Floats) -> Floats:
-    """Return one positive weight for each record."""
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if not (weights > 0).all():
-        raise BadTableError(
-            f"Sample weights must be positive; {int((weights <= 0).sum())} are zero or negative. "
-            "A record without weight still counts towards k: give it a small weight or leave it "
-            "out of the table."
-        )
-    return np.require(weights, requirements=["C", "W"])
-
-
-def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
-    """Return the row numbers of each stratum, in the order of the strata's sorted names."""
-    if strata is None:
-        return [np.arange(n)]
-    names = column_or_1d(np.asarray(strata))
-    check_consistent_length(names, np.empty(n))
-    if names.dtype.kind == "f" and np.isnan(names).any():
-        raise BadTableError(
-            f"The strata have {int(np.isnan(names).sum())} missing values. "
-            "Give every record a stratum; a name such as 'unknown' will do."
-        )
-    found, place = np.unique(names, return_inverse=True)
-    sizes = np.bincount(place, minlength=len(found))
-    if (sizes < k).any():
-        small = {str(found[s]): int(sizes[s]) for s in np.flatnonzero(sizes < k)}
-        raise GroupSizeError.small_strata(k, small)
-    order = np.argsort(place, kind="stable")
-    return np.split(order, np.cumsum(sizes)[:-1])
 
 
 class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -120,8 +69,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        # A read-only array (pandas gives one) is another type to numba: all would compile again.
-        records: Floats = validate_data(self, X, dtype=np.float64, order="C", force_writeable=True)
+        records = check_records(X, self)
         k = check_k(self.k, len(records))
         weights = check_weights(sample_weight, records)
         parts = split_strata(strata, len(records), k)
@@ -154,7 +102,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """One seed for each stratum, drawn from random_state where the method has one."""
         if "random_state" not in self.get_params():
             return np.zeros(count, dtype=np.int64)
-        random = check_random_state(self.random_state)
+        random = check_seed(self.random_state)
         seeds: Integers = random.randint(2**31 - 1, size=count)
         return seeds
 

@@ -17,12 +17,11 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from ..exceptions import BadTableError, OutOfRangeError, UnfinishedWarning, UnknownOptionError
 from ..kernels.groups import squared_error, weighted_centres
-from .base import check_k, check_weights, split_strata
+from .checks import check_k, check_records, check_weights, split_strata
 from .column_generation import ColumnGeneration
 from .market import Market, cheap_prices
 
@@ -195,10 +194,7 @@ def lower_bound(
         raise UnknownOptionError("effort", effort, EFFORTS)
     if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
         raise OutOfRangeError("time_limit", time_limit, "a positive number of seconds, or None")
-    # Writeable, because numba takes a read-only array for another type and compiles again.
-    records = np.asarray(
-        check_array(X, dtype=np.float64, order="C", force_writeable=True, input_name="X")
-    )
+    records = check_records(X)
     k = check_k(k, len(records))
     weights = check_weights(sample_weight, records)
     parts = split_strata(strata, len(records), k)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import BadOptionError, BadTableError, ClusterCountError, UnknownOptionError
 from ..frame import Name
+from ..grouping.checks import check_seed
 from .design import design, target_classes
 from .pair import Pair, Reading
 from .regression import with_target
@@ -95,9 +96,8 @@ def clustering_loss(
 
 def _k_means(before: Floats, after: Floats, c: int, n_init: int, random_state: Any) -> Loss:
     from sklearn.cluster import KMeans
-    from sklearn.utils import check_random_state
 
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = int(check_seed(random_state).randint(2**31 - 1))
     distinct = len(np.unique(before, axis=0))
     if distinct < c:
         raise ClusterCountError.more_than_distinct(c, distinct, len(before))
@@ -225,9 +225,8 @@ def classifier_loss(
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.metrics import accuracy_score
     from sklearn.model_selection import KFold
-    from sklearn.utils import check_random_state
 
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = int(check_seed(random_state).randint(2**31 - 1))
     chosen = classifier
     if chosen is None:
         chosen = RandomForestClassifier(100, min_samples_leaf=5, random_state=seed)

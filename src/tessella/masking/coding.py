@@ -16,7 +16,7 @@ from ..exceptions import (
     UnknownOptionError,
 )
 from ..frame import Name
-from ..grouping.base import check_k
+from ..grouping.checks import check_k
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, rows_of_strata
 

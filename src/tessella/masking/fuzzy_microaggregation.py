@@ -21,7 +21,7 @@ from ..fuzzy.constraints import as_system
 from ..fuzzy.drawing import Chance, Drawing, chance_of, draw_part, find_centres
 from ..fuzzy.field import entropy_law, power_law
 from ..fuzzy.size_keeping import crisp_groups, draw_keeping_k
-from ..grouping.base import check_k
+from ..grouping.checks import check_k
 from ..kernels.degrees import Law
 from ..linear import LinearSystem
 from ..schema import Schema

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import BrokenPromiseError, UnknownOptionError
 from ..frame import Numbers
-from ..grouping.base import check_k
+from ..grouping.checks import check_k
 from ..grouping.univariate import UnivariateOptimal
 from ..schema import Schema
 from .aggregation import AGGREGATES

@@ -12,14 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from ..exceptions import (
     BadTableError,
     UnknownOptionError,
 )
 from ..frame import Numbers, Table
-from ..grouping.base import Grouping, check_k
+from ..grouping.base import Grouping
+from ..grouping.checks import check_k, check_seed
 from ..schema import Schema
 from .aggregation import AGGREGATES
 from .base import Masker, parts_of
@@ -203,7 +203,7 @@ class Microaggregation(Masker):
         """Group the records of each block apart, strata and missing patterns kept apart."""
         seeds: list[int | None] = [None] * len(chosen.blocks)
         if self.random_state is not None:
-            random = check_random_state(self.random_state)
+            random = check_seed(self.random_state)
             seeds = random.randint(2**31 - 1, size=len(chosen.blocks)).tolist()
         groupings = []
         for block, seed in zip(chosen.blocks, seeds):
