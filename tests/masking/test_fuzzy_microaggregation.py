@@ -281,9 +281,19 @@ def test_a_saved_masker_holds_no_record():
     text = pickle.dumps(masker)
     for value in table.to_numpy().ravel()[:200]:
         assert value.tobytes() not in text
+    for array in (masker.labels_, masker.uncertainty_[0].naming_chance):
+        assert array[:8].tobytes() not in text
+    assert pickle.loads(text).loss_ == masker.loss_
 
 
 # Choosing the fuzziness
+
+
+def test_one_m1_may_be_given_alone():
+    found = choose_fuzziness(normal(100), FuzzyMicroaggregation(5), min_bits=0.5, m1=1.1)
+    assert found.m1 == 1.1
+    with pytest.raises(OutOfRangeError, match="m1"):
+        choose_fuzziness(normal(100), FuzzyMicroaggregation(5), min_bits=0.5, m1=["fuzzy"])
 
 
 @pytest.mark.parametrize("at_least_k", [False, True])

@@ -338,7 +338,7 @@ def test_a_saved_masker_holds_no_record() -> None:
         for value in original.ravel()[:60]:
             assert np.float64(value).tobytes() not in saved
     again = pickle.loads(saved)
-    assert again.labels_.tolist() == mask.labels_.tolist()
+    assert not hasattr(again, "labels_")  # who shares a group with whom is confidential
     assert again.loss_ == mask.loss_
     with pytest.raises(BadTableError, match=r"saved masker keeps nothing.*strata.*set_params"):
         again.fit(table)

@@ -149,6 +149,8 @@ class Masker(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """Leave everything that belongs to single records behind when saved."""
         state: dict[str, Any] = dict(super().__getstate__())
+        for name in ("labels_", "uncertainty_"):
+            state.pop(name, None)
         return state | {name: LeftOut() for name in state.get("_by_record", ())}
 
 

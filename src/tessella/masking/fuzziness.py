@@ -111,7 +111,7 @@ def choose_fuzziness(
     *,
     max_loss: float | None = None,
     min_bits: float | None = None,
-    m1: Sequence[float] = M1,
+    m1: Sequence[float] | float = M1,
 ) -> Fuzziness:
     """Find m1 and m2 for a wish.
 
@@ -126,7 +126,7 @@ def choose_fuzziness(
         allows.
     min_bits : float, optional
         The least uncertainty, in bits: the loss is made as small as it allows.
-    m1 : sequence of float
+    m1 : float or sequence of float
         The values that are tried; those that collapse are left out, with a warning.
 
     Returns
@@ -158,9 +158,10 @@ def choose_fuzziness(
         )
     limit = check_number("max_loss" if min_bits is None else "min_bits",
                          max_loss if min_bits is None else min_bits, 0.0)  # fmt: skip
+    tried = [check_number("m1", value, 1.0) for value in np.atleast_1d(np.asarray(m1, object))]
     plan = masker._prepare(table)
     keeping = masker.at_least_k
-    lines = _lines_keeping_k(plan, m1) if keeping else _lines(plan, masker, m1)
+    lines = _lines_keeping_k(plan, tried) if keeping else _lines(plan, masker, tried)
     choices, shown = [], []
     for value, at in lines.items():
         shown += [(value, m2, *at(m2), False) for m2 in SHOWN]
