@@ -352,3 +352,28 @@ def test_floats_survive_every_round_trip(values: list[float]) -> None:
         np.array(values).reshape(-1, 1),
     ):
         same(rewritten(native), native)
+
+
+# Other columns, other rows, other categories
+
+
+def _frames() -> list[Any]:
+
+    frame = pd.DataFrame({"age": [31, 48, 31, 70], "town": ["Reus", None, "Valls", "Reus"]})
+    return [frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)]
+
+
+@pytest.mark.parametrize("frame", _frames(), ids=["pandas", "polars", "pyarrow"])
+def test_select_take_and_relabel(frame: Any) -> None:
+    table = Table.read(frame)
+    assert Table.read(table.select(["town"])).columns == ("town",)
+    turned = Table.read(table.take(np.array([3, 0])))
+    assert turned.numeric(["age"]).values[:, 0].tolist() == [70.0, 31.0]
+    _, texts = table.labels("age")
+    coded = Table.read(table.relabel("age", ["young", "old", "old"], ordered=True))
+    assert texts == ["31", "48", "70"]
+    assert coded.labels("age")[0].tolist() == [0, 1, 0, 1]
+    assert coded.order("age") == ["young", "old"]
+    gone = Table.read(table.relabel("town", ["south", None]))
+    assert (gone.labels("town")[0] < 0).tolist() == [False, True, True, False]
+    assert type(table.select(["age"])) is type(frame)

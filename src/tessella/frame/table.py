@@ -1,4 +1,4 @@
-"""Tables in, the same kind of table out; no other file touches frames.
+"""Tables in, the same kind of table out; no other room touches frames.
 
 A *table* is a pandas or polars data frame, a pyarrow table or a two-dimensional NumPy array. It is
 read by column, as float64 with a *state* for each cell (a number, or which kind of missing), and
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal
 
 import narwhals as nw
@@ -19,7 +18,8 @@ import numpy as np
 from narwhals import dependencies as libraries
 from numpy.typing import NDArray
 
-from .exceptions import BadTableError, UnknownColumnError
+from ..exceptions import BadTableError, UnknownColumnError
+from . import writing
 
 __all__ = ["Facts", "Numbers", "Table", "number_labels"]
 
@@ -355,7 +355,7 @@ class Table:
                 self._refuse_misfit(name, new[~null])
                 new = np.where(null, 0.0, new)
             written[name] = (new, null, floating and self.facts(name).family != "float")
-        return _WRITERS[self.kind](self, written)
+        return writing.write(self, written)
 
     def rearrange(self, rows: Mapping[Name, Integers]) -> Any:
         """Return a new table of the same kind in which some columns take cells from other rows.
@@ -366,24 +366,34 @@ class Table:
             For each cell of a column, the row that it is taken from. Dtypes and categories stay.
         """
         places = {self.place(name, who="rearrange"): taken for name, taken in rows.items()}
-        if self.kind == "pandas":
-            frame = self._frame.copy()
-            for place, taken in places.items():
-                frame.isetitem(place, self._frame.iloc[:, place].array.take(taken))
-            return frame
-        if self.kind == "numpy":
-            out = self._like.copy()
-            for place, taken in places.items():
-                out[:, place] = self._like[taken, place]
-            return out
-        frame = self._frame
-        for place, taken in places.items():
-            if self.kind == "polars":
-                frame = frame.with_columns(self._frame.to_series(place).gather(taken))
-            else:
-                field = frame.schema.field(place)
-                frame = frame.set_column(place, field, self._frame.column(place).take(taken))
-        return frame
+        return writing.rearrange(self, places)
+
+    def select(self, columns: Sequence[Name]) -> Any:
+        """Return a table of the same kind with some of the columns, in the order given."""
+        return writing.select(self, [self.place(name, who="select") for name in columns])
+
+    def take(self, rows: Integers) -> Any:
+        """Return a table of the same kind with other rows; a pandas index counts up anew."""
+        return writing.take(self, rows)
+
+    def relabel(self, column: Name, texts: Sequence[str | None], *, ordered: bool = False) -> Any:
+        """Return a table in which a column holds other texts; its values become categories.
+
+        Parameters
+        ----------
+        column : name
+            The column.
+        texts : sequence of str or None
+            The new text of each distinct value, in the order of `labels(column)`; None makes it
+            missing. Cells that are missing stay missing.
+        ordered : bool
+            Whether the new categories are ordered, as they first occur in `texts`.
+        """
+        place, _ = self.labels(column)
+        distinct = list(dict.fromkeys(text for text in texts if text is not None))
+        number = {text: at for at, text in enumerate(distinct)}
+        codes = np.array([-1 if text is None else number[text] for text in texts] + [-1])
+        return writing.relabel(self, self.place(column), codes[place], distinct, ordered)
 
     def _series(self, column: Name) -> nw.Series[Any]:
         place = self.place(column)
@@ -523,80 +533,3 @@ def _reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _arrow_array(values: Floats, null: Truths, dtype: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, mask=null, from_pandas=False).cast(dtype)
-
-
-def _pandas_array(values: Floats, null: Truths, dtype: Any, as_float: bool) -> Any:
-    import pandas as pd
-
-    if isinstance(dtype, pd.ArrowDtype):
-        import pyarrow as pa
-
-        arrow = _arrow_array(values, null, pa.float64() if as_float else dtype.pyarrow_dtype)
-        return pd.array(arrow, dtype=pd.ArrowDtype(arrow.type))
-    if isinstance(dtype, np.dtype):
-        return values.astype(np.float64 if as_float else dtype)
-    target: Any = pd.Float64Dtype() if as_float else dtype
-    array = pd.array(values.astype(target.numpy_dtype), dtype=target)
-    array[null] = pd.NA
-    return array
-
-
-def _write_pandas(table: Table, written: Mapping[Name, Any]) -> Any:
-    frame, dtypes = table._frame.copy(), list(table._frame.dtypes)
-    for name, (values, null, as_float) in written.items():
-        place = table.place(name)
-        frame.isetitem(place, _pandas_array(values, null, dtypes[place], as_float))
-    return frame
-
-
-def _write_numpy(table: Table, written: Mapping[Name, Any]) -> NDArray[Any]:
-    frame = _write_pandas(table, written)
-    out = np.empty_like(table._like, dtype=np.result_type(*frame.dtypes))
-    for place, name in enumerate(table.columns):
-        column = frame.iloc[:, place].to_numpy()
-        if column.dtype.kind != out.dtype.kind == "f":
-            table._raw(name)  # refuses integers that a float cannot hold
-        out[:, place] = column
-    return out
-
-
-def _write_polars(table: Table, written: Mapping[Name, Any]) -> Any:
-    import polars as pl
-
-    columns = []
-    for name, (values, null, as_float) in written.items():
-        dtype = pl.Float64 if as_float else table._frame.schema[name]
-        if dtype.is_decimal():  # a cast from floats cuts digits off in some versions
-            form = f".{table.facts(name).decimals}f"
-            exact = [None if gone else Decimal(format(v, form)) for v, gone in zip(values, null)]
-            columns.append(pl.Series(str(name), exact, dtype=dtype))
-            continue
-        column = pl.Series(str(name), values.astype(np.int64) if dtype.is_integer() else values)
-        columns.append((column.set(pl.Series(null), None) if null.any() else column).cast(dtype))
-    return table._frame.with_columns(columns)
-
-
-def _write_arrow(table: Table, written: Mapping[Name, Any]) -> Any:
-    import pyarrow as pa
-
-    frame = table._frame
-    for name, (values, null, as_float) in written.items():
-        place = table.place(name)
-        field = frame.schema.field(place)
-        field = field.with_type(pa.float64()) if as_float else field
-        frame = frame.set_column(place, field, _arrow_array(values, null, field.type))
-    return frame
-
-
-_WRITERS = {
-    "numpy": _write_numpy,
-    "pandas": _write_pandas,
-    "polars": _write_polars,
-    "pyarrow": _write_arrow,
-}

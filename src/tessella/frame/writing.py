@@ -1,0 +1,169 @@
+"""Columns written back into a frame of the library they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadTableError
+
+if TYPE_CHECKING:
+    from .table import Table
+
+__all__ = ["rearrange", "relabel", "select", "take", "write"]
+
+Name = Hashable
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+
+
+def write(table: Table, written: Mapping[Name, Any]) -> Any:
+    """Return the frame with other numbers, where they are null, and whether they become floats."""
+    return WRITERS[table.kind](table, written)
+
+
+def rearrange(table: Table, places: Mapping[int, Integers]) -> Any:
+    """Return the frame with cells of some columns taken from other rows."""
+    if table.kind == "pandas":
+        frame = table._frame.copy()
+        for place, taken in places.items():
+            frame.isetitem(place, table._frame.iloc[:, place].array.take(taken))
+        return frame
+    if table.kind == "numpy":
+        out = table._like.copy()
+        for place, taken in places.items():
+            out[:, place] = table._like[taken, place]
+        return out
+    frame = table._frame
+    for place, taken in places.items():
+        if table.kind == "polars":
+            frame = frame.with_columns(table._frame.to_series(place).gather(taken))
+        else:
+            field = frame.schema.field(place)
+            frame = frame.set_column(place, field, table._frame.column(place).take(taken))
+    return frame
+
+
+def select(table: Table, places: Sequence[int]) -> Any:
+    """Return the frame with some columns only."""
+    if table.kind == "numpy":
+        return table._like[:, list(places)]
+    if table.kind == "pandas":
+        return table._frame.iloc[:, list(places)]
+    return table._frame.select([table.columns[place] for place in places])
+
+
+def take(table: Table, rows: Integers) -> Any:
+    """Return the frame with other rows."""
+    if table.kind == "numpy":
+        return table._like[rows]
+    if table.kind == "pandas":
+        return table._frame.iloc[rows].reset_index(drop=True)
+    return table._frame[rows] if table.kind == "polars" else table._frame.take(rows)
+
+
+def relabel(table: Table, place: int, codes: Integers, distinct: list[str], ordered: bool) -> Any:
+    """Return the frame with one column made of categories; -1 is missing."""
+    if table.kind == "numpy":
+        raise BadTableError("An array of numbers has no room for categories: give a data frame.")
+    if table.kind == "pandas":
+        import pandas as pd
+
+        frame = table._frame.copy()
+        frame.isetitem(place, pd.Categorical.from_codes(codes, pd.Index(distinct), ordered=ordered))
+        return frame
+    texts = [distinct[code] if code >= 0 else None for code in codes]
+    name = str(table.columns[place])
+    if table.kind == "polars":
+        import polars as pl
+
+        dtype = pl.Enum(distinct) if ordered else pl.Categorical
+        return table._frame.with_columns(pl.Series(name, texts, dtype=dtype))
+    import pyarrow as pa
+
+    coded = pa.DictionaryArray.from_arrays(
+        pa.array(codes, mask=codes < 0, type=pa.int32()), pa.array(distinct), ordered=ordered
+    )
+    return table._frame.set_column(place, name, coded)
+
+
+def _arrow_array(values: Floats, null: Truths, dtype: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, mask=null, from_pandas=False).cast(dtype)
+
+
+def _pandas_array(values: Floats, null: Truths, dtype: Any, as_float: bool) -> Any:
+    import pandas as pd
+
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        arrow = _arrow_array(values, null, pa.float64() if as_float else dtype.pyarrow_dtype)
+        return pd.array(arrow, dtype=pd.ArrowDtype(arrow.type))
+    if isinstance(dtype, np.dtype):
+        return values.astype(np.float64 if as_float else dtype)
+    target: Any = pd.Float64Dtype() if as_float else dtype
+    array = pd.array(values.astype(target.numpy_dtype), dtype=target)
+    array[null] = pd.NA
+    return array
+
+
+def _write_pandas(table: Table, written: Mapping[Name, Any]) -> Any:
+    frame, dtypes = table._frame.copy(), list(table._frame.dtypes)
+    for name, (values, null, as_float) in written.items():
+        place = table.place(name)
+        frame.isetitem(place, _pandas_array(values, null, dtypes[place], as_float))
+    return frame
+
+
+def _write_numpy(table: Table, written: Mapping[Name, Any]) -> NDArray[Any]:
+    frame = _write_pandas(table, written)
+    out = np.empty_like(table._like, dtype=np.result_type(*frame.dtypes))
+    for place, name in enumerate(table.columns):
+        column = frame.iloc[:, place].to_numpy()
+        if column.dtype.kind != out.dtype.kind == "f":
+            table._raw(name)  # refuses integers that a float cannot hold
+        out[:, place] = column
+    return out
+
+
+def _write_polars(table: Table, written: Mapping[Name, Any]) -> Any:
+    import polars as pl
+
+    columns = []
+    for name, (values, null, as_float) in written.items():
+        dtype = pl.Float64 if as_float else table._frame.schema[name]
+        if dtype.is_decimal():  # a cast from floats cuts digits off in some versions
+            form = f".{table.facts(name).decimals}f"
+            exact = [None if gone else Decimal(format(v, form)) for v, gone in zip(values, null)]
+            columns.append(pl.Series(str(name), exact, dtype=dtype))
+            continue
+        column = pl.Series(str(name), values.astype(np.int64) if dtype.is_integer() else values)
+        columns.append((column.set(pl.Series(null), None) if null.any() else column).cast(dtype))
+    return table._frame.with_columns(columns)
+
+
+def _write_arrow(table: Table, written: Mapping[Name, Any]) -> Any:
+    import pyarrow as pa
+
+    frame = table._frame
+    for name, (values, null, as_float) in written.items():
+        place = table.place(name)
+        field = frame.schema.field(place)
+        field = field.with_type(pa.float64()) if as_float else field
+        frame = frame.set_column(place, field, _arrow_array(values, null, field.type))
+    return frame
+
+
+WRITERS = {
+    "numpy": _write_numpy,
+    "pandas": _write_pandas,
+    "polars": _write_polars,
+    "pyarrow": _write_arrow,
+}
