@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 __all__ = [
+    "BadFileError",
     "BadOptionError",
     "BadTableError",
     "BrokenPromiseError",
@@ -339,6 +340,71 @@ class LinkageError(BadTableError):
         return cls(f"{what} is offered up to {most:,}, and was given {given:,}. {instead}")
 
 
+class AttackError(BadTableError):
+    """Two tables, or a method, that an attack which knows the method cannot work on."""
+
+    @classmethod
+    def not_from(cls, method: str, lacking: int, n: int) -> AttackError:
+        """Build the error for a masked table that the stated method cannot have made."""
+        return cls(
+            f"This table cannot come from {method}: for {lacking:,} of {n:,} masked records the "
+            "true original is not among the candidates. Check the parameters, the columns and the "
+            "order of the rows; or give strict=False to see what an intruder finds who believes in "
+            "them."
+        )
+
+    @classmethod
+    def no_such_values(cls, column: object, method: str, count: int, why: str) -> AttackError:
+        """Build the error for released values that the method does not make."""
+        return cls(
+            f"Column {column!r} cannot come from {method}: {count:,} of its released values {why}. "
+            "Check the method, its parameters, and which columns= it masked."
+        )
+
+    @classmethod
+    def incomplete(cls, what: str, original: int, masked: int) -> AttackError:
+        """Build the error for an attack that needs every record of the release."""
+        return cls(
+            f"{what} reads group sizes from the release, so it needs all records: the original has "
+            f"{original:,} and the masked table {masked:,}. Give the whole masked table."
+        )
+
+    @classmethod
+    def nothing_masked(cls, masked: Sequence[object], known: Sequence[object]) -> AttackError:
+        """Build the error for an intruder who knows no masked variable."""
+        mine, theirs = (", ".join(map(repr, names[:8])) for names in (masked, known))
+        return cls(
+            f"The intruder knows none of the masked columns: masked are {mine or 'none'}, known "
+            f"are {theirs or 'none'}. Name at least one of them in known=, or correct columns=."
+        )
+
+    @classmethod
+    def not_numbers(cls, columns: Sequence[object]) -> AttackError:
+        """Build the error for masked columns that hold something else than numbers."""
+        named = ", ".join(map(repr, columns[:8]))
+        return cls(
+            f"These columns are said to be masked as numbers, and hold something else: {named}. "
+            "Leave them out of columns=; they then count as released as they are."
+        )
+
+    @classmethod
+    def no_attack(cls, given: object, offered: Sequence[str]) -> AttackError:
+        """Build the error for a method that no attack is known for."""
+        return cls(
+            f"No attack here knows the method of {type(given).__name__}. There is one for: "
+            f"{', '.join(offered)}. For others use tessella.risk.link or learn."
+        )
+
+    @classmethod
+    def moved(cls, masker: str) -> AttackError:
+        """Build the error for a masker whose numbers were moved once more to keep rules."""
+        return cls(
+            f"This {masker} moved numbers once more to keep its rules, so what is released is not "
+            "what the method alone makes, and its candidates would be wrong. Attack the table with "
+            "tessella.risk.link or learn instead."
+        )
+
+
 class UnpairedError(IncomparableError):
     """An original and a masked table whose records or cells do not stand side by side."""
 
@@ -409,6 +475,23 @@ class MissingPackageError(TessellaError, ImportError):
 
 class DataNotFoundError(TessellaError, FileNotFoundError):
     """A benchmark table that is not on this machine."""
+
+
+class BadFileError(TessellaError, ValueError):
+    """A file that cannot be read or written as asked, with the line where that shows.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    line : int or None
+        The line of the file (or row of the sheet), counted from 1.
+    """
+
+    def __init__(self, path: object, problem: str, advice: str, *, line: int | None = None) -> None:
+        self.path, self.line = str(path), line
+        where = f"{self.path}, line {line}" if line else self.path
+        super().__init__(f"{where}: {problem}. {advice}.")
 
 
 class BrokenPromiseError(TessellaError, AssertionError):

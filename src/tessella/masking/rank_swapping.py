@@ -13,9 +13,21 @@ from ..kernels.swapping import draw_partners
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, rows_of_strata
 
-__all__ = ["RankSwapping"]
+__all__ = ["RankSwapping", "window_of"]
 
 Floats = NDArray[np.float64]
+
+
+def window_of(percent: float, n: int) -> int:
+    """Return how many ranks two exchanged numbers of n may be apart.
+
+    Examples
+    --------
+    >>> from tessella.masking.rank_swapping import window_of
+    >>> window_of(10, 58)
+    5
+    """
+    return int(np.floor(float(percent) * n / 100 * (1 + 1e-12)))
 
 
 class RankSwapping(Perturbation):
@@ -101,7 +113,7 @@ class RankSwapping(Perturbation):
                 known = rows[read.known[rows, j]]
                 if len(known) == 0:
                     continue
-                window = int(np.floor(float(self.percent) * len(known) / 100 * (1 + 1e-12)))
+                window = window_of(self.percent, len(known))
                 if window < 1 or len(known) < 2:
                     raise OutOfRangeError(
                         "percent",
