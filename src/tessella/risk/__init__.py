@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from .anonymity.classes import Anonymity as Anonymity
+    from .anonymity.classes import k_anonymity as k_anonymity
+    from .anonymity.individual import IndividualRisk as IndividualRisk
+    from .anonymity.individual import individual_risk as individual_risk
+    from .anonymity.loglinear import LogLinearRisk as LogLinearRisk
+    from .anonymity.loglinear import log_linear_risk as log_linear_risk
+    from .anonymity.uniques import Uniques as Uniques
+    from .anonymity.uniques import uniques as uniques
     from .assignment import Assignment as Assignment
     from .assignment import link_one_to_one as link_one_to_one
     from .choquet import Choquet as Choquet
@@ -28,21 +36,29 @@ if TYPE_CHECKING:
     from .probabilistic import link_probabilistic as link_probabilistic
 
 _HOMES = {
+    "Anonymity": ".anonymity.classes",
     "Assignment": ".assignment",
     "Bilinear": ".distances",
     "Choquet": ".choquet",
     "Estimate": ".estimate",
+    "IndividualRisk": ".anonymity.individual",
     "Knowledge": ".knowledge",
     "Learned": ".learning",
     "Linkage": ".linkage",
+    "LogLinearRisk": ".anonymity.loglinear",
     "OWA": ".distances",
     "Probabilistic": ".probabilistic",
+    "Uniques": ".anonymity.uniques",
     "WeightedMean": ".distances",
+    "individual_risk": ".anonymity.individual",
+    "k_anonymity": ".anonymity.classes",
     "learn": ".learning",
     "link": ".linkage",
     "link_by_knowledge": ".knowledge",
     "link_one_to_one": ".assignment",
     "link_probabilistic": ".probabilistic",
+    "log_linear_risk": ".anonymity.loglinear",
+    "uniques": ".anonymity.uniques",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,0 +1,195 @@
+"""Individual risk: the chance that a record of a weighted survey is linked to its person.
+
+The sample frequency of a key is known, the population frequency is not: sampling weights say how
+large it may be. Whoever finds one member of a household finds the others: *household risk*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...exceptions import BadOptionError, BadTableError
+from ...frame import Table, number_labels
+from ...schema import Schema
+from ..estimate import Estimate
+from .frequencies import mean_inverse
+from .keys import MISSING, read_column, read_keys, read_weights
+from .matching import count_matches
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["IndividualRisk", "individual_risk"]
+
+Name = Hashable
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IndividualRisk(Estimate):
+    """The chance of re-identification of each record of a weighted sample.
+
+    `value` is its mean, so n times `value` re-identifications are expected. Besides the fields
+    of `Estimate`:
+
+    Parameters
+    ----------
+    chance : array of shape (n,)
+        The risk of each record; with households, of its household.
+    individual : array of shape (n,)
+        The risk of each record by itself.
+    frequency, population : arrays of shape (n,)
+        How many records of the sample, and about how many persons, share its key.
+    household : array of shape (n,) or None
+        The number of each record's household.
+    """
+
+    chance: Floats = field(repr=False)
+    individual: Floats = field(repr=False)
+    frequency: Integers = field(repr=False)
+    population: Floats = field(repr=False)
+    household: Integers | None = field(repr=False, default=None)
+
+    @property
+    def expected(self) -> float:
+        """The expected number of re-identified records."""
+        return float(self.chance.sum())
+
+    def above(self, risk: float) -> int:
+        """Count the records whose risk is above a limit."""
+        return int((self.chance > risk).sum())
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """One line for each record. Confidential: it says who can be found."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {
+            "frequency": self.frequency,
+            "population": self.population,
+            "individual": self.individual,
+        }
+        if self.household is not None:
+            columns["household"] = self.household
+        return pd.DataFrame({**columns, "chance": self.chance})
+
+
+def individual_risk(
+    release: Any,
+    *,
+    keys: Sequence[Name] | Name | None = None,
+    weights: Any = None,
+    household: Any = None,
+    schema: Schema | None = None,
+    missing: str = "category",
+) -> IndividualRisk:
+    """Estimate the risk of each record of a weighted sample.
+
+    Parameters
+    ----------
+    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The released sample.
+    keys : name or sequence of names, optional
+        The quasi-identifiers; otherwise the schema's, or without a schema every other column.
+    weights : name or array-like of shape (n,)
+        Sampling weights: how many persons each record stands for. Otherwise the schema's.
+    household : name or array-like of shape (n,), optional
+        The household of each record; an array if the number is not released. Otherwise the
+        schema's, if the table has it.
+    schema : Schema, optional
+        Roles and missing codes.
+    missing : {"category", "any"}
+        As in `k_anonymity`.
+
+    Notes
+    -----
+    For a key that f records have, F̂ = Σ w over them and p = f / F̂. Given f, the population
+    frequency F is taken as negative binomial (the posterior of Benedetti and Franconi), and
+
+        r = E[1/F | f] = (p^f / f) ₂F₁(f, f; f+1; 1-p),
+
+    which is (p/(1-p)) log(1/p) for f = 1 and p/(1-p) - (p/(1-p))² log(1/p) for f = 2; r -> 1/f as
+    p -> 1. It is computed exactly for every f. Where weights sum to less than f, p is 1. The risk
+    of a household is 1 - Π (1 - r_i) over its members: at least one is found, independently.
+
+    References
+    ----------
+    R. Benedetti and L. Franconi (1998) Statistical and technological solutions for controlled data
+    dissemination. New Techniques and Technologies for Statistics, 225-232. L. Franconi and
+    S. Polettini (2004) Individual risk estimation in mu-Argus: a review. Privacy in Statistical
+    Databases, LNCS 3050, 262-272.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.risk import individual_risk
+    >>> sample = pd.DataFrame({"sex": ["f", "f", "m"], "weight": [180.0, 180.0, 215.0]})
+    >>> individual_risk(sample, keys="sex", weights="weight").chance.round(6)
+    array([0.005425, 0.005425, 0.025096])
+    """
+    table = Table.read(release)
+    home = _households(table, household, schema)
+    read = read_keys(table, keys, schema=schema, besides=(weights, household))
+    mass = read_weights(table, weights, schema=schema)
+    if mass is None:
+        raise BadOptionError(
+            "weights", weights, "the sampling weights, a column or one number for each record; for "
+            "a whole population, k_anonymity tells the risk 1/f"
+        )  # fmt: skip
+    found = count_matches(read, missing=missing, weights=mass)
+    weight = found.count if found.weight is None else found.weight
+    population = np.maximum(weight, found.count).astype(np.float64)
+    pairs = np.column_stack([found.count.astype(np.float64), population])
+    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
+    f = distinct[:, 0].astype(np.int64)
+    risk = mean_inverse(f, np.minimum(f / distinct[:, 1], 1.0))[place.reshape(-1)]
+    notes = [*read.notes, MISSING[missing], "population frequencies: negative binomial given f"]
+    few = int((weight < found.count * (1 - 1e-12)).sum())
+    if few:
+        notes.append(f"{few:,} records have a key whose weights sum to less than f: taken as f")
+    chance = risk
+    if home is not None:
+        safe = np.bincount(home, weights=np.log1p(-np.minimum(risk, 1 - 1e-16)))
+        sure = np.bincount(home, weights=(risk >= 1).astype(np.float64)) > 0
+        chance = np.where(sure, 1.0, -np.expm1(safe))[home]
+        notes.append(
+            f"whoever is found leads to the household ({int(home.max()) + 1:,} households)"
+        )
+    result: IndividualRisk = IndividualRisk.of(
+        float(chance.sum()),
+        read.n,
+        baseline=1 / float(mass.sum()),
+        attack="link to a person of the population who shares the key",
+        assumptions=notes,
+        exact=True,
+        chance=chance,
+        individual=risk,
+        frequency=found.count,
+        population=population,
+        household=home,
+    )
+    return result
+
+
+def _households(table: Table, given: Any, schema: Schema | None) -> Integers | None:
+    if given is None and schema is not None:
+        given = next((name for name in schema.names("household") if table.has(name)), None)
+    if given is None:
+        return None
+    if isinstance(given, str) or (isinstance(given, Hashable) and table.has(given)):
+        table.place(given, who="household=")
+        home = read_column(table, given, schema)
+    else:
+        home, _ = number_labels(table.per_record(given, who="household="))
+    if lacking := int((home < 0).sum()):
+        raise BadTableError(
+            f"{lacking} of {len(home)} records have no household. Give each a household, a number "
+            "of its own if it lives alone."
+        )
+    return home
