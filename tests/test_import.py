@@ -26,6 +26,7 @@ DOORS = [
     "tessella.loss",
     "tessella.masking",
     "tessella.plan",
+    "tessella.release",
     "tessella.risk",
     "tessella.rules",
 ]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
     from .release import Release as Release
+    from .release import Study as Study
     from .release import protect as protect
     from .rules.collection import Rules as Rules
     from .schema import Schema as Schema
@@ -39,6 +40,7 @@ _HOMES = {
     "Plan": ".plan",
     "Release": ".release",
     "Schema": ".schema",
+    "Study": ".release",
     "audit": ".auditing.conduct",
     "auditing": ".auditing",
     "datasets": ".datasets",

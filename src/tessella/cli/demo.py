@@ -148,7 +148,8 @@ def tell(console: Console, account: Account) -> None:
 
 def _columns(account: Account) -> Iterator[str | Table]:
     yield "What is released"
-    (block,) = account.release.plan.blocks
+    plan = account.release.plan
+    (block,) = plan.blocks if plan is not None else ()
     rows = Table.grid(padding=(0, 2))
     for operator in dict.fromkeys(choice.operator for choice in block.choices):
         rows.add_row(operator, ", ".join(map(str, block.with_operator(operator))))

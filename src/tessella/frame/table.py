@@ -190,6 +190,11 @@ class Table:
         names = range(plain.shape[1])
         return cls(pd.DataFrame(plain, copy=False), kind="numpy", columns=names, like=plain)
 
+    @property
+    def native(self) -> Any:
+        """The table as it was given."""
+        return self._frame if self._like is None else self._like
+
     def place(self, column: Name, *, who: str = "The call") -> int:
         """Return the position of a column, or say that there is none."""
         try:
@@ -376,7 +381,14 @@ class Table:
         """Return a table of the same kind with other rows; a pandas index counts up anew."""
         return writing.take(self, rows)
 
-    def relabel(self, column: Name, texts: Sequence[str | None], *, ordered: bool = False) -> Any:
+    def relabel(
+        self,
+        column: Name,
+        texts: Sequence[str | None],
+        *,
+        ordered: bool = False,
+        order: Sequence[str] | None = None,
+    ) -> Any:
         """Return a table in which a column holds other texts; its values become categories.
 
         Parameters
@@ -387,10 +399,14 @@ class Table:
             The new text of each distinct value, in the order of `labels(column)`; None makes it
             missing. Cells that are missing stay missing.
         ordered : bool
-            Whether the new categories are ordered, as they first occur in `texts`.
+            Whether the new categories are ordered.
+        order : sequence of str, optional
+            Their order; by default as they first occur in `texts`. Those that do not occur are left
+            out.
         """
         place, _ = self.labels(column)
-        distinct = list(dict.fromkeys(text for text in texts if text is not None))
+        used = dict.fromkeys(text for text in texts if text is not None)
+        distinct = [text for text in (used if order is None else order) if text in used]
         number = {text: at for at, text in enumerate(distinct)}
         codes = np.array([-1 if text is None else number[text] for text in texts] + [-1])
         return writing.relabel(self, self.place(column), codes[place], distinct, ordered)

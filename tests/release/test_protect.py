@@ -456,7 +456,7 @@ def test_senseless_k(k):
 
 
 def test_the_page_does_what_it_says():
-    page = Path(__file__).parents[1] / "docs" / "protect.md"
+    page = Path(__file__).parents[2] / "docs" / "protect.md"
     ran = doctest.testfile(str(page), module_relative=False)
     assert ran.attempted > 4
     assert ran.failed == 0

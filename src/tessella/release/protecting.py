@@ -1,0 +1,125 @@
+"""The one story in one call: check, plan, mask, audit. What comes out has been looked at again.
+
+`protect` gives a `Release`, or an error that says why there is none. The audit is made of the
+released table itself, not of what the masking believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from time import perf_counter
+from typing import Any
+
+from ..exceptions import BadOptionError
+from ..frame import Table
+from ..plan import Plan
+from ..schema import Schema
+from .judging import judge, weights_of
+from .planned import as_planned, mask_planned, schema_of
+from .protocol import Entry, Protocol
+from .result import Release
+
+__all__ = ["protect"]
+
+
+def protect(
+    table: Any,
+    *,
+    k: int,
+    rules: Any = None,
+    plan: Plan | None = None,
+    schema: Schema | None = None,
+    columns: Sequence[Hashable] | None = None,
+    strata: Any = (),
+    blocks: Sequence[Sequence[Hashable]] | None = None,
+    weights: Hashable | None = None,
+    fit: str = "closed",
+    edit: str = "fix",
+    small: str = "refuse",
+    missing: str = "pattern",
+    distance: str = "original",
+    scale: Any = "zscore",
+    method: Any = "search",
+    options: dict[str, Any] | None = None,
+    tolerance: float = 1e-9,
+    random_state: Any = None,
+) -> Release:
+    """Mask a table so that every record stands for at least k and every rule holds, or refuse.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The original table; it is not changed.
+    k : int
+        The least number of records that share their released values.
+    rules : Rules, text, or list of lines, optional
+        What must be true of every released record.
+    plan : Plan, optional
+        A plan of `make_plan`; without it one is made from the arguments that follow.
+    schema : Schema, optional
+        Kinds and roles of the columns; guessed if not given.
+    columns, strata, blocks, fit, edit, small, missing, distance, scale, method, options
+        See `tessella.plan.make_plan`.
+    weights : name, optional
+        The column of sampling weights, if the schema does not say so.
+    tolerance : float, default 1e-9
+        How far sides of a rule between floats may be off, times the size of the terms.
+    random_state : int, RandomState or None, default None
+        None draws from the operating system's entropy.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PlanError
+        If no masking keeps the rules.
+    RefusedError
+        If the table breaks its rules and `edit` is "refuse", or if the audit of what was masked
+        finds a broken promise.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella import protect
+    >>> table = pd.DataFrame({"net": [10, 12, 11, 50, 52, 57], "tax": [2, 2, 3, 20, 21, 22]})
+    >>> table["gross"] = table.net + table.tax
+    >>> release = protect(table, k=3, rules=["net + tax == gross"], random_state=0)
+    >>> release.table
+       net  tax  gross
+    0   11    2     13
+    1   11    2     13
+    2   11    2     13
+    3   53   21     74
+    4   53   21     74
+    5   53   21     74
+    >>> release.audit.passed
+    True
+    """
+    if plan is not None and not isinstance(plan, Plan):
+        raise BadOptionError("plan", type(plan).__name__, "a plan of tessella.make_plan")
+    began = perf_counter()
+    source = Table.read(table)
+    known = schema_of(source, schema, weights)
+    planned = mask_planned(
+        source, known, k=k, rules=rules, plan=plan, weights=weights_of(source, known),
+        tolerance=tolerance, random_state=random_state, columns=columns, strata=strata,
+        blocks=blocks, fit=fit, edit=edit, small=small, missing=missing, distance=distance,
+        scale=scale, method=method, options=options,
+    )  # fmt: skip
+    masked = [name for block in planned.plan.blocks for name in block.columns]
+    entry = Entry(
+        method="protect",
+        options={"k": k},
+        public={"k": k},
+        account=planned.plan.explain(),
+        columns=tuple(map(str, masked)),
+        seconds=perf_counter() - began,
+        seed=random_state if isinstance(random_state, int) else None,
+    )
+    return judge(
+        source, planned.table, expected=as_planned(source, planned.plan), masked=masked,
+        schema=known, rules=planned.rules, before=planned.before, planned=planned,
+        tolerance=tolerance, protocol=Protocol((entry,)),
+    )  # fmt: skip

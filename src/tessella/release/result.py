@@ -1,0 +1,94 @@
+"""What comes out: a masked table that has been looked at again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..auditing import Audit
+from ..frame import Name
+from ..plan import Plan
+from ..rules import Rules
+from ..schema import Schema
+from .protocol import Protocol
+
+__all__ = ["Release"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Release:
+    """A masked table, how it came about, and what was found when it was looked at again.
+
+    Attributes
+    ----------
+    table : the same kind of frame as the original
+        With the same columns, dtypes and index.
+    plan : Plan or None
+        What was done, and why; `plan.explain()`. None where no step promised k.
+    audit : Audit
+        k, rules, totals and means, recomputed from the released table.
+    loss : float
+        Information loss 100 SSE / SST in per cent over the masked columns of numbers, in standard
+        deviations.
+    column_loss : dict of name to float
+        The same for each masked column of numbers that varies.
+    inconsistent : int
+        Records of the original that broke a rule.
+    moved, moved_inconsistent : float
+        How far records are from what is released for them, in standard deviations a column (root
+        mean square over the masked columns of numbers): all records, and those that broke a rule.
+    edited : int
+        Records in which a product was first recomputed, for its zeros or signs could not be kept.
+    merged : int
+        Records that joined another part, because theirs was too small.
+    schema : Schema
+        What the released columns are.
+    rules : Rules
+        The rules that were audited.
+    protocol : Protocol
+        The steps that were taken, in order, with times; `protocol.public()` may be published.
+    labels : list of ndarray of shape (n,)
+        The group of each record, for each block: confidential.
+    """
+
+    table: Any
+    plan: Plan | None
+    audit: Audit
+    loss: float
+    column_loss: dict[Name, float]
+    inconsistent: int
+    moved: float
+    moved_inconsistent: float
+    edited: int
+    merged: int
+    schema: Schema
+    rules: Rules
+    protocol: Protocol = field(default_factory=Protocol)
+    labels: list[Integers] = field(default_factory=list)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind when saved: groups of records, values that rules look up, seeds."""
+        return self.__dict__ | {
+            "labels": [],
+            "rules": self.rules.unfixed(),
+            "protocol": self.protocol.without_seeds(),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Information loss {self.loss:.2f} %."]
+        if self.inconsistent:
+            lines.append(
+                f"{self.inconsistent} records of the original broke a rule; they moved by "
+                f"{self.moved_inconsistent:.3g} standard deviations a column, all records by "
+                f"{self.moved:.3g}."
+            )
+        if self.merged:
+            lines.append(f"{self.merged} records joined another part, for theirs was too small.")
+        return "\n".join([*lines, str(self.audit)])
+
+    __repr__ = __str__
