@@ -13,14 +13,23 @@ from .._lazy import on_first_use
 if TYPE_CHECKING:
     from .anonymity.classes import Anonymity as Anonymity
     from .anonymity.classes import k_anonymity as k_anonymity
+    from .anonymity.confidential import AlphaK as AlphaK
+    from .anonymity.confidential import Homogeneity as Homogeneity
+    from .anonymity.confidential import alpha_k_anonymity as alpha_k_anonymity
     from .anonymity.individual import IndividualRisk as IndividualRisk
     from .anonymity.individual import individual_risk as individual_risk
     from .anonymity.loglinear import LogLinearRisk as LogLinearRisk
     from .anonymity.loglinear import log_linear_risk as log_linear_risk
+    from .anonymity.probable import ProbableAnonymity as ProbableAnonymity
+    from .anonymity.probable import probabilistic_k_anonymity as probabilistic_k_anonymity
+    from .anonymity.suda import SpecialUniques as SpecialUniques
+    from .anonymity.suda import suda as suda
     from .anonymity.uniques import Uniques as Uniques
     from .anonymity.uniques import uniques as uniques
     from .assignment import Assignment as Assignment
     from .assignment import link_one_to_one as link_one_to_one
+    from .attributes.homogeneity import l_diversity as l_diversity
+    from .attributes.homogeneity import t_closeness as t_closeness
     from .choquet import Choquet as Choquet
     from .distances import OWA as OWA
     from .distances import Bilinear as Bilinear
@@ -36,11 +45,13 @@ if TYPE_CHECKING:
     from .probabilistic import link_probabilistic as link_probabilistic
 
 _HOMES = {
+    "AlphaK": ".anonymity.confidential",
     "Anonymity": ".anonymity.classes",
     "Assignment": ".assignment",
     "Bilinear": ".distances",
     "Choquet": ".choquet",
     "Estimate": ".estimate",
+    "Homogeneity": ".anonymity.confidential",
     "IndividualRisk": ".anonymity.individual",
     "Knowledge": ".knowledge",
     "Learned": ".learning",
@@ -48,16 +59,23 @@ _HOMES = {
     "LogLinearRisk": ".anonymity.loglinear",
     "OWA": ".distances",
     "Probabilistic": ".probabilistic",
+    "ProbableAnonymity": ".anonymity.probable",
+    "SpecialUniques": ".anonymity.suda",
     "Uniques": ".anonymity.uniques",
     "WeightedMean": ".distances",
+    "alpha_k_anonymity": ".anonymity.confidential",
     "individual_risk": ".anonymity.individual",
     "k_anonymity": ".anonymity.classes",
+    "l_diversity": ".attributes.homogeneity",
     "learn": ".learning",
     "link": ".linkage",
     "link_by_knowledge": ".knowledge",
     "link_one_to_one": ".assignment",
     "link_probabilistic": ".probabilistic",
     "log_linear_risk": ".anonymity.loglinear",
+    "probabilistic_k_anonymity": ".anonymity.probable",
+    "suda": ".anonymity.suda",
+    "t_closeness": ".attributes.homogeneity",
     "uniques": ".anonymity.uniques",
 }
 

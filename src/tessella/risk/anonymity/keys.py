@@ -18,7 +18,19 @@ from ...exceptions import BadOptionError, BadTableError, OutOfRangeError, Unknow
 from ...frame import Table
 from ...schema import Schema
 
-__all__ = ["MISSING", "Keys", "as_names", "number", "read_column", "read_keys", "read_weights"]
+__all__ = [
+    "MISSING",
+    "Keys",
+    "as_names",
+    "check_missing",
+    "check_share",
+    "check_whole",
+    "number",
+    "number_values",
+    "read_column",
+    "read_keys",
+    "read_weights",
+]
 
 Name = Hashable
 Floats = NDArray[np.float64]
@@ -132,9 +144,8 @@ def read_column(table: Table, name: Name, schema: Schema | None = None) -> Integ
         except BadTableError:  # infinity or many digits: labels tell them apart too
             pass
         else:
-            return np.where(
-                read.missing[:, 0], -read.state[:, 0].astype(np.int64), _number(read.values[:, 0])
-            )
+            lacking = -read.state[:, 0].astype(np.int64)
+            return np.where(lacking < 0, lacking, number_values(read.values[:, 0]))
     try:
         own, texts = table.labels(name)
     except BadTableError:
@@ -163,16 +174,17 @@ def number(columns: Sequence[Integers]) -> Integers:
     for column in columns[1:]:
         low, width = int(column.min()), int(np.ptp(column)) + 1
         if room * width >= 2**62:  # n combinations at most, however many could be
-            mixed = _number(mixed)
+            mixed = number_values(mixed)
             room = int(mixed.max()) + 1
         if room * width >= 2**62:
-            column, low = _number(column), 0
+            column, low = number_values(column), 0
             width = int(column.max()) + 1
         mixed, room = mixed * width + (column - low), room * width
-    return _number(mixed)
+    return number_values(mixed)
 
 
-def _number(values: NDArray[Any]) -> Integers:
+def number_values(values: NDArray[Any]) -> Integers:
+    """Number the values of one array 0, 1, ... as they first appear; NaN is a value."""
     import pandas as pd
 
     places, _ = pd.factorize(values, use_na_sentinel=False)

@@ -1,0 +1,240 @@
+"""Homogeneity of classes: l-diversity and t-closeness, counted in the released table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from ...frame import Table
+from ...schema import Schema
+from ..anonymity.confidential import Homogeneity, Spread, read_groups
+
+__all__ = ["l_diversity", "t_closeness"]
+
+Name = Hashable
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+KINDS = ("distinct", "entropy", "recursive")
+
+
+def l_diversity(
+    release: Any,
+    confidential: Sequence[Name] | Name | None = None,
+    *,
+    keys: Sequence[Name] | Name | None = None,
+    groups: Any = None,
+    kind: str = "distinct",
+    c: float = 2.0,
+    schema: Schema | None = None,
+) -> Homogeneity:
+    """Count how diverse confidential values are in the classes of equal keys.
+
+    Parameters
+    ----------
+    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The released table.
+    confidential : name or sequence of names, optional
+        The confidential variables; otherwise the schema's.
+    keys : name or sequence of names, optional
+        The quasi-identifiers; otherwise the schema's, or without a schema every other column.
+    groups : array-like of shape (n,), optional
+        Classes of your own, in place of keys.
+    kind : {"distinct", "entropy", "recursive"}
+        How l is counted.
+    c : float
+        For "recursive": how much more frequent the first value may be than the rare ones together.
+    schema : Schema, optional
+        Roles and missing codes.
+
+    Returns
+    -------
+    Homogeneity
+        `worst` is the least l, `certain` the share of records in classes with one value.
+
+    Notes
+    -----
+    In a class whose values have counts r_1 >= r_2 >= ... >= r_m and shares p_s,
+
+    - distinct: l = m;
+    - entropy: l = exp(-Σ p_s log p_s);
+    - recursive: the largest l with r_1 < c (r_l + r_(l+1) + ... + r_m), 0 if there is none.
+
+    References
+    ----------
+    A. Machanavajjhala, D. Kifer, J. Gehrke and M. Venkitasubramaniam (2007) l-diversity: privacy
+    beyond k-anonymity. ACM Transactions on Knowledge Discovery from Data 1(1), 3.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.risk import l_diversity
+    >>> release = pd.DataFrame({"age": [30, 30, 40, 40], "ill": ["yes", "no", "no", "no"]})
+    >>> l_diversity(release, "ill").explain().splitlines()[0]
+    'distinct l = 1 (50.0 % of the records are in classes with one value)'
+    """
+    if kind not in KINDS:
+        raise UnknownOptionError("kind", kind, KINDS)
+    number_given = isinstance(c, int | float | np.floating) and not isinstance(c, bool)
+    if not number_given or not 0 < c < np.inf:
+        raise OutOfRangeError("c", c, "a positive number")
+    read = read_groups(release, confidential, keys=keys, groups=groups, schema=schema)
+    figures = {name: _diversity(one, kind, c) for name, one in read.spreads.items()}
+    measure = f"recursive l (c = {c:g})" if kind == "recursive" else f"{kind} l"
+    result: Homogeneity = read.result(Homogeneity, measure, figures, low=True)
+    return result
+
+
+def _diversity(spread: Spread, kind: str, c: float) -> Floats:
+    n_classes = len(spread.sizes)
+    if kind == "distinct":
+        return spread.distinct.astype(np.float64)
+    if kind == "entropy":
+        shares = spread.count / spread.sizes[spread.place]
+        parts = shares * np.log(shares)
+        return np.exp(-np.bincount(spread.place, weights=parts, minlength=n_classes))
+    running = np.cumsum(spread.count)
+    ends = np.append(spread.starts[1:], len(running)) - 1
+    tail = running[ends[spread.place]] - running + spread.count
+    # Tails fall along a class, so the entries that pass are its first ones.
+    passes = spread.most[spread.place] < c * tail
+    return np.bincount(spread.place[passes], minlength=n_classes).astype(np.float64)
+
+
+def t_closeness(
+    release: Any,
+    confidential: Sequence[Name] | Name | None = None,
+    *,
+    keys: Sequence[Name] | Name | None = None,
+    groups: Any = None,
+    ordered: bool | None = None,
+    schema: Schema | None = None,
+) -> Homogeneity:
+    """Measure how far confidential values in a class are from those of the whole table.
+
+    Parameters
+    ----------
+    release, confidential, keys, groups, schema
+        As in `l_diversity`.
+    ordered : bool, optional
+        Whether values have an order. By default numbers and ordered categories have one (unless
+        the schema calls them nominal), others not.
+
+    Returns
+    -------
+    Homogeneity
+        `worst` is the largest t; 0 means that a class tells nothing that the table does not.
+
+    Notes
+    -----
+    t is the earth mover's distance between the shares P of a class and Q of the table. For values
+    1 < ... < m in order, with distance |i - j| / (m - 1) between the i-th and j-th,
+
+        t = (1 / (m - 1)) Σ_i |P(<= i) - Q(<= i)|;
+
+    without order, where any two values are 1 apart, t = (1/2) Σ_s |P(s) - Q(s)|. A missing value
+    comes after all others.
+
+    References
+    ----------
+    N. Li, T. Li and S. Venkatasubramanian (2007) t-closeness: privacy beyond k-anonymity and
+    l-diversity. ICDE 2007, 106-115.
+
+    Examples
+    --------
+    The salaries of Li et al.: the class {3, 4, 5} of the nine salaries 3, 4, ..., 11 has t = 0.375.
+
+    >>> import pandas as pd
+    >>> from tessella.risk import t_closeness
+    >>> release = pd.DataFrame({"class": [1, 1, 1, 2, 2, 2, 2, 2, 2], "salary": range(3, 12)})
+    >>> float(t_closeness(release, "salary", keys="class").by_class[0])
+    0.375
+    """
+    if ordered is not None and not isinstance(ordered, bool):
+        raise OutOfRangeError("ordered", ordered, "True, False or None")
+    read = read_groups(release, confidential, keys=keys, groups=groups, schema=schema)
+    figures: dict[Name, Floats] = {}
+    said = []
+    for name, spread in read.spreads.items():
+        ranks = None if ordered is False else _ranks(read.table, name, spread, schema, ordered)
+        figures[name] = _unordered(spread) if ranks is None else _ordered(spread, ranks)
+        said.append(f"{name} {'without' if ranks is None else 'with'} order")
+    note = f"distances between values: {', '.join(said)}"
+    read = replace(read, notes=(*read.notes, note))
+    result: Homogeneity = read.result(Homogeneity, "t", figures, low=False)
+    return result
+
+
+def _ranks(
+    table: Table, name: Name, spread: Spread, schema: Schema | None, ordered: bool | None
+) -> Integers | None:
+    """Rank the numbers of a spread's values by their order, 0 for the least; None without order."""
+    known = None if schema is None else next((col for col in schema if col.name == name), None)
+    if known is not None and known.kind == "nominal" and ordered is None:
+        return None
+    facts, first = table.facts(name), np.unique(spread.values, return_index=True)[1]
+    if facts.numeric or facts.family == "boolean":
+        codes = [] if known is None else [v for v in known.missing if not isinstance(v, str)]
+        values = table.numeric([name], codes={name: codes}, who="t_closeness").values[first, 0]
+    elif facts.ordered:
+        place = {text: at for at, text in enumerate(table.order(name) or ())}
+        own, texts = table.labels(name)
+        at = np.array([float(place[text]) for text in texts] + [np.nan])
+        values = at[own[first]]
+    elif ordered:
+        raise BadTableError(
+            f"Column {name!r} ({facts.dtype}) has no order. Give ordered=False, or make it an "
+            "ordered categorical."
+        )
+    else:
+        return None
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))  # NaN comes last
+    return ranks
+
+
+def _unordered(spread: Spread) -> Floats:
+    n_classes = len(spread.sizes)
+    whole = np.bincount(spread.values) / len(spread.values)
+    p, q = spread.count / spread.sizes[spread.place], whole[spread.value]
+    # Values that a class lacks add their whole share: 1 minus the shares of those it has.
+    gain = np.bincount(spread.place, weights=np.abs(p - q) - q, minlength=n_classes)
+    found: Floats = (gain + 1) / 2
+    return found
+
+
+def _ordered(spread: Spread, ranks: Integers) -> Floats:
+    """Sum |P(<= i) - Q(<= i)| in O(values log values): P is a step function of few steps."""
+    m, n_classes = len(ranks), len(spread.sizes)
+    if m == 1:
+        return np.zeros(n_classes)
+    rank = ranks[spread.value]
+    order = np.lexsort((rank, spread.place))
+    place, rank, count = spread.place[order], rank[order], spread.count[order]
+    whole = np.cumsum(np.bincount(ranks[spread.values], minlength=m)) / len(spread.values)
+    area = np.concatenate([[0.0], np.cumsum(whole)])
+    running = np.cumsum(count)
+    starts = np.searchsorted(place, np.arange(n_classes))
+    before = np.concatenate([[0], running])[starts]
+    level = (running - before[place]) / spread.sizes[place]
+    end = np.append(rank[1:], m - 1)
+    end[np.append(starts[1:], len(place)) - 1] = m - 1
+    # Steps of height `level` from `rank` to `end`, and one of height 0 up to the first value.
+    total = np.bincount(place, weights=_between(level, rank, end, whole, area), minlength=n_classes)
+    total += area[rank[starts]]
+    found: Floats = total / (m - 1)
+    return found
+
+
+def _between(level: Floats, low: Integers, high: Integers, whole: Floats, area: Floats) -> Floats:
+    """Sum |level - whole_i| over low <= i < high; `whole` rises, and crosses the level once."""
+    cross = np.clip(np.searchsorted(whole, level), low, high)
+    below = level * (cross - low) - (area[cross] - area[low])
+    above = area[high] - area[cross] - level * (high - cross)
+    found: Floats = below + above
+    return found
