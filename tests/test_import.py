@@ -20,6 +20,7 @@ DOORS = [
     "tessella",
     "tessella.auditing",
     "tessella.datasets",
+    "tessella.explore",
     "tessella.fuzzy",
     "tessella.grouping",
     "tessella.linear",

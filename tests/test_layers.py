@@ -30,6 +30,7 @@ FLOORS = [
     {"masking"},
     {"loss", "risk", "auditing"},
     {"release"},
+    {"pictures"},
     {"explore"},
     {"reports"},
     {"app"},

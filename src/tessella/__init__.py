@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from . import auditing as auditing
     from . import datasets as datasets
     from . import exceptions as exceptions
+    from . import explore as explore
     from . import fuzzy as fuzzy
     from . import grouping as grouping
     from . import loss as loss
@@ -45,6 +46,7 @@ _HOMES = {
     "auditing": ".auditing",
     "datasets": ".datasets",
     "exceptions": ".exceptions",
+    "explore": ".explore",
     "fuzzy": ".fuzzy",
     "grouping": ".grouping",
     "loss": ".loss",

@@ -24,6 +24,7 @@ __all__ = [
     "LinkageError",
     "MissingPackageError",
     "MissingValuesError",
+    "NoCandidateError",
     "NoWholeSolutionError",
     "OutOfRangeError",
     "PlanError",
@@ -194,6 +195,17 @@ class UnreachableError(TessellaError, ValueError):
         super().__init__(
             f"{name}={wished:g} cannot be met on this table; the nearest that was found is "
             f"{nearest:.4g} {unit}. Change k, or the wish."
+        )
+
+
+class NoCandidateError(TessellaError, LookupError):
+    """No candidate of an exploration is as good as was wished."""
+
+    def __init__(self, wished: Sequence[str], nearest: Sequence[str]) -> None:
+        self.wished, self.nearest = list(wished), list(nearest)
+        super().__init__(
+            f"No candidate has {' and '.join(wished)}. The nearest: {'; '.join(nearest)}. Allow "
+            "more, or explore more candidates."
         )
 
 

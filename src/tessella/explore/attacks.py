@@ -1,0 +1,202 @@
+"""The attacks that are tried on every candidate: a registry that grows with `tessella.risk`.
+
+An attack takes a `Case` and gives an `Estimate`. It says which cases it fits; what it does not fit
+is not tried, and the point says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError, UnknownOptionError
+from ..frame import Table
+from ..risk.estimate import Estimate
+from .candidate import Candidate
+from .task import Masked, Task
+
+__all__ = ["ATTACKS", "Attack", "Case", "find_attacks"]
+
+Name = Hashable
+Floats = NDArray[np.float64]
+
+WINDOW = 0.01  # interval disclosure: ranks either way, as a share of the records
+RECORDS = {"quick": 300, "standard": 2000}  # that a distance is learned from
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case:
+    """What an intruder is given.
+
+    Attributes
+    ----------
+    original, masked : tables of the same kind
+        The two files; record i of one belongs to record i of the other.
+    task : Task
+        Which columns were masked.
+    candidate : Candidate
+        Method and parameters, for an intruder who knows them.
+    made : Masked
+        The masker or release behind the table, for attacks that need what it published.
+    effort : {"quick", "standard"}
+        How hard to try.
+    seed : int
+        Of anything random.
+    """
+
+    original: Any
+    masked: Any
+    task: Task
+    candidate: Candidate
+    made: Masked
+    effort: str
+    seed: int
+
+    @property
+    def plain(self) -> bool:
+        """Whether there are only numbers, and all of them known."""
+        return not self.task.categories and not self.task.lacks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """One way to attack.
+
+    Attributes
+    ----------
+    name : str
+        As `attacks=` names it.
+    says : str
+        What the intruder does, in few words.
+    run : callable
+        From a `Case` to an `Estimate`.
+    fits : callable
+        Whether a case can be attacked so.
+    """
+
+    name: str
+    says: str
+    run: Callable[[Case], Estimate]
+    fits: Callable[[Case], bool] = lambda case: True  # noqa: ARG005
+
+
+def _link(distance: str) -> Callable[[Case], Estimate]:
+    def run(case: Case) -> Estimate:
+        from ..risk import link
+
+        found: Estimate = link(
+            case.original, case.masked, distance=distance, known=list(case.task.masked)
+        )
+        return found
+
+    return run
+
+
+def _learned(case: Case) -> Estimate:
+    from ..risk import learn
+
+    found: Estimate = learn(
+        case.original, case.masked, known=list(case.task.masked), effort=1, held_out=False,
+        max_records=RECORDS[case.effort], random_state=case.seed,
+    )  # fmt: skip
+    return found
+
+
+def _interval(case: Case) -> Estimate:
+    r"""Count the numbers that lie within 1 % of the ranks around the released number.
+
+    Notes
+    -----
+    With F the original's distribution function, a number x is found by its released y if the
+    share of originals strictly between x and y is at most 1 %. Guessing a number of the column
+    reaches the mean share of originals that are so near to one of them.
+    """
+    after = Table.read(case.masked).numeric(case.task.numbers)
+    after_values = np.where(after.missing, np.nan, after.values)
+    found = known = guessed = 0.0
+    for j in range(len(case.task.numbers)):
+        x, y = case.task.values[:, j], after_values[:, j]
+        both = ~(np.isnan(x) | np.isnan(y))
+        x, y = x[both], y[both]
+        if not len(x):
+            continue
+        order = np.sort(x)
+        found += float(_near(order, x, y).sum())
+        guessed += len(x) * min(1.0, 2 * WINDOW + 1 / len(np.unique(x)))
+        known += len(x)
+    estimate: Estimate = Estimate.of(
+        found, max(int(known), 1), baseline=guessed / max(known, 1.0),
+        attack=f"interval of {WINDOW:.0%} of the ranks around the released number",
+        assumptions=("the intruder knows which released record is whose",), exact=True,
+    )  # fmt: skip
+    return estimate
+
+
+def _near(order: Floats, x: Floats, y: Floats) -> NDArray[np.bool_]:
+    """Say whether at most WINDOW n originals lie strictly between x and y."""
+    low, high = np.minimum(x, y), np.maximum(x, y)
+    between = np.searchsorted(order, high, "left") - np.searchsorted(order, low, "right")
+    near: NDArray[np.bool_] = between <= WINDOW * len(order)
+    return near
+
+
+# In the order in which ties for the worst are named.
+ATTACKS: dict[str, Attack] = {
+    attack.name: attack
+    for attack in (
+        Attack(
+            name="euclidean",
+            says="links to the nearest record, Euclidean distance",
+            run=_link("euclidean"),
+            fits=lambda case: case.plain,
+        ),
+        Attack(
+            name="mahalanobis",
+            says="links to the nearest record, Mahalanobis distance",
+            run=_link("mahalanobis"),
+            fits=lambda case: case.plain and len(case.task.numbers) > 1,
+        ),
+        Attack(
+            name="learned",
+            says="links by the weighted distance that links most records",
+            run=_learned,
+            fits=lambda case: case.plain and len(case.task.numbers) > 1,
+        ),
+        Attack(
+            name="gower",
+            says="links to the nearest record, Gower's distance",
+            run=_link("gower"),
+            fits=lambda case: not case.plain,
+        ),
+        Attack(
+            name="interval",
+            says="takes the released number for the original, within 1 % of the ranks",
+            run=_interval,
+            fits=lambda case: bool(case.task.numbers),
+        ),
+    )
+}
+
+
+def find_attacks(given: Iterable[Any] | None) -> tuple[Attack, ...]:
+    """Return attacks by name, or as they are; all of the registry where none are given."""
+    if given is None:
+        return tuple(ATTACKS.values())
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOptionError("attacks", given, "a list of names or of tessella.explore.Attack")
+    found = []
+    for one in given:
+        if isinstance(one, Attack):
+            found.append(one)
+        elif isinstance(one, str) and one in ATTACKS:
+            found.append(ATTACKS[one])
+        else:
+            raise UnknownOptionError("attack", one, ATTACKS)
+    names = [attack.name for attack in found]
+    if not names or len(set(names)) < len(names):
+        raise BadOptionError("attacks", names, "at least one attack, and each name once")
+    return tuple(found)

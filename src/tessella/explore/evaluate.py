@@ -1,0 +1,126 @@
+"""Try one candidate: mask, audit, measure, attack."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from ..auditing import Audit, audit
+from ..exceptions import TessellaError
+from .attacks import Attack, Case
+from .candidate import Candidate
+from .measures import measure_losses
+from .methods import METHODS
+from .point import Point
+from .task import Masked, Task
+
+__all__ = ["Settings", "evaluate", "seed_of"]
+
+LONGEST = 300  # of a note or error, in characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What every candidate is tried with."""
+
+    attacks: tuple[Attack, ...]
+    measures: tuple[str, ...]
+    effort: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The same text for the same settings."""
+        attacks = ",".join(attack.name for attack in self.attacks)
+        return f"attacks={attacks};measures={','.join(self.measures)};effort={self.effort}"
+
+
+def seed_of(seed: int, key: str) -> int:
+    """Return the seed of a candidate: its own, and the same in whatever order they are tried."""
+    digest = hashlib.sha256(f"{seed}|{key}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def evaluate(candidate: Candidate, task: Task, settings: Settings) -> Point:
+    """Try a candidate; a refusal is a point with an error, not an exception."""
+    own, began = seed_of(settings.seed, candidate.key), perf_counter()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            made = METHODS[candidate.method].run(candidate, task, own)
+            masked_in = perf_counter() - began
+            point = _judge(candidate, task, settings, made, own)
+        except TessellaError as refusal:
+            said = f"{type(refusal).__name__}: {refusal}"
+            return Point(
+                candidate=candidate, error=_short(said), seconds_all=perf_counter() - began
+            )
+        except Exception as surprise:  # one method's mistake does not end an exploration
+            said = f"unexpected {type(surprise).__name__}: {surprise}"
+            return Point(
+                candidate=candidate, error=_short(said), seconds_all=perf_counter() - began
+            )
+    notes = tuple(dict.fromkeys(_short(str(one.message)) for one in heard))
+    return _with(point, notes, masked_in, perf_counter() - began)
+
+
+def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, seed: int) -> Point:
+    found = _audit(task, made)
+    losses = measure_losses(task, made.table, settings.measures)
+    case = Case(
+        original=task.table, masked=made.table, task=task, candidate=candidate, made=made,
+        effort=settings.effort, seed=seed,
+    )  # fmt: skip
+    estimates = {attack.name: attack.run(case) for attack in settings.attacks if attack.fits(case)}
+    if not estimates:
+        named = ", ".join(attack.name for attack in settings.attacks)
+        return Point(candidate=candidate, error=f"none of the attacks fits this table: {named}")
+    if not losses:
+        named = ", ".join(settings.measures)
+        return Point(candidate=candidate, error=f"none of the measures fits this table: {named}")
+    risks = {name: 100 * estimate.value for name, estimate in estimates.items()}
+    worst = max(risks, key=lambda name: risks[name])
+    broken = None if task.rules is None else len(task.rules.confront(made.table).breaking())
+    return Point(
+        candidate=candidate,
+        loss=next(iter(losses.values())),
+        risk=risks[worst],
+        worst=worst,
+        losses=losses,
+        risks=risks,
+        baseline=100 * estimates[worst].baseline,
+        k_reached=_reached(task, made, found),
+        k_promised=made.promised_k,
+        rules_broken=broken,
+        problems=tuple(_short(problem) for problem in found.problems),
+    )
+
+
+def _audit(task: Task, made: Masked) -> Audit:
+    """Audit the table: the promised k within blocks, or who is alike in all masked columns."""
+    blocks = made.blocks or [list(task.masked)]
+    return audit(task.table, made.table, k=made.promised_k, blocks=blocks, rules=task.rules)
+
+
+def _reached(task: Task, made: Masked, found: Audit) -> int:
+    """Return how many records share all their masked values, at least."""
+    counted = {name for block in made.blocks for name in block}
+    if made.blocks and counted != set(task.masked):  # categories were drawn beside the groups
+        found = audit(task.table, made.table, blocks=[list(task.masked)])
+    assert found.joint is not None  # there is at least one block
+    return found.joint.k
+
+
+def _with(point: Point, notes: tuple[str, ...], seconds: float, whole: float) -> Point:
+    known: dict[str, Any] = {name: getattr(point, name) for name in Point.__dataclass_fields__}
+    return Point(
+        **known | {"notes": (*point.notes, *notes), "seconds": seconds, "seconds_all": whole}
+    )
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."

@@ -1,0 +1,289 @@
+"""What an exploration found: points, the front, the best one within limits."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._lazy import optional
+from ..exceptions import BadTableError, NoCandidateError, OutOfRangeError
+from .point import Point, front_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Exploration", "load"]
+
+SHOWN = 12  # lines that printing shows beside the front
+META = b"tessella.explore"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Exploration:
+    """Candidates tried on one table, each with loss and risk from 0 to 100.
+
+    **Confidential**: it tells how well attacks on the table work.
+
+    Attributes
+    ----------
+    points : tuple of Point
+        In the order in which they were planned.
+    measures, attacks : tuple of str
+        What was measured and tried; the first measure is the loss, the worst attack the risk.
+    n_records, n_columns : int
+        The size of what was masked.
+    finished : bool
+        False if it was interrupted, or the time was up, before all candidates were tried.
+    reused : int
+        Points that came from the store.
+    seconds : float
+        The whole exploration, without what came from the store.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.explore import Candidate, explore
+    >>> table = np.random.default_rng(0).normal(size=(60, 3))
+    >>> tried = [Candidate("mdav", k=3), Candidate("mdav", k=6), Candidate("noise", scale=0.01)]
+    >>> found = explore(table, candidates=tried, attacks=["euclidean"], jobs=1, random_state=0)
+    >>> print(found.best(max_risk=34).candidate)
+    MDAV, k = 3
+    >>> [point.candidate.key for point in found.front]
+    ['noise(correlated=true, scale=0.01)', 'mdav(k=3)', 'mdav(k=6)']
+    """
+
+    points: tuple[Point, ...]
+    measures: tuple[str, ...]
+    attacks: tuple[str, ...]
+    n_records: int
+    n_columns: int
+    finished: bool = True
+    reused: int = 0
+    seconds: float = math.nan
+
+    def __iter__(self) -> Iterator[Point]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def front(self) -> list[Point]:
+        """The points that no other beats in both loss and risk, by ascending loss."""
+        return front_of(list(self.points))
+
+    @property
+    def refused(self) -> list[Point]:
+        """The candidates without a result; `error` says why."""
+        return [point for point in self.points if not point.tried]
+
+    @property
+    def broken(self) -> list[Point]:
+        """The points whose audit found a problem: rules broken, or a promised k not kept."""
+        return [point for point in self.points if point.tried and not point.passed]
+
+    def best(self, *, max_risk: float | None = None, max_loss: float | None = None) -> Point:
+        """Return the best point within limits, among those whose audit is passed.
+
+        Parameters
+        ----------
+        max_risk, max_loss : float from 0 to 100, optional
+            With a limit of risk alone, the least loss; with a limit of loss alone, the least
+            risk; with both or none, the least score, the mean of the two.
+
+        Raises
+        ------
+        NoCandidateError
+            If nothing is within the limits; it names what comes nearest.
+        """
+        for name, given in (("max_risk", max_risk), ("max_loss", max_loss)):
+            if given is not None and (
+                isinstance(given, bool)
+                or not isinstance(given, int | float)
+                or not 0 <= given <= 100
+            ):
+                raise OutOfRangeError(name, given, "per cent, from 0 to 100")
+        good = [point for point in self.points if point.passed]
+        within = [
+            point
+            for point in good
+            if (max_risk is None or point.risk <= max_risk)
+            and (max_loss is None or point.loss <= max_loss)
+        ]
+        if not within:
+            raise _nothing(good, max_risk, max_loss)
+        if max_risk is not None and max_loss is None:
+            return min(within, key=lambda p: (p.loss, p.risk, p.candidate.key))
+        if max_loss is not None and max_risk is None:
+            return min(within, key=lambda p: (p.risk, p.loss, p.candidate.key))
+        return min(within, key=lambda p: (p.score, p.candidate.key))
+
+    def frame(self) -> pd.DataFrame:
+        """Return a pandas frame with one row for each point, in the order tried."""
+        import pandas as pd
+
+        front = {point.candidate for point in self.front}
+        rows = []
+        for point in self.points:
+            row: dict[str, Any] = {
+                "candidate": str(point.candidate),
+                "method": point.candidate.method,
+                "label": point.candidate.label,
+                "parameters": json.dumps(point.candidate.parameters),
+                "loss": point.loss,
+                "risk": point.risk,
+                "score": point.score,
+                "worst_attack": point.worst,
+                "on_front": point.candidate in front,
+                "passed": point.passed,
+                "k_promised": point.k_promised,
+                "k_reached": point.k_reached,
+                "rules_broken": point.rules_broken,
+                "seconds": point.seconds,
+                "seconds_all": point.seconds_all,
+            }
+            row |= {f"loss_{name}": point.losses.get(name, math.nan) for name in self.measures}
+            row |= {f"risk_{name}": point.risks.get(name, math.nan) for name in self.attacks}
+            row |= {
+                "problems": " ".join(point.problems),
+                "notes": " ".join(point.notes),
+                "error": point.error,
+            }
+            rows.append(row)
+        frame = pd.DataFrame(rows)
+        whole = ["k_promised", "k_reached", "rules_broken"]
+        return frame.astype(dict.fromkeys([name for name in whole if name in frame], "Int64"))
+
+    def picture(self, **options: Any) -> Any:
+        """Draw the risk-utility map: see `tessella.pictures.risk_utility_map`."""
+        from ..pictures import risk_utility_map
+
+        return risk_utility_map(self, **options)
+
+    def save(self, path: Any) -> None:
+        """Write everything to a Parquet file, whole or not at all; `load` reads it."""
+        arrow = optional("pyarrow", extra="arrow", purpose="Writing Parquet")
+        parquet = optional("pyarrow.parquet", extra="arrow", purpose="Writing Parquet")
+        target = Path(path)
+        if target.suffix != ".parquet":
+            raise OutOfRangeError("path", str(path), "the name of a file that ends in .parquet")
+        table = arrow.Table.from_pandas(self.frame(), preserve_index=False)
+        whole = json.dumps(self.to_dict(), allow_nan=False).encode()
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), META: whole})
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            parquet.write_table(table, beside)
+            with open(beside, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(beside, target)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, texts and numbers."""
+        return {
+            "points": [point.to_dict() for point in self.points],
+            "measures": list(self.measures),
+            "attacks": list(self.attacks),
+            "n_records": self.n_records,
+            "n_columns": self.n_columns,
+            "finished": self.finished,
+            "reused": self.reused,
+            "seconds": None if math.isnan(self.seconds) else self.seconds,
+        }
+
+    def __str__(self) -> str:
+        front = self.front
+        head = (
+            f"{len(self.points)} candidates for {self.n_records:,} records, {self.n_columns} "
+            f"columns: {len(front)} on the front"
+        )
+        if self.refused:
+            head += f", {len(self.refused)} refused"
+        if self.broken:
+            head += f", {len(self.broken)} with a broken promise"
+        lines = [head + ("." if self.finished else "; not finished: run it again to go on.")]
+        if front:
+            best = self.best()
+            lines += ["", f"least score: {best}", "", "The front:", *_table(front)]
+        on_front = {point.candidate for point in front}
+        others = sorted(
+            (p for p in self.points if p.tried and p.candidate not in on_front),
+            key=lambda p: (p.score, p.candidate.key),
+        )
+        if others:
+            lines += ["", "The best of the others:", *_table(others[:SHOWN])]
+            if len(others) > SHOWN:
+                lines.append(f"... and {len(others) - SHOWN} more: see frame()")
+        if self.refused:
+            lines += ["", "Refused:", *(f"  {p.candidate}: {p.error}" for p in self.refused)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def load(path: Any) -> Exploration:
+    """Read an exploration that `Exploration.save` wrote."""
+    parquet = optional("pyarrow.parquet", extra="arrow", purpose="Reading Parquet")
+    try:
+        metadata = parquet.read_schema(path).metadata or {}
+    except (OSError, ValueError) as error:
+        raise BadTableError(f"{str(path)!r} cannot be read as Parquet: {error}") from error
+    if META not in metadata:
+        raise BadTableError(
+            f"{str(path)!r} was not written by Exploration.save. Give the Parquet file of an "
+            "exploration."
+        )
+    known = json.loads(metadata[META])
+    known["points"] = tuple(Point.from_dict(point) for point in known["points"])
+    for name in ("measures", "attacks"):
+        known[name] = tuple(known[name])
+    known["seconds"] = math.nan if known["seconds"] is None else known["seconds"]
+    return Exploration(**known)
+
+
+def _nothing(good: list[Point], max_risk: float | None, max_loss: float | None) -> NoCandidateError:
+    wished = [
+        f"a {what} of at most {limit:g}"
+        for what, limit in (("risk", max_risk), ("loss", max_loss))
+        if limit is not None
+    ]
+    if not good:
+        return NoCandidateError([*wished, "a passed audit"], ["none was tried with success"])
+    nearest = []
+    if max_risk is not None:
+        least = min(good, key=lambda p: (p.risk, p.loss, p.candidate.key))
+        nearest.append(
+            f"the least risk is {least.risk:.1f}, with loss {least.loss:.1f} ({least.candidate})"
+        )
+    if max_loss is not None:
+        least = min(good, key=lambda p: (p.loss, p.risk, p.candidate.key))
+        nearest.append(
+            f"the least loss is {least.loss:.1f}, with risk {least.risk:.1f} ({least.candidate})"
+        )
+    return NoCandidateError(wished, nearest)
+
+
+def _table(points: list[Point]) -> list[str]:
+    rows = [("loss", "risk", "score", "k", "worst attack", "candidate")]
+    rows += [
+        (
+            f"{p.loss:.1f}", f"{p.risk:.1f}", f"{p.score:.1f}", str(p.k_reached), p.worst,
+            str(p.candidate) + ("" if p.passed else "  BROKEN: " + " ".join(p.problems)),
+        )
+        for p in points
+    ]  # fmt: skip
+    widths = [max(len(row[at]) for row in rows) for at in range(5)]
+    return [
+        "  "
+        + "  ".join(
+            [*(row[at].rjust(widths[at]) for at in range(4)), row[4].ljust(widths[4]), row[5]]
+        ).rstrip()
+        for row in rows
+    ]

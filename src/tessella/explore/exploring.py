@@ -1,0 +1,276 @@
+"""Which protection is best for this table: many candidates, tried and compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from time import perf_counter
+from typing import Any
+
+from ..exceptions import BadOptionError, OutOfRangeError, UnknownOptionError
+from ..grouping.checks import check_k
+from ..parallel import n_cores
+from .attacks import find_attacks
+from .candidate import Candidate
+from .evaluate import Settings
+from .exploration import Exploration
+from .grid import default_candidates
+from .measures import find_measures
+from .point import Point
+from .refine import propose
+from .store import Store, fresh_seed
+from .task import Task
+from .work import Crew
+
+__all__ = ["EFFORTS", "Progress", "explore"]
+
+EFFORTS = ("quick", "standard")
+BATCH = 8  # candidates proposed at a time: a fixed number, or results would depend on the cores
+FIRST = 0.6  # share of a budget of points that goes to the first list
+UNITS = {"s": 1, "sec": 1, "seconds": 1, "min": 60, "minutes": 60, "h": 3600, "hours": 3600}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What a callback hears, after each point.
+
+    Attributes
+    ----------
+    done, total : int
+        Points there are, and points planned so far.
+    point : Point
+        The newest.
+    reused : bool
+        Whether it came from the store.
+    seconds : float
+        Since the beginning.
+    """
+
+    done: int
+    total: int
+    point: Point
+    reused: bool
+    seconds: float
+
+
+def explore(
+    table: Any,
+    *,
+    candidates: Iterable[Candidate] | None = None,
+    k: Sequence[int] = (3, 5, 10, 20),
+    rules: Any = None,
+    columns: Any = None,
+    attacks: Iterable[Any] | None = None,
+    measures: Iterable[str] | None = None,
+    effort: str = "quick",
+    budget: int | timedelta | str | None = None,
+    jobs: int | None = None,
+    store: Any = None,
+    progress: Callable[[Progress], object] | None = None,
+    random_state: int | None = None,
+) -> Exploration:
+    """Try many ways to protect a table, and compare what they cost with what they protect.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The original table; it is not changed.
+    candidates : iterable of Candidate, optional
+        What to try; otherwise a dozen methods, each with several values of its parameter.
+    k : sequence of int, default (3, 5, 10, 20)
+        The sizes of groups to try, where candidates are not named.
+    rules : Rules, text, or list of lines, optional
+        What every released record must obey. Microaggregation then goes through `protect`; other
+        maskers move records back to the rules. Who breaks one all the same is not on the front.
+    columns : list of names, optional
+        The columns to mask; the others are released as they are. By default all.
+    attacks : iterable of str or Attack, optional
+        Names of `tessella.explore.ATTACKS` (all by default), or attacks of your own. The worst
+        one is the risk of a candidate.
+    measures : iterable of str, optional
+        Names of `tessella.explore.MEASURES`; the first is the loss that counts. By default
+        "values", "sse_sst", "il1s" and "pil".
+    effort : {"quick", "standard"}, default "quick"
+        How hard `Search` searches and how many records a distance is learned from.
+    budget : int, timedelta or text, optional
+        How many points ("80" is an int), or how long ("5 min"). Three fifths of the points go to
+        the first list, the rest between neighbours on the front; time ends the search wherever it
+        is. Without a budget, all of the first list is tried, and nothing else.
+    jobs : int, optional
+        How many processes; by default one for each core. The answer is the same.
+    store : path of a folder, optional
+        Where results are kept as they come. The same call finds them again, after an
+        interruption, too: nothing is lost, nothing is tried twice. **Confidential.**
+    progress : callable, optional
+        Hears a `Progress` after each point.
+    random_state : int, optional
+        The seed; each candidate has its own, made from it. Otherwise one is drawn from the
+        operating system's entropy, and kept in the store.
+
+    Returns
+    -------
+    Exploration
+        Also after Ctrl-C: then with what there is, and `finished` is False.
+
+    Notes
+    -----
+    Loss and risk go from 0 to 100. The score of a candidate is their mean (Domingo-Ferrer and
+    Torra 2001), with the largest share that any attack finds as the risk, not a mean of attacks:
+    an intruder chooses.
+
+    References
+    ----------
+    J. Domingo-Ferrer and V. Torra (2001). A quantitative comparison of disclosure control methods
+    for microdata. In Confidentiality, Disclosure and Data Access, Elsevier, 111-133.
+    G. T. Duncan, S. A. Keller-McNulty and S. L. Stokes (2001). Disclosure risk vs. data utility:
+    the R-U confidentiality map. National Institute of Statistical Sciences, report 121.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.explore import Candidate, explore
+    >>> table = np.random.default_rng(0).normal(size=(50, 2))
+    >>> tried = [Candidate("mdav", k=k) for k in (2, 5)]
+    >>> found = explore(table, candidates=tried, attacks=["euclidean"], jobs=1, random_state=1)
+    >>> [(point.k_reached, round(point.risk)) for point in found]
+    [(2, 50), (5, 20)]
+    """
+    task = Task.of(table, columns=columns, rules=rules)
+    if effort not in EFFORTS:
+        raise UnknownOptionError("effort", effort, EFFORTS)
+    points_left, seconds_left = _budget(budget)
+    kept = None if store is None else Store(store)
+    settings = Settings(
+        attacks=find_attacks(attacks),
+        measures=find_measures(measures),
+        effort=effort,
+        seed=_seed(random_state, kept),
+    )
+    grid = _first_list(candidates, task, k, effort)
+    many = _jobs(jobs)
+    walk = _Walk(grid, points_left, seconds_left, progress)
+    with Crew(task, settings, kept, many) as crew:
+        try:
+            walk.go(crew)
+        except KeyboardInterrupt:
+            crew.__exit__(KeyboardInterrupt)
+            walk.finished = False
+    return Exploration(
+        points=tuple(walk.points.values()),
+        measures=settings.measures,
+        attacks=tuple(attack.name for attack in settings.attacks),
+        n_records=task.n,
+        n_columns=len(task.masked),
+        finished=walk.finished,
+        reused=walk.reused,
+        seconds=perf_counter() - walk.began,
+    )
+
+
+class _Walk:
+    """The way through the candidates: a first list, then what it makes promising."""
+
+    def __init__(
+        self,
+        grid: list[Candidate],
+        points: int | None,
+        seconds: float | None,
+        progress: Callable[[Progress], object] | None,
+    ) -> None:
+        self.grid, self.limit, self.seconds, self.progress = grid, points, seconds, progress
+        self.points: dict[Candidate, Point] = {}
+        self.finished, self.reused = True, 0
+        self.began = perf_counter()
+
+    def go(self, crew: Crew) -> None:
+        first = self.grid
+        if self.limit is not None:
+            first = first[: max(1, round(FIRST * self.limit))]
+        self._try(crew, first, planned=len(first))
+        if self.limit is None and self.seconds is None:
+            return
+        while self._in_time() and (self.limit is None or len(self.points) < self.limit):
+            most = BATCH if self.limit is None else min(BATCH, self.limit - len(self.points))
+            untried = [one for one in self.grid if one not in self.points]
+            batch = propose(list(self.points.values()), untried, most)
+            if not batch:
+                return
+            self._try(crew, batch, planned=self.limit or len(self.points) + len(batch))
+
+    def _in_time(self) -> bool:
+        return self.seconds is None or perf_counter() - self.began < self.seconds
+
+    def _try(self, crew: Crew, batch: list[Candidate], *, planned: int) -> None:
+        found: dict[Candidate, Point] = {}
+        try:
+            for point, reused in crew.try_all(batch, self._in_time):
+                found[point.candidate] = point
+                self.reused += reused
+                self._tell(point, reused, len(self.points) + len(found), planned)
+        finally:  # in the order planned, whoever was ready first
+            self.points.update({one: found[one] for one in batch if one in found})
+        self.finished = len(found) == len(batch)
+
+    def _tell(self, point: Point, reused: bool, done: int, planned: int) -> None:
+        if self.progress is not None:
+            self.progress(
+                Progress(
+                    done=done, total=max(planned, done), point=point, reused=reused,
+                    seconds=perf_counter() - self.began,
+                )
+            )  # fmt: skip
+
+
+def _first_list(
+    candidates: Iterable[Candidate] | None, task: Task, k: Sequence[int], effort: str
+) -> list[Candidate]:
+    if candidates is None:
+        if isinstance(k, int):
+            k = (k,)
+        sizes = sorted({check_k(each, task.n) for each in k})
+        if not sizes:
+            raise OutOfRangeError("k", k, "at least one size of groups")
+        return default_candidates(task, sizes, effort=effort)
+    if isinstance(candidates, Candidate) or not isinstance(candidates, Iterable):
+        raise BadOptionError("candidates", candidates, "a list of tessella.explore.Candidate")
+    named = list(candidates)
+    for one in named:
+        if not isinstance(one, Candidate):
+            raise BadOptionError("candidates", one, "a list of tessella.explore.Candidate")
+    if not named:
+        raise BadOptionError("candidates", named, "at least one candidate")
+    return list(dict.fromkeys(named))
+
+
+def _budget(budget: Any) -> tuple[int | None, float | None]:
+    """Return a number of points or of seconds."""
+    expected = 'a number of points such as 80, or a time such as "5 min"'
+    if budget is None:
+        return None, None
+    if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0:
+        return budget, None
+    if isinstance(budget, timedelta) and budget.total_seconds() > 0:
+        return None, budget.total_seconds()
+    if isinstance(budget, str):
+        said = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", budget)
+        if said and said[2] in UNITS and float(said[1]) > 0:
+            return None, float(said[1]) * UNITS[said[2]]
+    raise BadOptionError("budget", budget, expected)
+
+
+def _jobs(jobs: Any) -> int:
+    if jobs is None:
+        return n_cores()
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise OutOfRangeError("jobs", jobs, "a whole number of processes, 1 or more")
+    return jobs
+
+
+def _seed(random_state: Any, store: Store | None) -> int:
+    if random_state is None:
+        return fresh_seed() if store is None else store.seed
+    if isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0:
+        raise BadOptionError("random_state", random_state, "None or a whole number")
+    return random_state

@@ -1,0 +1,155 @@
+"""Candidates tried one after another, or by several processes, and kept as they come.
+
+A process and not a thread for each: maskers warn, and warnings heard in threads cannot be told
+apart. Each process uses one core, so that the answer does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any
+
+from .candidate import Candidate
+from .evaluate import Settings, evaluate
+from .point import Point
+from .store import Store
+from .task import Task
+
+__all__ = ["Crew"]
+
+_OWN: dict[str, Any] = {}  # of a worker: the task, the settings, the store
+
+
+class Crew:
+    """Those who try candidates: this process, or `jobs` of its own.
+
+    Parameters
+    ----------
+    task, settings
+        What is tried, and how.
+    store : Store or None
+        Where results are kept; each as soon as it is there.
+    jobs : int
+        How many processes; 1 works in this one.
+    """
+
+    def __init__(self, task: Task, settings: Settings, store: Store | None, jobs: int) -> None:
+        self.task, self.settings, self.store, self.jobs = task, settings, store, jobs
+        self._pool: Any = None
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=kind is not None)
+            self._pool = None
+
+    def try_all(
+        self, candidates: list[Candidate], go_on: Callable[[], bool]
+    ) -> Iterator[tuple[Point, bool]]:
+        """Give each point as it is there, and whether it came from the store.
+
+        `go_on` is asked before each new candidate is begun.
+        """
+        names = {one: self._name(one) for one in candidates}
+        left = []
+        for one in candidates:
+            held = None if self.store is None else self.store.find(names[one])
+            if held is None:
+                left.append(one)
+            else:
+                yield held, True
+        yield from self._try_new(left, names, go_on)
+
+    def _name(self, candidate: Candidate) -> str:
+        return "" if self.store is None else self.store.name(candidate, self.task, self.settings)
+
+    def _try_new(
+        self, left: list[Candidate], names: dict[Candidate, str], go_on: Callable[[], bool]
+    ) -> Iterator[tuple[Point, bool]]:
+        if self.jobs == 1:
+            for one in left:
+                if not go_on():
+                    return
+                yield _try_here(one, names[one], self.task, self.settings, self.store), False
+            return
+        pool = self._workers()
+        waiting: set[Future[Point]] = set()
+        todo = iter(left)
+        more = True
+        while more or waiting:
+            while more and len(waiting) < self.jobs:
+                following = next(todo, None) if go_on() else None
+                more = following is not None
+                if following is not None:
+                    waiting.add(pool.submit(_try_there, following, names[following]))
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for ready in done:
+                yield ready.result(), False
+
+    def _workers(self) -> Any:
+        if self._pool is None:
+            from joblib.externals.loky import ProcessPoolExecutor
+
+            single = dict.fromkeys(
+                ("TESSELLA_CORES", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+                "1",
+            )
+            self._pool = ProcessPoolExecutor(
+                self.jobs, initializer=_begin, initargs=(self.task, self.settings, self.store),
+                env=single,
+            )  # fmt: skip
+        return self._pool
+
+
+def _begin(task: Task, settings: Settings, store: Store | None) -> None:
+    """Prepare a worker; Ctrl-C is for the process that has started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _OWN.update(task=task, settings=settings, store=store)
+
+
+def _try_there(candidate: Candidate, name: str) -> Point:
+    point = evaluate(candidate, _OWN["task"], _OWN["settings"])
+    if _OWN["store"] is not None:
+        _OWN["store"].keep(name, point)
+    return point
+
+
+def _try_here(
+    candidate: Candidate, name: str, task: Task, settings: Settings, store: Store | None
+) -> Point:
+    from threadpoolctl import threadpool_limits
+
+    with _hearing_interrupts() as heard, threadpool_limits(1):
+        point = evaluate(candidate, task, settings)
+        if heard:  # a search may end early on Ctrl-C, and be worse for it: not a result
+            raise KeyboardInterrupt
+    if store is not None:
+        store.keep(name, point)
+    return point
+
+
+@contextlib.contextmanager
+def _hearing_interrupts() -> Iterator[list[int]]:
+    """Collect interrupts, and pass them on as usual; only the main thread hears them."""
+    heard: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
+    usual = signal.getsignal(signal.SIGINT)
+
+    def hear(number: int, frame: Any) -> None:
+        heard.append(number)
+        if callable(usual):
+            usual(number, frame)
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGINT, usual)
