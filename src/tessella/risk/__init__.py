@@ -43,12 +43,23 @@ if TYPE_CHECKING:
     from .linkage import link as link
     from .probabilistic import Probabilistic as Probabilistic
     from .probabilistic import link_probabilistic as link_probabilistic
+    from .transparency.candidates import Candidates as Candidates
+    from .transparency.dispatch import attack as attack
+    from .transparency.fuzzy_microaggregation import (
+        attack_fuzzy_microaggregation as attack_fuzzy_microaggregation,
+    )
+    from .transparency.individual_ranking import (
+        attack_individual_ranking as attack_individual_ranking,
+    )
+    from .transparency.microaggregation import attack_microaggregation as attack_microaggregation
+    from .transparency.rank_swapping import attack_rank_swapping as attack_rank_swapping
 
 _HOMES = {
     "AlphaK": ".anonymity.confidential",
     "Anonymity": ".anonymity.classes",
     "Assignment": ".assignment",
     "Bilinear": ".distances",
+    "Candidates": ".transparency.candidates",
     "Choquet": ".choquet",
     "Estimate": ".estimate",
     "Homogeneity": ".anonymity.confidential",
@@ -64,6 +75,11 @@ _HOMES = {
     "Uniques": ".anonymity.uniques",
     "WeightedMean": ".distances",
     "alpha_k_anonymity": ".anonymity.confidential",
+    "attack": ".transparency.dispatch",
+    "attack_fuzzy_microaggregation": ".transparency.fuzzy_microaggregation",
+    "attack_individual_ranking": ".transparency.individual_ranking",
+    "attack_microaggregation": ".transparency.microaggregation",
+    "attack_rank_swapping": ".transparency.rank_swapping",
     "individual_risk": ".anonymity.individual",
     "k_anonymity": ".anonymity.classes",
     "l_diversity": ".attributes.homogeneity",

@@ -1,0 +1,217 @@
+"""Which originals a masked record can come from: windows that meet, and what is left of them.
+
+A *key* is a whole number that an original has for each variable; a masked record allows a window of
+keys, low to high, for each. A *pair* is a masked record and an original that can be the same; pairs
+are held as lists: those of masked record i are `partner[start[i] : start[i + 1]]`, ascending.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+
+Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+
+MANY = 256  # possible exchanges between two tied values; beyond, one is taken to exist
+
+
+class Windows(NamedTuple):
+    """Keys of the originals, and what the masked records allow."""
+
+    keys: Integers  # (n, variables), 0 and above
+    order: Integers  # (variables, n) originals by ascending key
+    below: Integers  # (variables, keys + 1) originals with a smaller key
+    low: Integers  # (m, variables)
+    high: Integers  # (m, variables), inclusive
+    never: Integers  # (m, variables) a key inside the window that is not allowed; -1 for none
+
+
+@kernel
+def _narrowest(windows: Windows, i: int) -> int:
+    best, least = 0, -1
+    for v in range(windows.low.shape[1]):
+        count = (
+            windows.below[v, windows.high[i, v] + 1] - windows.below[v, windows.low[i, v]]
+            if windows.high[i, v] >= windows.low[i, v]
+            else 0
+        )
+        if least < 0 or count < least:
+            best, least = v, count
+    return best
+
+
+@kernel
+def _allowed(windows: Windows, i: int, j: int) -> bool:
+    for v in range(windows.low.shape[1]):
+        key = windows.keys[j, v]
+        if key < windows.low[i, v] or key > windows.high[i, v] or key == windows.never[i, v]:
+            return False
+    return True
+
+
+@kernel
+def count_candidates(windows: Windows, truth: Integers, rows: Integers) -> Integers:
+    """Count the originals that some masked rows allow: (rows, 2), with 1 if the truth is one."""
+    out = np.zeros((rows.shape[0], 2), dtype=np.int64)
+    for place in range(rows.shape[0]):
+        i = rows[place]
+        v = _narrowest(windows, i)
+        if windows.high[i, v] < windows.low[i, v]:
+            continue
+        for at in range(
+            windows.below[v, windows.low[i, v]], windows.below[v, windows.high[i, v] + 1]
+        ):
+            if _allowed(windows, i, windows.order[v, at]):
+                out[place, 0] += 1
+        out[place, 1] = 1 if _allowed(windows, i, truth[i]) else 0
+    return out
+
+
+@kernel
+def list_candidates(windows: Windows, start: Integers, rows: Integers, partner: Integers) -> None:
+    """Write the originals that some masked rows allow into their places of `partner`."""
+    for i in rows:
+        v, at = _narrowest(windows, i), start[i]
+        if windows.high[i, v] < windows.low[i, v]:
+            continue
+        for place in range(
+            windows.below[v, windows.low[i, v]], windows.below[v, windows.high[i, v] + 1]
+        ):
+            j = windows.order[v, place]
+            if _allowed(windows, i, j):
+                partner[at] = j
+                at += 1
+        partner[start[i] : at].sort()
+
+
+@kernel
+def in_all_lists(
+    members: Integers, first: Integers, chosen: Integers, start: Integers, partner: Integers
+) -> Integers:
+    """Intersect, for each masked record, one ascending list of originals from each block.
+
+    List l is members[first[l] : first[l + 1]]; record i takes the lists chosen[i]. With an empty
+    `partner` the originals are only counted; return the counts.
+    """
+    m, blocks = chosen.shape
+    counts = np.zeros(m, dtype=np.int64)
+    for i in range(m):
+        short = 0
+        for b in range(1, blocks):
+            one, other = chosen[i, b], chosen[i, short]
+            if first[one + 1] - first[one] < first[other + 1] - first[other]:
+                short = b
+        for at in range(first[chosen[i, short]], first[chosen[i, short] + 1]):
+            j, inside = members[at], True
+            for b in range(blocks):
+                if b != short and not _has(members, first, chosen[i, b], j):
+                    inside = False
+                    break
+            if inside:
+                if partner.shape[0] > 0:
+                    partner[start[i] + counts[i]] = j
+                counts[i] += 1
+    return counts
+
+
+@kernel
+def _find(members: Integers, low: int, high: int, wanted: int) -> int:
+    """Return the place of a number among members[low:high], ascending; -1 if it is not there."""
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if members[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and members[low] == wanted else -1
+
+
+@kernel
+def _has(members: Integers, first: Integers, which: int, wanted: int) -> bool:
+    return _find(members, first[which], first[which + 1], wanted) >= 0
+
+
+class Exchanges(NamedTuple):
+    """Values as numbers of their classes, and who has them; -1 is missing. Classes are tied values.
+
+    Those who have class c of variable v are `originals[v, from_o[v, c] : from_o[v, c + 1]]`, and
+    in the same way the masked records that got it.
+    """
+
+    own: Integers  # (n, variables) class of each original's value
+    got: Integers  # (m, variables) class of each masked record's value
+    originals: Integers  # (variables, n)
+    from_o: Integers  # (variables, classes + 1)
+    masked: Integers  # (variables, m)
+    from_m: Integers  # (variables, classes + 1)
+
+
+@kernel
+def drop_unanswered(start: Integers, partner: Integers, alive: Truths, known: Exchanges) -> int:
+    """Drop pairs that some variable's exchange leaves without its other half; return how many.
+
+    If masked record i comes from original j, then j gave its value x away and got y. Values are
+    exchanged in twos, so one of the originals with y got x: some masked record with x must come
+    from some original with y. Dropped pairs count at once.
+    """
+    dropped = 0
+    for i in range(start.shape[0] - 1):
+        for at in range(start[i], start[i + 1]):
+            if alive[at] and not _answered(start, partner, alive, known, i, partner[at]):
+                alive[at] = False
+                dropped += 1
+    return dropped
+
+
+@kernel
+def _answered(
+    start: Integers, partner: Integers, alive: Truths, known: Exchanges, i: int, j: int
+) -> bool:
+    for v in range(known.own.shape[1]):
+        y, x = known.got[i, v], known.own[j, v]
+        if y < 0 or x == y:
+            continue
+        first_m, last_m = known.from_m[v, x], known.from_m[v, x + 1]
+        first_o, last_o = known.from_o[v, y], known.from_o[v, y + 1]
+        if (last_m - first_m) * (last_o - first_o) > MANY:
+            continue
+        found = False
+        for a in range(first_m, last_m):
+            other = known.masked[v, a]
+            for b in range(first_o, last_o):
+                at = _find(partner, start[other], start[other + 1], known.originals[v, b])
+                if at >= 0 and alive[at]:
+                    found = True
+                    break
+            if found:
+                break
+        if not found:
+            return False
+    return True
+
+
+@kernel
+def drop_taken(start: Integers, partner: Integers, alive: Truths, n: int) -> int:
+    """Drop pairs with an original that another masked record must come from; return how many."""
+    m, dropped = start.shape[0] - 1, 0
+    owner = np.full(n, -1, dtype=np.int64)  # of originals that a masked record must come from
+    for i in range(m):
+        count, last = 0, -1
+        for at in range(start[i], start[i + 1]):
+            if alive[at]:
+                count += 1
+                last = partner[at]
+        if count == 1:
+            owner[last] = i
+    for i in range(m):
+        for at in range(start[i], start[i + 1]):
+            if alive[at] and owner[partner[at]] >= 0 and owner[partner[at]] != i:
+                alive[at] = False
+                dropped += 1
+    return dropped

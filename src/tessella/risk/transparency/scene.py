@@ -1,0 +1,162 @@
+"""The two tables as a knowing intruder sees them: what was masked together, what stayed as it was.
+
+Columns that he knows and that were not masked are released as they are: there a masked record and
+its original agree. So do missing cells, and strata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...exceptions import AttackError, OutOfRangeError
+from ...frame import Table
+from ...masking.alike import number_alike
+from ...masking.selection import select
+from ...schema import Schema
+from ..sides import Sides, read_sides
+
+__all__ = ["Scene", "drawn", "set_scene"]
+
+Name = Hashable
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scene:
+    """Both tables, aligned, in the columns that the intruder knows.
+
+    `masked` are the places of the known columns that were masked, `blocks` those of each block of
+    which some column is known, and `whole` says whether all of them are.
+    """
+
+    sides: Sides
+    masked: list[int]
+    blocks: list[list[int]]
+    whole: list[bool]
+    strata: Integers  # (n,) of the originals
+    like: Integers  # (n,) originals with the same number agree in all that was not masked
+    likes: Integers  # (m,) the same of masked records; -1 if no original agrees
+    notes: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """The number of originals."""
+        return len(self.sides.B)
+
+    @property
+    def m(self) -> int:
+        """The number of masked records."""
+        return len(self.sides.A)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every original was released."""
+        return self.n == self.m
+
+    def need_complete(self, what: str) -> None:
+        """Refuse a masked table with fewer records than the original."""
+        if not self.complete:
+            raise AttackError.incomplete(what, self.n, self.m)
+
+
+def set_scene(
+    original: Any,
+    masked: Any,
+    *,
+    known: Any,
+    id: Name | None,
+    schema: Schema | None,
+    columns: Any,
+    strata: Any,
+    blocks: Any = None,
+) -> Scene:
+    """Read both tables and sort their columns, or say why they cannot be compared."""
+    sides = read_sides(original, masked, known=known, id=id, schema=schema)
+    before, after = Table.read(original), Table.read(masked)
+    if columns is None:
+        columns = _numbers(before, after, id, strata, schema)
+    chosen = select(
+        before, columns=columns, blocks=blocks, strata=strata, weights=None, schema=None
+    )
+    place = {name: j for j, name in enumerate(sides.columns)}
+    hidden = [place[name] for name in chosen.masked if name in place]
+    if not hidden:
+        raise AttackError.nothing_masked(chosen.masked, sides.columns)
+    if text := [sides.columns[j] for j in hidden if sides.nominal[j]]:
+        raise AttackError.not_numbers(text)
+    seen = [[place[name] for name in block if name in place] for block in chosen.blocks]
+    kept = [(own, len(own) == len(block)) for own, block in zip(seen, chosen.blocks) if own]
+    open_ = [j for j in range(len(sides.columns)) if j not in set(hidden)]
+    layers = chosen.strata.place
+    notes = [f"known: {', '.join(str(sides.columns[j]) for j in hidden)}", *sides.notes]
+    if open_:
+        named = ", ".join(str(sides.columns[j]) for j in open_)
+        notes.append(f"known and released as they are, so equal in both tables: {named}")
+    if len(chosen.strata.names) > 1:
+        notes.append("he knows the stratum of each record")
+    like, likes = _agreeing(sides, open_, layers)
+    return Scene(
+        sides=sides,
+        masked=hidden,
+        blocks=[own for own, _ in kept],
+        whole=[whole for _, whole in kept],
+        strata=layers,
+        like=like,
+        likes=likes,
+        notes=tuple(notes),
+    )
+
+
+def _numbers(
+    before: Table, after: Table, id: Name | None, strata: Any, schema: Schema | None
+) -> list[Name]:
+    """Take all columns of numbers for masked that nothing else is said of."""
+    named = strata if isinstance(strata, list | tuple) else [strata]
+    taken = {id, *(name for name in named if isinstance(name, Hashable) and before.has(name))}
+    left_out: set[Name] = set()
+    if schema is not None:
+        schema.check(before)
+        left_out = {
+            column.name
+            for column in schema
+            if column.role != "quasi-identifier" or column.kind in ("ordinal", "nominal")
+        }
+    return [
+        name
+        for name in before.columns
+        if after.has(name)
+        and name not in taken
+        and name not in left_out
+        and before.facts(name).numeric
+    ]
+
+
+def _agreeing(sides: Sides, places: Sequence[int], strata: Integers) -> tuple[Integers, Integers]:
+    """Number originals and masked records that agree in what was not masked."""
+    n = len(sides.B)
+    columns = [np.concatenate([strata, strata[sides.truth]])]
+    for j in places:
+        both = np.concatenate([sides.B[:, j], sides.A[:, j]])
+        lacking = np.isnan(both)
+        columns += [np.where(lacking, 0.0, both), lacking]
+    numbers = number_alike(columns)
+    own = np.unique(numbers[:n])
+    like = np.searchsorted(own, numbers[:n])
+    at = np.minimum(np.searchsorted(own, numbers[n:]), len(own) - 1)
+    return like, np.where(own[at] == numbers[n:], at, -1)
+
+
+def drawn(m: int, sample: int | None, random_state: int | None) -> Integers:
+    """Return the masked rows to attack: all, or so many drawn at random, ascending."""
+    if sample is None:
+        return np.arange(m)
+    if isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= m:
+        raise OutOfRangeError("sample", sample, f"a whole number from 1 to {m}")
+    generator = np.random.default_rng(random_state)
+    return np.sort(generator.choice(m, size=sample, replace=False))
