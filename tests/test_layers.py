@@ -20,9 +20,10 @@ ROOT = Path(tessella.__file__).parent
 # From the ground up. Rooms on the same floor do not know each other.
 FLOORS = [
     {"exceptions"},
-    {"_lazy", "parallel", "kernels"},
+    {"_lazy", "_toml", "parallel", "kernels"},
     {"frame", "linear"},
-    {"schema", "io", "datasets"},
+    {"schema", "datasets"},
+    {"io"},
     {"rules"},
     {"plan", "grouping"},
     {"fuzzy"},
@@ -30,6 +31,7 @@ FLOORS = [
     {"masking"},
     {"loss", "risk", "auditing"},
     {"release"},
+    {"planfile"},
     {"pictures"},
     {"explore"},
     {"reports"},

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from . import explore as explore
     from . import fuzzy as fuzzy
     from . import grouping as grouping
+    from . import io as io
     from . import loss as loss
     from . import masking as masking
     from . import plan as plan
@@ -49,6 +50,7 @@ _HOMES = {
     "explore": ".explore",
     "fuzzy": ".fuzzy",
     "grouping": ".grouping",
+    "io": ".io",
     "loss": ".loss",
     "make_plan": ".plan",
     "masking": ".masking",

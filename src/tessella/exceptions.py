@@ -24,12 +24,13 @@ __all__ = [
     "LinkageError",
     "MissingPackageError",
     "MissingValuesError",
+    "Mistake",
     "NoCandidateError",
     "NoWholeSolutionError",
     "OutOfRangeError",
     "PlanError",
+    "PlanFileError",
     "RefusedError",
-    "RuleMistake",
     "RuleSyntaxError",
     "RuleTableError",
     "RuleTranslationError",
@@ -527,8 +528,8 @@ class BrokenPromiseError(TessellaError, AssertionError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleMistake:
-    """One thing that is wrong in the text of a rule.
+class Mistake:
+    """One thing that is wrong in a text that somebody wrote: rules, or a plan file.
 
     `where` is the place ("line 4"), `text` the text around it, `start` and `width` the spot in
     that text, or None where there is no single spot.
@@ -555,15 +556,27 @@ class RuleMistake:
         return "\n".join(lines)
 
 
+def _list_mistakes(mistakes: Sequence[Mistake], origin: str) -> str:
+    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    shown = [str(mistake) for mistake in mistakes[:20]]
+    more = [f"... and {len(mistakes) - 20} more."] if len(mistakes) > 20 else []
+    return "\n".join([f"{count} in {origin}:", *shown, *more])
+
+
 class RuleSyntaxError(TessellaError, ValueError):
     """Rules that cannot be read, with every mistake that was found."""
 
-    def __init__(self, mistakes: Sequence[RuleMistake], *, origin: str = "the rules") -> None:
+    def __init__(self, mistakes: Sequence[Mistake], *, origin: str = "the rules") -> None:
         self.mistakes = tuple(mistakes)
-        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        shown = [str(mistake) for mistake in mistakes[:20]]
-        more = [f"... and {len(mistakes) - 20} more."] if len(mistakes) > 20 else []
-        super().__init__("\n".join([f"{count} in {origin}:", *shown, *more]))
+        super().__init__(_list_mistakes(self.mistakes, origin))
+
+
+class PlanFileError(TessellaError, ValueError):
+    """A plan file that cannot be used, with every mistake that was found."""
+
+    def __init__(self, mistakes: Sequence[Mistake], *, origin: str = "the plan") -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__(_list_mistakes(self.mistakes, origin))
 
 
 class RuleTableError(BadTableError):

@@ -1,0 +1,40 @@
+"""Files in, files out: nothing lost, nothing leaked, nothing guessed in silence.
+
+`read_file` gives a `Source`: a table, what the file says of its columns, and an account of how it
+was read. `write_file` writes a table whole or not at all, with no more than the table itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .formats import FORMATS as FORMATS
+    from .metadata import Metadata as Metadata
+    from .metadata import Span as Span
+    from .metadata import Variable as Variable
+    from .reading import read_file as read_file
+    from .source import Reading as Reading
+    from .source import Source as Source
+    from .source import Statement as Statement
+    from .writing import Written as Written
+    from .writing import write_file as write_file
+
+_HOMES = {
+    "FORMATS": ".formats",
+    "Metadata": ".metadata",
+    "Reading": ".source",
+    "Source": ".source",
+    "Span": ".metadata",
+    "Statement": ".source",
+    "Variable": ".metadata",
+    "Written": ".writing",
+    "read_file": ".reading",
+    "write_file": ".writing",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

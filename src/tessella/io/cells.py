@@ -1,0 +1,297 @@
+"""From texts to types: a column becomes numbers, dates or truths if every cell of it is one.
+
+Nothing is coerced. A few texts among numbers are an error with the line, because they are either
+missing values that somebody must name or a mistake; a few numbers among texts are text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..exceptions import BadFileError, UnknownOptionError
+from ..kernels import numerals as looks
+from .conventions import Convention, Looks
+from .source import Statement
+
+__all__ = ["TOKENS", "Type", "Typist", "look_at"]
+
+Type = Literal["integer", "number", "boolean", "date", "datetime", "text"]
+
+_TRUTHS = ("true", "false", "TRUE", "FALSE", "True", "False")
+_INFINITIES = ("inf", "-inf", "Inf", "-Inf", "INF", "-INF")
+# Read as missing where the rest of a column is numbers, dates or truths; kept as text in text.
+TOKENS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", ".", "-", "?")
+
+_PLURAL = {
+    "integer": "whole numbers",
+    "number": "numbers",
+    "boolean": "truths",
+    "date": "dates",
+    "datetime": "moments",
+    "text": "text",
+}
+
+
+def _packed(words: Sequence[str]) -> tuple[Any, Any]:
+    data = [word.encode() for word in words]
+    return np.frombuffer(b"".join(data), np.uint8), np.cumsum([len(word) for word in data])
+
+
+_WORDS, _ENDS = _packed((*_TRUTHS, *_INFINITIES, *TOKENS))
+
+
+def look_at(name: str, column: pa.ChunkedArray) -> Looks:
+    """Look at every text of a column."""
+    counts, firsts = np.zeros(looks.N_LOOKS, np.int64), np.full(looks.N_LOOKS, -1)
+    row = 0
+    for chunk in column.chunks:
+        if not len(chunk):
+            continue
+        _, offsets, data = chunk.buffers()
+        places = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        letters = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+        valid = chunk.is_valid().to_numpy(zero_copy_only=False)
+        of_chunk, first = looks.count_looks(
+            letters,
+            places.astype(np.int64),
+            valid,
+            _WORDS,
+            _ENDS,
+            len(_TRUTHS),
+            len(_INFINITIES),
+        )
+        firsts = np.where((firsts < 0) & (first >= 0), row + first, firsts)
+        counts += of_chunk
+        row += len(chunk)
+    return Looks(name=name, counts=counts, firsts=firsts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typist:
+    """Gives each column of texts its type.
+
+    `line_of` gives the line of a row; `quoted` names columns that quotes declare to be text.
+    """
+
+    path: Path
+    convention: Convention
+    line_of: Callable[[int], int]
+    types: Mapping[str, Type]
+    dates: Mapping[str, str]
+    quoted: frozenset[str] = frozenset()
+
+    def type_of(self, column: Looks) -> tuple[Type, str]:
+        """Return the type of a column, and what to say of it."""
+        if column.name in self.dates:
+            return "date", "given"
+        if column.name in self.types:
+            return self.types[column.name], "given"
+        filled, numbers = column.filled, self.convention.numbers
+        if not filled:
+            empty = "no value at all" if not column.n(looks.TOKEN) else "nothing but words as NA"
+            return "text", empty
+        fits: dict[Type, tuple[int, ...]] = {
+            "integer": self.convention.whole,
+            "number": numbers,
+            "boolean": (looks.TRUTH,),
+            "date": (looks.DATE,),
+            "datetime": (looks.MOMENT,) if column.n(looks.MOMENT) else (looks.ZONED,),
+        }
+        for kind, which in fits.items():
+            if column.n(*which) == filled > column.n(looks.INFINITE):
+                if column.name in self.quoted:
+                    return "text", f"{_PLURAL[kind]} in quotes, while others are not quoted"
+                return kind, ""
+        if column.name in self.quoted:
+            return "text", ""
+        return self._mixed(column, fits)
+
+    def _mixed(self, column: Looks, fits: Mapping[Type, tuple[int, ...]]) -> tuple[Type, str]:
+        filled, digits = column.filled, (looks.WHOLE, looks.PADDED, looks.LONG)
+        if column.n(looks.PADDED):
+            row = column.first(looks.PADDED)
+            return "text", f"leading zeros as in line {self.line_of(row)}: codes, not numbers"
+        if column.n(looks.LONG) and column.n(*digits) == filled:
+            row = column.first(looks.LONG)
+            return "text", f"more than {looks.LONGEST} digits in line {self.line_of(row)}"
+        if column.numeric:
+            return "text", "numbers in another convention than the rest of the file"
+        for kind in ("number", "date", "datetime"):
+            count = column.n(*fits[kind])
+            if 2 * count >= filled:
+                others = [
+                    look for look in range(looks.WHOLE, looks.SPACED) if look not in fits[kind]
+                ]
+                row = column.first(looks.OTHER, *others)
+                raise BadFileError(
+                    self.path,
+                    f"column {column.name!r} holds {_PLURAL[kind]}, and something else in "
+                    f"{filled - count:,} of {filled:,} cells, the first in this line",
+                    f"Correct it; or give missing={{{column.name!r}: [...]}} if it means missing, "
+                    f"or types={{{column.name!r}: 'text'}}",
+                    line=self.line_of(row),
+                )
+            if count:
+                return "text", f"{count:,} of {filled:,} cells would be {_PLURAL[kind]}"
+        return "text", ""
+
+    def convert(self, texts: pa.ChunkedArray, column: Looks, kind: Type) -> pa.ChunkedArray:
+        """Return the column in its type; every cell fits, or the line of one that does not."""
+        if kind == "text":
+            return texts
+        texts = self._without_tokens(texts, column)
+        form = self.dates.get(column.name)
+        try:
+            if form is not None:
+                return self._dates_as_given(texts, form)
+            if kind in ("integer", "number"):
+                return self._numbers(texts, column, kind)
+            if kind == "boolean":
+                return pc.cast(pc.utf8_lower(texts), pa.bool_())
+            if kind == "date":
+                return pc.cast(texts, pa.date32())
+            return _moments(texts, zoned=column.n(looks.ZONED) > 0)
+        except pa.ArrowInvalid:
+            raise self._unfit(texts, column, kind) from None
+
+    def _without_tokens(self, texts: pa.ChunkedArray, column: Looks) -> pa.ChunkedArray:
+        if column.n(looks.SPACED):
+            texts = pc.ascii_trim(texts, " ")
+        if column.n(looks.EMPTY, looks.TOKEN):
+            gone = pc.is_in(texts, value_set=pa.array(["", *TOKENS]))
+            texts = pc.if_else(gone, pa.scalar(None, pa.string()), texts)
+        return texts
+
+    def _numbers(self, texts: pa.ChunkedArray, column: Looks, kind: Type) -> pa.ChunkedArray:
+        thousands, decimal = self.convention.thousands, self.convention.decimal
+        plain = column.n(looks.WHOLE, looks.POINT, looks.POWER_POINT) if decimal == "." else 0
+        if not set(np.flatnonzero(column.counts[: looks.SPACED])) <= {
+            looks.OTHER,  # refused by the cast
+            looks.EMPTY,
+            looks.TOKEN,
+            looks.PADDED,
+            *self.convention.numbers,
+        }:
+            raise pa.ArrowInvalid
+        if thousands and plain < column.filled:
+            texts = pc.replace_substring(texts, thousands, "")
+        if decimal == ",":
+            texts = pc.replace_substring(texts, ",", ".")
+        if kind == "integer":
+            if column.n(looks.OTHER):  # the cast would take hexadecimal ones
+                raise pa.ArrowInvalid
+            return pc.cast(texts, pa.int64())
+        values = pc.cast(texts, pa.float64())
+        if not column.n(looks.INFINITE) and pc.any(pc.is_inf(values)).as_py():
+            raise pa.ArrowInvalid
+        return values
+
+    def _dates_as_given(self, texts: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
+        distinct = texts.unique().drop_null().to_pylist()
+        try:
+            moments = [dt.datetime.strptime(text, form) for text in distinct]
+        except ValueError:
+            raise pa.ArrowInvalid from None
+        clock = any(sign in form for sign in ("%H", "%I", "%M", "%S", "%c", "%X"))
+        kind = pa.timestamp("us") if clock else pa.date32()
+        values = pa.array(moments if clock else [moment.date() for moment in moments], kind)
+        place = pc.index_in(texts, value_set=pa.array(distinct, pa.string()))
+        return pc.take(values, place) if distinct else pa.nulls(len(texts), kind)
+
+    def _unfit(self, texts: pa.ChunkedArray, column: Looks, kind: Type) -> BadFileError:
+        """Find the first text that is not of its type; slow, and needed once."""
+        form = self.dates.get(column.name)
+        cells = enumerate(texts.to_pylist())
+        unfit = (
+            (row, text)
+            for row, text in cells
+            if text is not None and not self._fits(text, kind, form)
+        )
+        row, text = next(unfit, (0, "a number out of range"))
+        return BadFileError(
+            self.path,
+            f"column {column.name!r} should hold {_PLURAL[kind]}"
+            + (f" written {form}" if form else "")
+            + f", and has {text[:40]!r}",
+            f"Correct it, or give missing={{{column.name!r}: [...]}} or "
+            f"types={{{column.name!r}: 'text'}}",
+            line=self.line_of(row),
+        )
+
+    def _fits(self, text: str, kind: Type, form: str | None) -> bool:
+        seen = look_at("", pa.chunked_array([[text]], pa.string()))
+        try:
+            if form is not None:
+                dt.datetime.strptime(text, form)
+            elif kind in ("integer", "number"):
+                wanted = self.convention.whole if kind == "integer" else self.convention.numbers
+                if not seen.n(looks.PADDED, *wanted):
+                    return False
+                plain = text.replace(self.convention.thousands or " ", "").replace(",", ".")
+                return bool(seen.n(looks.INFINITE)) or abs(float(plain)) != float("inf")
+            elif kind == "boolean":
+                return bool(seen.n(looks.TRUTH))
+            elif kind == "date":
+                pc.cast(pa.array([text]), pa.date32())
+            else:
+                _moments(pa.chunked_array([[text]]), zoned=bool(seen.n(looks.ZONED)))
+        except (ValueError, pa.ArrowInvalid):
+            return False
+        return True
+
+
+def check_types(types: Mapping[str, Any]) -> None:
+    """Refuse a type that no column can have."""
+    for name, kind in types.items():
+        if kind not in get_args(Type):
+            raise UnknownOptionError(f"type of column {name!r}", kind, get_args(Type))
+
+
+def _moments(texts: pa.ChunkedArray, *, zoned: bool) -> pa.ChunkedArray:
+    zone = "UTC" if zoned else None
+    try:
+        return pc.cast(texts, pa.timestamp("us", zone))
+    except pa.ArrowInvalid:  # more than six decimals of a second
+        return pc.cast(texts, pa.timestamp("ns", zone))
+
+
+def tell_types(columns: Sequence[Looks], kinds: Mapping[str, tuple[Type, str]]) -> list[Statement]:
+    """State how many columns have which type, and for single columns what was decided and why."""
+    said = []
+    for kind in get_args(Type):
+        names = [name for name, (found, _) in kinds.items() if found == kind]
+        if names:
+            shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+            said.append(Statement(_PLURAL[kind], f"{len(names):,} columns", shown))
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        kind, why = kinds[column.name]
+        if why and why != "given":
+            reasons.setdefault((_PLURAL[kind], why), []).append(column.name)
+        gone = column.n(looks.EMPTY, looks.TOKEN)
+        if kind != "text" and gone:
+            row = f"{gone:,} empty cells or words as NA read as missing"
+            reasons.setdefault((_PLURAL[kind], row), []).append(column.name)
+        elif kind == "text" and column.n(looks.TOKEN):
+            row = "words as NA kept as text; give missing= if they mean missing"
+            reasons.setdefault(("text", row), []).append(column.name)
+        if kind != "text" and column.n(looks.SPACED):
+            reasons.setdefault((_PLURAL[kind], "spaces around values left out"), []).append(
+                column.name
+            )
+        if kind == "datetime" and column.n(looks.ZONED):
+            reasons.setdefault((_PLURAL[kind], "with time zones: kept in UTC"), []).append(
+                column.name
+            )
+    for (kind_name, why), names in reasons.items():
+        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        said.append(Statement(f"column {shown}", kind_name, why))
+    return said

@@ -1,0 +1,311 @@
+"""CSV in: look at every byte once, say what was found, and give each column its type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+
+from ..exceptions import BadFileError, BadOptionError, UnknownColumnError
+from ..kernels import numerals as looks
+from ..parallel import each
+from .cells import Type, Typist, check_types, look_at, tell_types
+from .conventions import Looks, find_convention
+from .delimiters import Lines
+from .encodings import read_text
+from .metadata import Metadata
+from .source import Reading, Source, Statement
+
+__all__ = ["read_csv"]
+
+_NUMBERS = ("integer", "number")
+Missing = Sequence[str] | Mapping[str, Sequence[str]] | str | None
+
+
+def read_csv(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    quote: str = '"',
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    missing: Missing = None,
+    header: bool | None = None,
+    names: Sequence[str] | None = None,
+    skip: int = 0,
+    types: Mapping[str, Type] | None = None,
+    dates: Mapping[str, str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> Source:
+    """Read a CSV file; the options are those of `read_file`."""
+    raw, encoding, found = read_text(path, encoding)
+    lines, said = Lines.find(path, raw, delimiter=delimiter, quote=quote, skip=skip)
+    found += said
+    titles, said = _names(lines, header=header, names=names)
+    found += said
+    has_header = header is not False
+    line_of = lambda row: lines.line_of(row + has_header)  # noqa: E731
+    texts = _texts(lines, titles, columns, has_header=has_header)
+    texts, said = _without_missing(texts, missing)
+    found += said
+    seen = each(lambda name: look_at(name, texts.column(name)), texts.column_names)
+    check_types(types or {})
+    for name in (*(types or {}), *(dates or {})):
+        if name not in titles:
+            raise UnknownColumnError(name, titles, who="read_file")
+    quoted, said = _declared_by_quotes(lines, titles, seen)
+    found += said
+    no_numbers = {*quoted, *(dates or {})}
+    no_numbers |= {name for name, kind in (types or {}).items() if kind not in _NUMBERS}
+    convention, said = find_convention(
+        path,
+        [column for column in seen if column.name not in no_numbers],
+        line_of,
+        decimal=decimal,
+        thousands=thousands,
+        delimiter=lines.delimiter,
+    )
+    found += said
+    typist = Typist(
+        path=path,
+        convention=convention,
+        line_of=line_of,
+        types=types or {},
+        dates=dates or {},
+        quoted=quoted,
+    )
+    kinds = {column.name: typist.type_of(column) for column in seen}
+    found += tell_types(seen, kinds)
+    table = _converted(texts, seen, kinds, typist)
+    options = {
+        "format": "csv",
+        "delimiter": lines.delimiter,
+        "quote": quote,
+        "encoding": encoding,
+        "decimal": convention.decimal,
+        "thousands": convention.thousands,
+        "header": has_header,
+        "skip": skip,
+        "types": {name: kind for name, (kind, _) in kinds.items() if name not in (dates or {})},
+    }
+    for name, given in (("missing", missing), ("names", names), ("dates", dates)):
+        if given is not None:
+            options[name] = given
+    if columns is not None:
+        options["columns"] = list(columns)
+    return Source(
+        table=table,
+        metadata=Metadata(),
+        how=Reading(tuple(found), options),
+        format="csv",
+        path=path,
+    )
+
+
+def _names(
+    lines: Lines, *, header: bool | None, names: Sequence[str] | None
+) -> tuple[list[str], list[Statement]]:
+    """Return the names of the columns, or refuse a first line that cannot be names."""
+    first, line = lines.header(), 1 + lines.before
+    said: list[Statement] = []
+    in_quotes = lines.quote in lines.head()
+    if header is None and names is None and not _quoted_unlike_data(lines, first):
+        _refuse_data(lines, first)
+    if names is not None:
+        titles = [str(name) for name in names]
+        said.append(Statement("names", "given"))
+        if len(titles) != len(first):
+            raise BadOptionError(
+                "names", f"{len(titles)} names", f"one name for each of {len(first)} columns"
+            )
+    elif header is False:
+        titles = [f"column_{place}" for place in range(1, len(first) + 1)]
+        said.append(Statement("names", "column_1, column_2, ...", "the file has none, as given"))
+    else:
+        titles = list(first) if in_quotes else [title.strip() for title in first]
+        said.append(Statement("names", "in the first line" if line == 1 else f"in line {line}"))
+        if titles != first:
+            said.append(Statement("names", "spaces around them left out"))
+        for place, title in enumerate(titles):
+            if not title:
+                titles[place] = f"column_{place + 1}"
+                said.append(
+                    Statement(
+                        "names", f"column {place + 1} has none, and is called {titles[place]}"
+                    )
+                )
+    twice = [title for title, count in Counter(titles).items() if count > 1]
+    if twice:
+        places = [place for place, title in enumerate(titles, start=1) if title == twice[0]]
+        raise BadFileError(
+            lines.path,
+            f"the name {twice[0]!r} stands over columns {', '.join(map(str, places))}"
+            + (f", and {len(twice) - 1} more names stand twice" if len(twice) > 1 else ""),
+            "Rename them in the file, or give names=[...]",
+            line=line,
+        )
+    return titles, said
+
+
+def _quoted_unlike_data(lines: Lines, first: Sequence[str]) -> bool:
+    """Say whether all of the first line is quoted and some of the rest is not: names, then."""
+    mark = lines.quote
+    quoted = (mark + name.replace(mark, mark * 2) + mark for name in first)
+    return lines.delimiter.join(quoted) == lines.head() and bool(lines.layout.bare.any())
+
+
+def _refuse_data(lines: Lines, first: Sequence[str]) -> None:
+    """Refuse a first line that is rather a record than names."""
+    seen = look_at("", pa.chunked_array([list(first)], pa.string()))
+    telling = [looks.DATE, looks.MOMENT, looks.ZONED, *range(looks.POINT, looks.SPACED)]
+    numbers = seen.n(looks.WHOLE, looks.LONG, looks.PADDED, *telling)
+    if seen.n(*telling) or (numbers and numbers + seen.n(looks.EMPTY, looks.TOKEN) == len(first)):
+        raise BadFileError(
+            lines.path,
+            "the first line holds numbers or dates, not names of columns",
+            "Give header=False if the file has no names, names=[...] to name the columns, or "
+            "header=True if these are the names",
+            line=1 + lines.before,
+        )
+    if all(len(name) > 1 and name[0] == name[-1] == "'" for name in first):
+        raise BadFileError(
+            lines.path,
+            "the names stand in apostrophes",
+            'Give quote="\'" if fields are quoted so',
+            line=1 + lines.before,
+        )
+
+
+def _texts(
+    lines: Lines, titles: Sequence[str], columns: Sequence[str] | None, *, has_header: bool
+) -> pa.Table:
+    """Return all cells as text: null where nothing stands, "" where an empty quotation stands."""
+    wanted = list(titles) if columns is None else list(columns)
+    for name in wanted:
+        if name not in titles:
+            raise UnknownColumnError(name, titles, who="read_file")
+    layout = lines.layout
+    records = layout.records - has_header
+    begin = layout.header_end if has_header else 0
+    body = lines.text[begin:]
+    for end in (13, 10):  # the end of the header's line
+        if has_header and len(body) and body[0] == end:
+            body = body[1:]
+    if not records:
+        return pa.table({name: pa.array([], pa.string()) for name in wanted})
+    try:
+        table = pcsv.read_csv(
+            pa.BufferReader(pa.py_buffer(body)),
+            read_options=pcsv.ReadOptions(
+                column_names=list(titles), block_size=max(1 << 22, 2 * layout.longest + 64)
+            ),
+            parse_options=pcsv.ParseOptions(
+                delimiter=lines.delimiter,
+                quote_char=lines.quote,
+                newlines_in_values=bool(layout.inner),
+                ignore_empty_lines=layout.fields > 1,
+            ),
+            convert_options=pcsv.ConvertOptions(
+                column_types=dict.fromkeys(titles, pa.string()),
+                include_columns=wanted,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                check_utf8=False,  # every byte was looked at
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise BadFileError(
+            lines.path, f"its lines could not be read ({error})", "Repair the file"
+        ) from error
+    if table.num_rows != records:
+        raise BadFileError(
+            lines.path,
+            f"{records:,} records were counted and {table.num_rows:,} were read",
+            "That is a fault of tessella: please report it, with the dialect of the file",
+        )
+    return table
+
+
+def _without_missing(texts: pa.Table, missing: Missing) -> tuple[pa.Table, list[Statement]]:
+    """Replace the texts that stand for "missing", as given, by null."""
+    if missing is None:
+        return texts, []
+    given: dict[str, list[str]] = {}
+    if isinstance(missing, Mapping):
+        for name, words in missing.items():
+            if name not in texts.column_names:
+                raise UnknownColumnError(name, texts.column_names, who="missing=")
+            given[name] = [words] if isinstance(words, str) else [str(word) for word in words]
+    else:
+        words = [missing] if isinstance(missing, str) else [str(word) for word in missing]
+        given = dict.fromkeys(texts.column_names, words)
+    counts: Counter[str] = Counter()
+    for name, words in given.items():
+        column = texts.column(name)
+        gone = pc.is_in(column, value_set=pa.array(words, pa.string()))
+        if count := pc.sum(gone).as_py():
+            counts[name] = count
+            place = texts.column_names.index(name)
+            blank = pa.scalar(None, pa.string())
+            texts = texts.set_column(place, name, pc.if_else(gone, blank, column))
+    shown = ", ".join(f"{name} ({count:,})" for name, count in list(counts.items())[:8])
+    return texts, [Statement("missing", f"{counts.total():,} cells, as given", shown)]
+
+
+def _declared_by_quotes(
+    lines: Lines, titles: Sequence[str], seen: Sequence[Looks]
+) -> tuple[frozenset[str], list[Statement]]:
+    """Find the columns that are quoted throughout without need, where others are not quoted.
+
+    A writer that quotes "12" in one column and not in another says that the one is text.
+    """
+    layout = lines.layout
+    place = {title: j for j, title in enumerate(titles)}
+    typed = {column.name: not column.n(looks.OTHER) and column.filled > 0 for column in seen}
+    bare = any(typed[column.name] and layout.bare[place[column.name]] for column in seen)
+    quotes = int(layout.quoted.sum())
+    if not quotes:
+        return frozenset(), [Statement("quoting", "none")]
+    if not bare:
+        told = "of every value: they say nothing of types" if not layout.bare.any() else "of text"
+        return frozenset(), [Statement("quoting", told)]
+    commas = [look for look in range(looks.SPACED) if look in _WITH_COMMA]
+    declared = frozenset(
+        column.name
+        for column in seen
+        if layout.quoted[place[column.name]]
+        and not layout.bare[place[column.name]]
+        and not (lines.delimiter == "," and column.n(*commas) == column.filled)
+    )
+    return declared, [Statement("quoting", "of some columns and not of others")]
+
+
+_WITH_COMMA = frozenset(
+    {looks.COMMA, looks.COMMA_OR_GROUP, looks.POWER_COMMA, looks.GROUPS + 1, looks.GROUPS_POINT + 1}
+    | set(range(looks.GROUPS_COMMA, looks.POWER))
+)
+
+
+def _converted(
+    texts: pa.Table,
+    seen: Sequence[Looks],
+    kinds: Mapping[str, tuple[Type, str]],
+    typist: Typist,
+) -> pa.Table:
+    """Convert column by column, letting go of the texts on the way."""
+    columns: list[Any] = list(texts.columns)
+    names = texts.column_names
+    del texts
+
+    def convert(place: int) -> Any:
+        column, columns[place] = columns[place], None
+        return typist.convert(column, seen[place], kinds[names[place]][0])
+
+    return pa.table(dict(zip(names, each(convert, range(len(names))))))

@@ -1,0 +1,154 @@
+"""One form for every frame before it is written, with nothing in it but what it shows.
+
+A frame can carry more than its cells: categories that no record has, values underneath missing
+cells, rows outside of a slice, an index, notes. All of that is left behind here, and frames of
+different libraries with the same cells become the same table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from narwhals import dependencies as libraries
+
+from ..exceptions import BadTableError
+from .source import Source, Statement
+
+__all__ = ["settle"]
+
+
+def settle(frame: Any) -> tuple[pa.Table, list[Statement]]:
+    """Return a frame of any accepted kind as an Arrow table of its visible cells."""
+    said: list[Statement] = []
+    names, columns = _columns(frame, said)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadTableError(
+            f"The table has more than one column named {', '.join(map(repr, twice[:8]))}. Rename "
+            "or drop them, so that each name means one column."
+        )
+    if not names:
+        raise BadTableError("The table has no columns. Give a table with at least one.")
+    settled = [_settled(name, column) for name, column in zip(names, columns)]
+    return pa.table(dict(zip(names, settled))), said
+
+
+def _columns(frame: Any, said: list[Statement]) -> tuple[list[str], list[Any]]:
+    if isinstance(frame, Source):
+        raise BadTableError(
+            "This is the source itself, as it was read. Give the table to write, and like=source "
+            "for its labels and dialect."
+        )
+    if libraries.is_pyarrow_table(frame):
+        return list(frame.column_names), list(frame.columns)
+    if libraries.is_polars_dataframe(frame):
+        table = frame.to_arrow()
+        return list(table.column_names), list(table.columns)
+    if libraries.is_numpy_array(frame) and frame.ndim == 2 and frame.dtype.names is None:
+        names = [str(place) for place in range(frame.shape[1])]
+        return names, [_from_pandas(name, frame[:, j]) for j, name in enumerate(names)]
+    if not libraries.is_pandas_dataframe(frame):
+        raise BadTableError(
+            "write_file writes a pandas or polars DataFrame, a pyarrow Table or a 2-d NumPy "
+            f"array, and was given {type(frame).__module__}.{type(frame).__qualname__}."
+        )
+    if frame.columns.nlevels > 1:
+        raise BadTableError("The table's columns have several levels. Flatten them first.")
+    _look_at_index(frame.index, said)
+    names = [str(name) for name in frame.columns]
+    if any(not isinstance(name, str) for name in frame.columns):
+        said.append(Statement("names", "written as text", "some are not text in the frame"))
+    return names, [_from_pandas(name, frame.iloc[:, j]) for j, name in enumerate(names)]
+
+
+def _look_at_index(index: Any, said: list[Statement]) -> None:
+    named = [name for name in index.names if name is not None]
+    if named:
+        raise BadTableError(
+            f"The index of the frame has a name, {named[0]!r}, as a column has; an index is never "
+            "written. Call .reset_index() to write it, or .reset_index(drop=True) to leave it out."
+        )
+    if not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
+        said.append(Statement("index", "not written", "it has no name"))
+
+
+def _from_pandas(name: str, values: Any) -> Any:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise BadTableError(
+            f"Column {name!r} holds values of different types, or of none that a file can hold. "
+            "Convert it to numbers, text or dates first."
+        ) from error
+
+
+def _settled(name: str, column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # more than 2 GB of text
+        column = pa.concat_arrays(column.chunks)
+    kind = column.type
+    if isinstance(column, pa.ExtensionArray):
+        return _settled(name, column.storage)
+    if pa.types.is_dictionary(kind):
+        return _only_used(name, column)
+    if pa.types.is_run_end_encoded(kind):
+        return _settled(name, pc.run_end_decode(column))
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column), pa.string())
+    if pa.types.is_large_string(kind) or str(kind) == "string_view":
+        column = column.cast(pa.string())
+    elif pa.types.is_decimal(kind) and kind.bit_width < 128:
+        column = column.cast(pa.decimal128(kind.precision, kind.scale))
+    if pa.types.is_nested(kind) or "binary" in str(kind):
+        raise BadTableError(
+            f"Column {name!r} has the type {kind}: lists, structures and bytes are not written. "
+            "Make columns of numbers or text out of it, or drop it."
+        )
+    return _scrubbed(column)
+
+
+def _scrubbed(column: pa.Array) -> pa.Array:
+    """Return a column with nothing underneath its missing cells.
+
+    Arrow keeps a value in each missing cell, whatever it was before it went missing, and writes it
+    to Feather files.
+    """
+    kind = column.type
+    if not column.null_count:
+        # A slice points into the whole; concatenating two copies its own cells only.
+        return pa.concat_arrays([column, column.slice(0, 0)])
+    if pa.types.is_string(kind):
+        empty: Any = ""
+    elif pa.types.is_boolean(kind):
+        empty = False
+    else:
+        empty = pa.array([0], pa.int32()).cast(pa.int64() if kind.bit_width > 32 else pa.int32())
+        empty = empty.cast(kind)[0] if not pa.types.is_float16(kind) else np.float16(0)
+    filled = pc.fill_null(column, empty)
+    valid = pa.array(column.is_valid().to_numpy(zero_copy_only=False))
+    buffers = filled.buffers()
+    return pa.Array.from_buffers(kind, len(column), [valid.buffers()[1], *buffers[1:]])
+
+
+def _only_used(name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Leave out the categories that no record has; the order of the others stays."""
+    values = column.dictionary
+    if values.null_count or len(pc.unique(values)) < len(values):
+        ordered = column.type.ordered
+        column = column.cast(values.type).dictionary_encode()
+        values = column.dictionary
+        column = pa.DictionaryArray.from_arrays(column.indices, values, ordered=ordered)
+    place = column.indices.cast(pa.int64())
+    used = np.unique(place.drop_null().to_numpy())
+    renumber = np.zeros(len(values) + 1, np.int32)
+    renumber[used] = np.arange(len(used), dtype=np.int32)
+    present = place.is_valid().to_numpy(zero_copy_only=False)
+    new = renumber[np.where(present, pc.fill_null(place, 0).to_numpy(), len(values))]
+    indices = pa.array(new, pa.int32(), mask=~present)
+    kept = _settled(name, values.take(pa.array(used)))
+    return pa.DictionaryArray.from_arrays(_scrubbed(indices), kept, ordered=column.type.ordered)

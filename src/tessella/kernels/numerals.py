@@ -1,0 +1,246 @@
+"""How each text of a column could be read: as a number, and written how, a date, a code, or none.
+
+"1,234" may be a thousand or little more than one; this kernel says what a text looks like, and
+whoever sees the whole file says what it means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+
+# Looks. A group is three digits after a separator of thousands, see SEPARATORS.
+OTHER, EMPTY, TOKEN, WHOLE, PADDED, LONG, TRUTH, DATE, MOMENT, ZONED, INFINITE = range(11)
+POINT, COMMA, POINT_OR_GROUP, COMMA_OR_GROUP = 11, 12, 13, 14
+GROUPS, GROUPS_POINT, GROUPS_COMMA = 15, 21, 27  # each plus the number of the separator
+POWER, POWER_POINT, POWER_COMMA = 33, 34, 35  # 1e5, 1.5e5, 1,5e5
+SPACED = 36  # counts numbers with spaces around them, which also count by their look
+N_LOOKS = 37
+SEPARATORS = (".", ",", " ", "'", "\u00a0", "\u202f")
+
+LONGEST = 18  # every whole number of so many digits is an int64
+
+
+@kernel
+def is_digit(byte: int) -> bool:
+    """Say whether a byte is one of 0 to 9."""
+    return 48 <= byte <= 57
+
+
+@kernel
+def look_at_number(data: Bytes, low: int, high: int) -> int:
+    """Say how the number in data[low:high] is written, or OTHER."""
+    i = low
+    if data[i] == 45:  # a minus
+        i += 1
+    run, runs, first_run, padded = 0, 0, 0, False
+    group, decimal, grouped = -1, -1, False  # separators, by number
+    if i < high and data[i] == 48 and i + 1 < high and is_digit(data[i + 1]):
+        padded = True
+    zero = i < high and data[i] == 48
+    power = False
+    while i < high:
+        byte = data[i]
+        if is_digit(byte):
+            run += 1
+            i += 1
+            continue
+        if (byte == 101 or byte == 69) and not grouped and (run > 0 or first_run > 0):
+            i += 1
+            if i < high and (data[i] == 43 or data[i] == 45):
+                i += 1
+            if i == high:
+                return OTHER
+            while i < high:
+                if not is_digit(data[i]):
+                    return OTHER
+                i += 1
+            power = True
+            break
+        width, separator = 1, -1
+        if byte == 46:
+            separator = 0
+        elif byte == 44:
+            separator = 1
+        elif byte == 32:
+            separator = 2
+        elif byte == 39:
+            separator = 3
+        elif byte == 0xC2 and i + 1 < high and data[i + 1] == 0xA0:
+            separator, width = 4, 2
+        elif byte == 0xE2 and i + 2 < high and data[i + 1] == 0x80 and data[i + 2] == 0xAF:
+            separator, width = 5, 3
+        if separator < 0 or decimal >= 0 and runs > 1:
+            return OTHER
+        if runs == 0:
+            first_run = run
+            if separator <= 1:
+                decimal = separator  # unless another follows
+            elif 1 <= run <= 3 and not zero:
+                group, grouped = separator, True
+            else:
+                return OTHER
+        elif runs == 1 and decimal >= 0 and separator == decimal:
+            if run != 3 or not 1 <= first_run <= 3 or zero:
+                return OTHER
+            group, decimal, grouped = separator, -1, True
+        elif runs == 1 and decimal >= 0:  # 1,234.5
+            if run != 3 or not 1 <= first_run <= 3 or zero or separator > 1:
+                return OTHER
+            group, decimal, grouped = decimal, separator, True
+        elif grouped and run == 3 and separator == group:
+            pass
+        elif grouped and run == 3 and separator <= 1:
+            decimal = separator
+        else:
+            return OTHER
+        if grouped and decimal >= 0 and runs > 0:
+            runs += 1  # what follows are decimals, and nothing more
+        runs += 1
+        run = 0
+        i += width
+    if runs == 0:
+        if run == 0:
+            return OTHER
+        if power:
+            return PADDED if padded else POWER
+        if padded:
+            return PADDED
+        return LONG if run > LONGEST else WHOLE
+    if not grouped:
+        if first_run == 0 and run == 0:
+            return OTHER
+        if padded:
+            return PADDED
+        if power:
+            return POWER_POINT + decimal
+        if run == 3 and 1 <= first_run <= 3 and not zero:
+            return POINT_OR_GROUP + decimal
+        return POINT + decimal
+    if decimal < 0:
+        return GROUPS + group if run == 3 else OTHER
+    return (GROUPS_POINT if decimal == 0 else GROUPS_COMMA) + group
+
+
+@kernel
+def look_at_time(data: Bytes, low: int, high: int) -> int:
+    """Say whether data[low:high] is a date or a moment of ISO 8601, or OTHER."""
+    for place in range(10):
+        byte = data[low + place]
+        if place == 4 or place == 7:
+            if byte != 45:
+                return OTHER
+        elif not is_digit(byte):
+            return OTHER
+    if high - low == 10:
+        return DATE
+    if high - low < 16 or (data[low + 10] != 84 and data[low + 10] != 32):
+        return OTHER
+    i, pairs = low + 11, 0
+    while True:
+        if i + 2 > high or not is_digit(data[i]) or not is_digit(data[i + 1]):
+            return OTHER
+        pairs += 1
+        i += 2
+        if i < high and data[i] == 58 and pairs < 3:
+            i += 1
+        else:
+            break
+    if pairs < 2:
+        return OTHER
+    if i < high and data[i] == 46 and pairs == 3:
+        i += 1
+        if i == high or not is_digit(data[i]):
+            return OTHER
+        while i < high and is_digit(data[i]):
+            i += 1
+    if i == high:
+        return MOMENT
+    if data[i] == 90:
+        return ZONED if i + 1 == high else OTHER
+    if data[i] != 43 and data[i] != 45:
+        return OTHER
+    left = high - i - 1
+    if left != 4 and left != 5 and left != 2:
+        return OTHER
+    for place in range(left):
+        byte = data[i + 1 + place]
+        if not (is_digit(byte) or (left == 5 and place == 2 and byte == 58)):
+            return OTHER
+    return ZONED
+
+
+@kernel
+def find_word(data: Bytes, low: int, high: int, words: Bytes, ends: Integers) -> int:
+    """Return the number of the word that stands in data[low:high], or -1."""
+    begin = 0
+    for word in range(ends.shape[0]):
+        if ends[word] - begin == high - low:
+            same = 0
+            while same < high - low and words[begin + same] == data[low + same]:
+                same += 1
+            if same == high - low:
+                return word
+        begin = ends[word]
+    return -1
+
+
+@kernel
+def count_looks(
+    data: Bytes,
+    offsets: Integers,
+    valid: NDArray[np.bool_],
+    words: Bytes,
+    ends: Integers,
+    n_truths: int,
+    n_infinities: int,
+) -> tuple[Integers, Integers]:
+    """Count the looks of the texts of a column, and find the first of each.
+
+    Words are, in this order, truths, infinities, and tokens that may stand for "missing".
+    """
+    counts, firsts = np.zeros(N_LOOKS, np.int64), np.full(N_LOOKS, -1)
+    longest, begin = 0, 0
+    for word in range(ends.shape[0]):
+        longest = max(longest, ends[word] - begin)
+        begin = ends[word]
+    for row in range(offsets.shape[0] - 1):
+        if not valid[row]:
+            continue
+        low, high = offsets[row], offsets[row + 1]
+        spaced = False
+        while low < high and data[low] == 32:
+            low += 1
+            spaced = True
+        while low < high and data[high - 1] == 32:
+            high -= 1
+            spaced = True
+        if low == high:
+            look = EMPTY
+        else:
+            byte, look = data[low], OTHER
+            if is_digit(byte) or byte == 45 or byte == 46 or byte == 44:
+                if high - low >= 10 and data[low + 4] == 45:
+                    look = look_at_time(data, low, high)
+                else:
+                    look = look_at_number(data, low, high)
+            if look == OTHER and high - low <= longest:
+                word = find_word(data, low, high, words, ends)
+                if word >= n_truths + n_infinities:
+                    look = TOKEN
+                elif word >= n_truths:
+                    look = INFINITE
+                elif word >= 0:
+                    look = TRUTH
+            if spaced and look != OTHER:
+                counts[SPACED] += 1
+                firsts[SPACED] = row if firsts[SPACED] < 0 else firsts[SPACED]
+        counts[look] += 1
+        if firsts[look] < 0:
+            firsts[look] = row
+    return counts, firsts
