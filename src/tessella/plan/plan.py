@@ -117,11 +117,12 @@ class Plan:
                     f"  Records are put apart by the signs of {named}: a product is kept by "
                     "geometric means of positive values, and zeros stay zeros."
                 )
+            alike: dict[str, list[str]] = {}
             for choice in block.choices:
                 whole = ", whole" if choice.whole else ""
-                lines.append(
-                    f"  {choice.column}: {OPERATORS[choice.operator]}{whole}; {choice.because}."
-                )
+                said = f"{OPERATORS[choice.operator]}{whole}; {choice.because}."
+                alike.setdefault(said, []).append(str(choice.column))
+            lines += [f"  {', '.join(columns)}: {said}" for said, columns in alike.items()]
         if self.untouched:
             named = ", ".join(map(str, self.untouched))
             lines.append(f"Released as they are: {named}.")

@@ -100,9 +100,7 @@ def make_plan(
     >>> print(make_plan(schema, Rules(["net + tax == gross"]), k=3).explain())
     Every released record stands for at least 3; groups are made by search.
     net, tax, gross are grouped together.
-      net: the mean of the group; R1 is linear, and only means keep a linear rule.
-      tax: the mean of the group; R1 is linear, and only means keep a linear rule.
-      gross: the mean of the group; R1 is linear, and only means keep a linear rule.
+      net, tax, gross: the mean of the group; R1 is linear, and only means keep a linear rule.
     """
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 2:
         raise BadOptionError("k", k, "a whole number of at least 2")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..exceptions import (
     BadOptionError,
-    RuleMistake,
+    Mistake,
     RuleSyntaxError,
     UnknownOptionError,
 )
@@ -141,7 +141,7 @@ class Rules(Sequence[Rule]):
         *,
         folder: str | Path | None = None,
         origin: str | None = None,
-        mistakes: Iterable[RuleMistake] = (),
+        mistakes: Iterable[Mistake] = (),
     ) -> Rules:
         """Read rules that another format holds as text; all mistakes are reported together."""
         wrong = list(mistakes)
@@ -354,12 +354,12 @@ def _rule(entry: Entry, parsed: Parsed, at: int, origin: str | None) -> Rule:
     )
 
 
-def _names_twice(rules: list[Rule], entries: list[Entry]) -> Iterator[RuleMistake]:
+def _names_twice(rules: list[Rule], entries: list[Entry]) -> Iterator[Mistake]:
     seen: dict[str, Entry] = {}
     for rule, entry in zip(rules, entries, strict=True):
         if rule.name in seen:
             first = seen[rule.name].where
-            yield RuleMistake(
+            yield Mistake(
                 where=entry.where,
                 message=f"The name {rule.name!r} is that of another rule ({first}).",
                 hint="A rule without a name is called R1, R2, ... by its place.",
@@ -376,7 +376,7 @@ def _one_line(line: object) -> str:
 
 def _refuse_size(size: int, origin: str | None) -> None:
     if size > LARGEST:
-        mistake = RuleMistake(
+        mistake = Mistake(
             where="size", message=f"The text has {size:,} characters; {LARGEST:,} are allowed."
         )
         raise RuleSyntaxError([mistake], origin=origin or "the rules")

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import BadOptionError, RuleMistake, RuleSyntaxError
+from .._toml import toml_text
+from ..exceptions import BadOptionError, Mistake, RuleSyntaxError
 from .collection import LARGEST, Entry, Rules
 
 __all__ = ["from_toml", "read_file", "to_toml"]
@@ -46,7 +47,7 @@ def from_toml(text: str, *, folder: str | Path | None = None, origin: str | None
     if not isinstance(rules, list):
         hint = 'Write rules = ["age >= 0"], or tables [[rules]] with rule = "age >= 0".'
         raise _one(origin, "There is no list of rules.", hint)
-    mistakes: list[RuleMistake] = []
+    mistakes: list[Mistake] = []
     entries = []
     for at, rule in enumerate(rules, start=1):
         entry, wrong = _entry(rule, f"rule {at}")
@@ -55,10 +56,10 @@ def from_toml(text: str, *, folder: str | Path | None = None, origin: str | None
     return Rules.from_entries(entries, folder=folder, origin=origin, mistakes=mistakes)
 
 
-def _entry(given: Any, where: str) -> tuple[Entry, list[RuleMistake]]:
+def _entry(given: Any, where: str) -> tuple[Entry, list[Mistake]]:
     if isinstance(given, str):
         given = {"rule": given}
-    wrong = [RuleMistake(where=where, message=m, hint=h) for m, h in _faults(given)]
+    wrong = [Mistake(where=where, message=m, hint=h) for m, h in _faults(given)]
     if wrong:
         return Entry(text="", where=where), wrong
     tolerance = given.get("tolerance")
@@ -95,22 +96,14 @@ def to_toml(rules: Rules) -> str:
     for at, rule in enumerate(rules, start=1):
         lines = ["[[rules]]"]
         if rule.name != f"R{at}":
-            lines.append(f"name = {_toml_text(rule.name)}")
-        lines.append(f"rule = {_toml_text(rule.text)}")
+            lines.append(f"name = {toml_text(rule.name)}")
+        lines.append(f"rule = {toml_text(rule.text)}")
         if rule.label:
-            lines.append(f"label = {_toml_text(rule.label)}")
+            lines.append(f"label = {toml_text(rule.label)}")
         tables.append("\n".join(lines) + "\n")
     return "\n".join(tables) or "rules = []\n"
 
 
-def _toml_text(text: str) -> str:
-    escaped = "".join(
-        f"\\{sign}" if sign in '\\"' else sign if sign.isprintable() else f"\\U{ord(sign):08x}"
-        for sign in text
-    )
-    return f'"{escaped}"'
-
-
 def _one(origin: str | None, message: str, hint: str = "") -> RuleSyntaxError:
-    mistake = RuleMistake(where="file", message=message, hint=hint)
+    mistake = Mistake(where="file", message=message, hint=hint)
     return RuleSyntaxError([mistake], origin=origin or "the rules")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import RuleMistake
+from ..exceptions import Mistake
 from .expressions import Comparison, Flag, Literals, Lookup, Member, Node, Not, Text, walk
 from .grammar import Reader
 from .scanner import Wrong, cut
@@ -26,16 +26,16 @@ class Parsed:
     label: str
 
 
-def parse_line(line: str, *, where: str, folder: Path | None = None) -> Parsed | list[RuleMistake]:
+def parse_line(line: str, *, where: str, folder: Path | None = None) -> Parsed | list[Mistake]:
     """Read one line: a rule, nothing (an empty list), or what is wrong with it."""
-    mistakes: list[RuleMistake] = []
+    mistakes: list[Mistake] = []
 
     def attempt(read: Callable[[], Any]) -> Any:
         try:
             return read()
         except Wrong as wrong:
             mistakes.append(
-                RuleMistake(
+                Mistake(
                     where=where,
                     message=wrong.message,
                     hint=wrong.hint,

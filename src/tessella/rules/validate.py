@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._lazy import optional
-from ..exceptions import RuleMistake, RuleSyntaxError, RuleTranslationError
+from ..exceptions import Mistake, RuleSyntaxError, RuleTranslationError
 from .collection import Entry, Rules
 from .parser import parse_line
 from .r_language import Unsayable, from_r, to_r
@@ -25,13 +25,13 @@ LARGEST = 2**20  # characters; YAML is read slowly
 
 def from_validate(text: str, *, origin: str | None = None) -> Rules:
     """Read the YAML of R's validate: see `Rules.from_validate`."""
-    mistakes: list[RuleMistake] = []
+    mistakes: list[Mistake] = []
     entries: list[Entry] = []
     for at, given in enumerate(_listed(text, origin), start=1):
         where = f"rule {at}"
         if not isinstance(given, Mapping) or not isinstance(given.get("expr"), str):
             mistakes.append(
-                RuleMistake(where=where, message="There is no expr.", hint="Write expr: age >= 0.")
+                Mistake(where=where, message="There is no expr.", hint="Write expr: age >= 0.")
             )
             continue
         entry = _entry(given, where, at)
@@ -47,7 +47,7 @@ def _listed(text: str, origin: str | None) -> Iterator[Any]:
     yaml = optional("yaml", extra="validate", purpose="The YAML of R's validate")
 
     def wrong(message: str, hint: str = "") -> RuleSyntaxError:
-        mistake = RuleMistake(where="file", message=message, hint=hint)
+        mistake = Mistake(where="file", message=message, hint=hint)
         return RuleSyntaxError([mistake], origin=origin or "the rules")
 
     if len(text) > LARGEST:
@@ -75,7 +75,7 @@ def _listed(text: str, origin: str | None) -> Iterator[Any]:
         yield from each
 
 
-def _entry(given: Mapping[str, Any], where: str, at: int) -> Entry | RuleMistake:
+def _entry(given: Mapping[str, Any], where: str, at: int) -> Entry | Mistake:
     expression = " ".join(given["expr"].split())
     name, label = given.get("name"), given.get("label") or given.get("title") or ""
     try:
@@ -84,7 +84,7 @@ def _entry(given: Mapping[str, Any], where: str, at: int) -> Entry | RuleMistake
         if name is not None and not name.isprintable():
             raise Wrong(0, 1, f"The name {name!r} is not text of one line.")
     except Wrong as wrong:
-        return RuleMistake(
+        return Mistake(
             where=where,
             message=wrong.message,
             hint=wrong.hint,
@@ -94,7 +94,7 @@ def _entry(given: Mapping[str, Any], where: str, at: int) -> Entry | RuleMistake
         )
     found = parse_line(line, where=where)
     if isinstance(found, list):  # the caret stands in R's text, not in ours
-        return RuleMistake(
+        return Mistake(
             where=where,
             message=found[0].message,
             hint=found[0].hint,

@@ -1,0 +1,26 @@
+"""Plan files: everything about a release in one TOML file that a person can read and edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .drafting import draft as draft
+    from .model import PlanFile as PlanFile
+    from .reading import parse_plan as parse_plan
+    from .reading import read_plan as read_plan
+    from .writing import to_toml as to_toml
+
+_HOMES = {
+    "PlanFile": ".model",
+    "draft": ".drafting",
+    "parse_plan": ".reading",
+    "read_plan": ".reading",
+    "to_toml": ".writing",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
