@@ -27,6 +27,7 @@ DOORS = [
     "tessella.linear",
     "tessella.loss",
     "tessella.masking",
+    "tessella.pictures",
     "tessella.plan",
     "tessella.planfile",
     "tessella.release",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from . import io as io
     from . import loss as loss
     from . import masking as masking
+    from . import pictures as pictures
     from . import plan as plan
     from . import risk as risk
     from . import rules as rules
@@ -54,6 +55,7 @@ _HOMES = {
     "loss": ".loss",
     "make_plan": ".plan",
     "masking": ".masking",
+    "pictures": ".pictures",
     "plan": ".plan",
     "protect": ".release",
     "risk": ".risk",

@@ -1,0 +1,33 @@
+"""Pictures: each takes a result and returns a matplotlib figure; `save` writes it.
+
+Colours are safe for every common colour vision, and shapes and words say the same again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .groups import group_sizes as group_sizes
+    from .groups import membership_uncertainty as membership_uncertainty
+    from .losses import where_the_loss_is as where_the_loss_is
+    from .maps import risk_utility_map as risk_utility_map
+    from .style import save as save
+    from .tables import correlations as correlations
+    from .tables import distributions as distributions
+
+_HOMES = {
+    "correlations": ".tables",
+    "distributions": ".tables",
+    "group_sizes": ".groups",
+    "membership_uncertainty": ".groups",
+    "risk_utility_map": ".maps",
+    "save": ".style",
+    "where_the_loss_is": ".losses",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

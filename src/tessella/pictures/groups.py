@@ -1,0 +1,173 @@
+"""Groups: how large they are, and how uncertain a fuzzy one leaves an intruder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError
+from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, styled
+
+__all__ = ["group_sizes", "membership_uncertainty"]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+WIDEST = 40  # sizes that have a bar of their own
+
+
+def group_sizes(grouped: Any, *, k: int | None = None) -> Any:
+    """Draw how many groups have how many records.
+
+    Parameters
+    ----------
+    grouped : Release, fitted masker, or labels of shape (n,) or (n, n_blocks)
+        What has groups. Of a masker with blocks, sets of records that share all values count.
+    k : int, optional
+        Marked by a line; that of a masker or release if not given.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from tessella.pictures import group_sizes
+    >>> figure = group_sizes([0, 0, 0, 1, 1, 1, 1], k=3)
+    >>> figure.axes[0].get_xlabel()
+    'records in a group'
+    """
+    sizes, asked = _sizes_of(grouped)
+    k = asked if k is None else k
+    with styled():
+        figure = new_figure(6.0, 3.2)
+        axes = figure.add_subplot()
+        if sizes.max() <= WIDEST:
+            counts = np.bincount(sizes)
+            shown = np.flatnonzero(counts)
+            small = shown < (k or 0)
+            for part, colour in ((~small, BLUE), (small, RED)):
+                axes.bar(shown[part], counts[shown[part]], width=0.8, color=colour)
+            first = min(1, int(shown.min()))
+            axes.set_xlim(max(first, int(shown.min()) - 2) - 0.6, int(shown.max()) + 0.8)
+        else:
+            edges = np.unique(np.geomspace(max(sizes.min(), 1), sizes.max() + 1, 30).round())
+            axes.hist(sizes, edges, color=BLUE, edgecolor="white", linewidth=0.5)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if _two(value) else "")
+        if k is not None:
+            axes.axvline(k - 0.5, color=BLACK, linewidth=1.0, linestyle="--")
+            axes.annotate(
+                f"k = {k}", (k - 0.5, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -2),
+                textcoords="offset points", va="top", fontsize=9,
+            )  # fmt: skip
+        axes.set_xlabel("records in a group")
+        axes.set_ylabel("groups")
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        below = int((sizes < (k or 0)).sum())
+        said = f"{len(sizes):,} groups of {int(sizes.sum()):,} records, smallest {sizes.min()}"
+        if below:
+            said += f"; {below:,} below k"
+        axes.set_title(said, fontsize=9, loc="right", color=RED if below else GREY)
+    return figure
+
+
+def _two(value: float) -> bool:
+    lead = value / 10 ** np.floor(np.log10(value))
+    return bool(np.isclose(lead, 2) or np.isclose(lead, 5))
+
+
+def _sizes_of(grouped: Any) -> tuple[Integers, int | None]:
+    """Return the sizes of groups, and the k that was asked for."""
+    plan = getattr(grouped, "plan", None)
+    if plan is not None and hasattr(grouped, "labels"):
+        if not grouped.labels:
+            raise BadOptionError(
+                "grouped", "a release that was saved", "one that still has its groups"
+            )
+        return _count(np.column_stack(grouped.labels)), int(plan.k)
+    if hasattr(grouped, "joint_group_sizes_"):
+        k = getattr(grouped, "k", None)
+        return np.asarray(grouped.joint_group_sizes_, dtype=np.int64), k
+    if hasattr(grouped, "labels_"):
+        return _count(np.asarray(grouped.labels_)), getattr(grouped, "k", None)
+    try:
+        labels = np.asarray(grouped)
+    except (TypeError, ValueError):
+        labels = np.empty(0)
+    if labels.ndim not in (1, 2) or not labels.size or labels.dtype.kind not in "iu":
+        raise BadOptionError(
+            "grouped", type(grouped).__name__,
+            "a release, a fitted masker, or the number of each record's group",
+        )  # fmt: skip
+    return _count(labels), None
+
+
+def _count(labels: Integers) -> Integers:
+    _, sizes = np.unique(labels.reshape(len(labels), -1), axis=0, return_counts=True)
+    return np.asarray(sizes, dtype=np.int64)
+
+
+def membership_uncertainty(masker: Any, *, block: int = 0) -> Any:
+    """Draw how uncertain an intruder is who knows everything but the draw.
+
+    Parameters
+    ----------
+    masker : FuzzyMicroaggregation, fitted
+        Or an `Uncertainty`, one of its `uncertainty_`.
+    block : int, default 0
+        Which block, where there are several.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Left, the chance that he names a record, as the share of records with at most that chance;
+        right, of how many centres at equal chances the record's centre is as uncertain.
+    """
+    known = getattr(masker, "uncertainty_", None)
+    if known is None:
+        known, block = [masker], 0
+    if not 0 <= block < len(known) or not hasattr(known[block], "naming_chance"):
+        raise BadOptionError(
+            "masker", type(masker).__name__,
+            f"a fitted FuzzyMicroaggregation, and a block from 0 to {len(known) - 1}",
+        )  # fmt: skip
+    found = known[block]
+    with styled():
+        figure = new_figure(7.6, 3.2)
+        left, right = figure.subplots(1, 2)
+        chance = np.sort(np.asarray(found.naming_chance, dtype=float))
+        # Quantiles, and not a step for each record: the picture shows nobody.
+        shares = np.linspace(0, 1, min(101, max(len(chance) // 5, 3)))
+        left.plot(np.quantile(chance, shares), 100 * shares, color=BLUE, linewidth=1.6)
+        limit = 1 / found.k
+        left.axvline(limit, color=BLACK, linewidth=1.0, linestyle="--")
+        covered = 100 * found.share_protected
+        left.annotate(
+            f"at most 1/k = {limit:.3g}: {covered:.0f} % of records", (limit, 4), xytext=(5, 0),
+            textcoords="offset points", fontsize=9,
+        )  # fmt: skip
+        left.set_xlim(0, max(1.02 * float(chance.max()), 1.6 * limit))
+        left.set_ylim(0, 102)
+        left.set_xlabel("chance to be named, at most")
+        left.set_ylabel("per cent of records")
+        alike = 2.0 ** np.asarray(found.entropy, dtype=float)
+        top = float(np.quantile(alike, 0.99))
+        edges = np.linspace(1, max(top, 2.0), 21)
+        share = 100 * np.histogram(np.clip(alike, 1, edges[-1]), edges)[0] / len(alike)
+        right.bar(
+            edges[:-1], share, width=np.diff(edges), align="edge", color=LIGHT, edgecolor="white"
+        )
+        middle = float(np.median(alike))
+        right.axvline(middle, color=BLUE, linewidth=1.6)
+        right.annotate(
+            f"half of the records: {middle:.3g} or more", (middle, 1.0),
+            xycoords=("data", "axes fraction"), xytext=(5, -2), textcoords="offset points",
+            va="top", fontsize=9,
+        )  # fmt: skip
+        right.set_xlabel("centres that are as good as equally likely")
+        right.set_ylabel("per cent of records")
+    return figure

@@ -1,0 +1,260 @@
+"""Before and after: distributions and correlations of an original and a masked table.
+
+Both are drawn from aggregates: histograms whose bars hold at least `least` records, quantiles and
+correlations. No single record is visible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError, BadTableError, UnpairedError
+from ..frame import Table
+from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
+
+__all__ = ["correlations", "distributions"]
+
+Name = Hashable
+Floats = NDArray[np.float64]
+
+MOST = 16  # columns in a picture of distributions
+TAIL = 0.01  # of the records at either end that share the outermost bars
+ACROSS = 4  # small pictures in a row
+
+
+def distributions(
+    original: Any, masked: Any, *, columns: Sequence[Name] | None = None, bars: int = 20,
+    least: int = 3,
+) -> Any:  # fmt: skip
+    """Draw the distribution of each column, the original filled and the masked one as a line.
+
+    Parameters
+    ----------
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The tables; they need not have the same number of records.
+    columns : list of names, optional
+        Which columns; otherwise all that both have, at most 16.
+    bars : int, default 20
+        How many bars a column of numbers has at most. The outermost hold the last per cent.
+    least : int, default 3
+        Bars and categories with fewer original records are joined with a neighbour, or left out:
+        a picture shows nobody.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    before, after = Table.read(original), Table.read(masked)
+    if isinstance(least, bool) or not isinstance(least, int) or least < 2:
+        raise BadOptionError("least", least, "a whole number of records, 2 or more")
+    if isinstance(bars, bool) or not isinstance(bars, int) or bars < 2:
+        raise BadOptionError("bars", bars, "a whole number of bars, 2 or more")
+    names = _common(before, after, columns)[:MOST]
+    with styled():
+        rows = -(-len(names) // ACROSS)
+        across = min(len(names), ACROSS)
+        figure = new_figure(2.2 * across + 0.4, 1.75 * rows + 0.5)
+        grid = figure.subplots(rows, across, squeeze=False)
+        for axes in grid.flat[len(names) :]:
+            axes.set_visible(False)
+        for axes, name in zip(grid.flat, names):
+            if before.facts(name).numeric:
+                _numbers(axes, _known(before, name), _known(after, name), bars, least)
+            else:
+                _categories(axes, before, after, name, least)
+            axes.set_title(plain(name), fontsize=9, loc="left", pad=3)
+            axes.set_yticks([])
+            axes.spines["left"].set_visible(False)
+            axes.tick_params(axis="x", labelsize=8)
+        handles = [
+            _handle(facecolor=LIGHT, edgecolor="none", label="original"),
+            _handle(facecolor="none", edgecolor=BLUE, linewidth=1.5, label="masked"),
+        ]
+        figure.legend(handles=handles, loc="outside upper center", ncols=2)
+        figure.supylabel("share of records", fontsize=9)
+    return figure
+
+
+def correlations(original: Any, masked: Any, *, columns: Sequence[Name] | None = None) -> Any:
+    """Draw correlations before and after, and how much each column's have changed.
+
+    Parameters
+    ----------
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The tables.
+    columns : list of names, optional
+        Which columns of numbers; otherwise all that both have.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Left, the original's correlation below the diagonal and the masked table's above it; right,
+        the difference.
+    """
+    before, after = Table.read(original), Table.read(masked)
+    names = [n for n in _common(before, after, columns) if before.facts(n).numeric]
+    if len(names) < 2:
+        raise BadTableError(
+            f"Correlations need two columns of numbers that both tables have; there are "
+            f"{len(names)}."
+        )
+    one, other = (_correlations(table, names) for table in (before, after))
+    d = len(names)
+    mixed = np.where(np.tri(d, k=-1, dtype=bool), one, other)
+    np.fill_diagonal(mixed, np.nan)
+    change = np.where(np.tri(d, k=-1, dtype=bool), other - one, np.nan)
+    with styled():
+        size = min(3.0 + 0.22 * d, 7.5)
+        figure = new_figure(2 * size + 0.6, size)
+        left, right = figure.subplots(1, 2)
+        _matrix(figure, left, mixed, names, 1.0, "correlation: below, original; above, masked")
+        largest = max(float(np.nanmax(np.abs(change))), 0.01)
+        limit = math.ceil(largest * 100) / 100
+        _matrix(figure, right, change, names, limit, "masked minus original")
+    return figure
+
+
+def _common(before: Table, after: Table, columns: Any) -> list[Name]:
+    if columns is not None:
+        if isinstance(columns, str) or not isinstance(columns, list | tuple):
+            raise BadOptionError("columns", columns, "a list of names of columns")
+        for name in columns:
+            before.place(name, who="columns")
+            after.place(name, who="columns")
+        names = list(columns)
+    else:
+        names = [name for name in before.columns if after.has(name)]
+    if not names:
+        raise UnpairedError.other_columns(list(before.columns), list(after.columns))
+    for name in names:
+        facts = before.facts(name), after.facts(name)
+        if facts[0].numeric != facts[1].numeric:
+            raise UnpairedError.kinds(name, facts[0].family, facts[1].family)
+    return names
+
+
+def _known(table: Table, name: Name) -> Floats:
+    read = table.numeric([name])
+    out: Floats = read.values[~read.missing[:, 0], 0]
+    return out
+
+
+def _numbers(axes: Any, x: Floats, y: Floats, bars: int, least: int) -> None:
+    if not len(x) or not len(y):
+        axes.text(0.5, 0.5, "all missing", ha="center", transform=axes.transAxes, color=GREY)
+        return
+    low, high = np.quantile(x, [TAIL, 1 - TAIL])
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = _joined(np.linspace(low, high, bars + 1), x, least)
+    for values, style in (
+        (x, {"color": LIGHT, "histtype": "stepfilled"}),
+        (y, {"color": BLUE, "histtype": "step", "linewidth": 1.4}),
+    ):
+        inside = np.clip(values, edges[0], edges[-1])
+        width = np.diff(edges)
+        share = np.histogram(inside, edges)[0] / len(values) * width.mean()
+        axes.hist(edges[:-1], edges, weights=share / width, **style)
+    axes.set_xticks(*_ends(float(low), float(high)))
+    axes.set_ylim(bottom=0)
+
+
+def _joined(edges: Floats, x: Floats, least: int) -> Floats:
+    """Leave out edges until every bar has enough of the original records, or none."""
+    kept = list(edges)
+    while len(kept) > 2:
+        counts = np.histogram(np.clip(x, kept[0], kept[-1]), kept)[0]
+        few = np.flatnonzero((counts > 0) & (counts < least))
+        if not len(few):
+            break
+        at = int(few[0])
+        del kept[at + 1 if at + 2 < len(kept) else at]
+    return np.asarray(kept)
+
+
+def _ends(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Mark round numbers near both ends of an axis."""
+    step = 10.0 ** math.floor(math.log10(high - low))
+    ends = [math.ceil(low / step) * step, math.floor(high / step) * step]
+    return ends, [_said(end) for end in ends]
+
+
+def _said(value: float) -> str:
+    for size, letter in ((1e9, " bn"), (1e6, " m"), (1e3, " k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+def _categories(axes: Any, before: Table, after: Table, name: Name, least: int) -> None:
+    counted = []
+    for table in (before, after):
+        place, texts = table.labels(name)
+        sizes = np.bincount(place[place >= 0], minlength=len(texts))
+        counted.append(dict(zip(texts, sizes.tolist())))
+    shown = [text for text, size in counted[0].items() if size >= least]
+    shown = sorted(shown, key=lambda text: -counted[0][text])[:8]
+    totals = [max(sum(sizes.values()), 1) for sizes in counted]
+    places = np.arange(len(shown))
+    axes.bar(places, [counted[0][t] / totals[0] for t in shown], color=LIGHT, width=0.8)
+    axes.bar(
+        places, [counted[1].get(t, 0) / totals[1] for t in shown], width=0.8, facecolor="none",
+        edgecolor=BLUE, linewidth=1.4,
+    )  # fmt: skip
+    axes.set_xticks(places, [plain(t if len(t) <= 9 else t[:8] + "…") for t in shown], rotation=30)
+
+
+def _handle(**look: Any) -> Any:
+    from matplotlib.patches import Patch
+
+    return Patch(**look)
+
+
+def _correlations(table: Table, names: list[Name]) -> Floats:
+    read = table.numeric(names)
+    out = np.eye(len(names))
+    values = np.where(read.missing, np.nan, read.values)
+    for j in range(len(names)):
+        for m in range(j):
+            both = ~np.isnan(values[:, j]) & ~np.isnan(values[:, m])
+            x, y = values[both, j], values[both, m]
+            spread = x.std() * y.std() if len(x) else 0.0
+            r = float(((x - x.mean()) * (y - y.mean())).mean() / spread) if spread > 0 else 0.0
+            out[j, m] = out[m, j] = r
+    return out
+
+
+def _matrix(
+    figure: Any, axes: Any, values: Floats, names: list[Name], limit: float, title: str
+) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    # Blue to white to vermilion: lightness alone tells how strong, and hue which sign.
+    scale = LinearSegmentedColormap.from_list("tessella", [BLUE, "#FFFFFF", RED])
+    scale.set_bad("#F2F2F2")
+    shown = axes.imshow(values, cmap=scale, vmin=-limit, vmax=limit)
+    d = len(names)
+    labels = [plain(name) for name in names]
+    axes.set_xticks(range(d), labels, rotation=90, fontsize=8)
+    axes.set_yticks(range(d), labels, fontsize=8)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title(title, fontsize=9, loc="left")
+    if d <= 8:
+        for j in range(d):
+            for m in range(d):
+                if not np.isnan(values[j, m]):
+                    strong = abs(values[j, m]) > 0.6 * limit
+                    said = f"{values[j, m]:.2f}".replace("-0.00", "0.00")
+                    axes.text(
+                        m, j, said, ha="center", va="center", fontsize=8,
+                        color="white" if strong else BLACK,
+                    )  # fmt: skip
+    bar = figure.colorbar(shown, ax=axes, shrink=0.7, pad=0.02, aspect=25)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, length=2)
