@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from .assignment import link_one_to_one as link_one_to_one
     from .attributes.homogeneity import l_diversity as l_diversity
     from .attributes.homogeneity import t_closeness as t_closeness
+    from .attributes.intervals import IntervalDisclosure as IntervalDisclosure
+    from .attributes.intervals import interval_disclosure as interval_disclosure
+    from .attributes.prediction import Prediction as Prediction
+    from .attributes.prediction import predict_confidential as predict_confidential
     from .choquet import Choquet as Choquet
     from .distances import OWA as OWA
     from .distances import Bilinear as Bilinear
@@ -64,11 +68,13 @@ _HOMES = {
     "Estimate": ".estimate",
     "Homogeneity": ".anonymity.confidential",
     "IndividualRisk": ".anonymity.individual",
+    "IntervalDisclosure": ".attributes.intervals",
     "Knowledge": ".knowledge",
     "Learned": ".learning",
     "Linkage": ".linkage",
     "LogLinearRisk": ".anonymity.loglinear",
     "OWA": ".distances",
+    "Prediction": ".attributes.prediction",
     "Probabilistic": ".probabilistic",
     "ProbableAnonymity": ".anonymity.probable",
     "SpecialUniques": ".anonymity.suda",
@@ -81,6 +87,7 @@ _HOMES = {
     "attack_microaggregation": ".transparency.microaggregation",
     "attack_rank_swapping": ".transparency.rank_swapping",
     "individual_risk": ".anonymity.individual",
+    "interval_disclosure": ".attributes.intervals",
     "k_anonymity": ".anonymity.classes",
     "l_diversity": ".attributes.homogeneity",
     "learn": ".learning",
@@ -89,6 +96,7 @@ _HOMES = {
     "link_one_to_one": ".assignment",
     "link_probabilistic": ".probabilistic",
     "log_linear_risk": ".anonymity.loglinear",
+    "predict_confidential": ".attributes.prediction",
     "probabilistic_k_anonymity": ".anonymity.probable",
     "suda": ".anonymity.suda",
     "t_closeness": ".attributes.homogeneity",
