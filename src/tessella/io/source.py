@@ -104,7 +104,8 @@ class Source:
             change: dict[str, Any] = {"labels": variable.labels, "missing": codes}
             kind, why = _kind(variable, [v for v in occurring if v not in codes])
             if kind:
-                change |= {"kind": kind, "why": f"{why}; {guess[name].why}"}
+                careful = guess[name].why.partition(": ")[2].partition(";")[0]
+                change |= {"kind": kind, "why": f"{why}: {careful}" if careful else why}
             changes[name] = change
         return guess.override(changes)
 

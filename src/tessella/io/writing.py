@@ -89,7 +89,8 @@ def write_file(
         For CSV: the sign between fields (",", or ";" with a decimal comma), the decimal sign
         ("."), the encoding ("utf-8").
     safe : bool
-        For CSV and Excel: whether text that begins like a formula is made harmless.
+        For CSV: whether text that begins like a formula is made harmless by an apostrophe. In
+        Excel files text is always text.
     sheet : str
         For Excel: the name of the sheet.
 
@@ -134,7 +135,7 @@ def write_file(
         said += _write(form, table, file, path, kept, options)
         file.flush()
         file.seek(0)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = _hash(file)
     return Written(
         path=path,
         format=form.name + (f", {packed}" if (packed := compression_of(path)) else ""),
@@ -143,6 +144,13 @@ def write_file(
         sha256=digest,
         statements=tuple(said),
     )
+
+
+def _hash(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while piece := file.read(1 << 20):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _public(table: Any, metadata: Metadata, *, keep_labels: bool) -> Metadata:
@@ -168,7 +176,7 @@ def _options(
     stated = {name: value for name, value in given.items() if value is not None}
     if form.name == "excel":
         _refuse(stated, form)
-        return {"safe": safe, "sheet": sheet}
+        return {"sheet": sheet}
     if form.name != "csv":
         _refuse(stated, form)
         return {}

@@ -85,9 +85,15 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
                     quoted[count] += 1
                 if i < n and text[i] != delimiter and text[i] != LF and text[i] != CR:
                     stray = line if stray == 0 else stray
-            elif records > 0 and count < known:
-                if i < n and text[i] != delimiter and text[i] != LF and text[i] != CR:
-                    bare[count] += 1
+            elif (
+                records > 0
+                and count < known
+                and i < n
+                and text[i] != delimiter
+                and text[i] != LF
+                and text[i] != CR
+            ):
+                bare[count] += 1
             while i < n and text[i] != delimiter and text[i] != LF and text[i] != CR:
                 if text[i] == 0 and nul == 0:
                     nul = line

@@ -75,7 +75,7 @@ def look_at_number(data: Bytes, low: int, high: int) -> int:
             separator, width = 4, 2
         elif byte == 0xE2 and i + 2 < high and data[i + 1] == 0x80 and data[i + 2] == 0xAF:
             separator, width = 5, 3
-        if separator < 0 or decimal >= 0 and runs > 1:
+        if separator < 0 or (decimal >= 0 and runs > 1):
             return OTHER
         if runs == 0:
             first_run = run
