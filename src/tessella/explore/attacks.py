@@ -106,6 +106,23 @@ def _learned(case: Case) -> Estimate:
     return found
 
 
+def _knowing(case: Case) -> Estimate:
+    from ..risk import attack
+
+    found: Estimate = attack(
+        case.original, case.masked, case.made.masker, known=list(case.task.numbers),
+        effort=case.effort, random_state=case.seed,
+    )  # fmt: skip
+    return found
+
+
+def _is_known(case: Case) -> bool:
+    """Say whether there is an attack on this masker, and nothing was moved after it."""
+    from ..risk.transparency.dispatch import METHODS
+
+    return case.task.rules is None and type(case.made.masker) in METHODS
+
+
 def _interval(case: Case) -> Estimate:
     r"""Count the numbers that lie within 1 % of the ranks around the released number.
 
@@ -165,6 +182,12 @@ ATTACKS: dict[str, Attack] = {
             says="links by the weighted distance that links most records",
             run=_learned,
             fits=lambda case: case.plain and len(case.task.numbers) > 1,
+        ),
+        Attack(
+            name="knowing",
+            says="knows the method and its parameters, and works out who it can be",
+            run=_knowing,
+            fits=_is_known,
         ),
         Attack(
             name="gower",

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..auditing import Audit, audit
 from ..exceptions import TessellaError
+from ..risk.estimate import Estimate
 from .attacks import Attack, Case
 from .candidate import Candidate
 from .measures import measure_losses
@@ -74,7 +75,7 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
         original=task.table, masked=made.table, task=task, candidate=candidate, made=made,
         effort=settings.effort, seed=seed,
     )  # fmt: skip
-    estimates = {attack.name: attack.run(case) for attack in settings.attacks if attack.fits(case)}
+    estimates, notes = _attack(case, settings.attacks)
     if not estimates:
         named = ", ".join(attack.name for attack in settings.attacks)
         return Point(candidate=candidate, error=f"none of the attacks fits this table: {named}")
@@ -96,7 +97,22 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
         k_promised=made.promised_k,
         rules_broken=broken,
         problems=tuple(_short(problem) for problem in found.problems),
+        notes=notes,
     )
+
+
+def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate], tuple[str, ...]]:
+    """Run the attacks that fit; say which do not, and which were refused."""
+    estimates, notes = {}, []
+    for attack in attacks:
+        if not attack.fits(case):
+            notes.append(f"attack {attack.name!r} does not fit")
+            continue
+        try:
+            estimates[attack.name] = attack.run(case)
+        except TessellaError as refusal:
+            notes.append(_short(f"attack {attack.name!r} was refused: {refusal}"))
+    return estimates, tuple(notes)
 
 
 def _audit(task: Task, made: Masked) -> Audit:

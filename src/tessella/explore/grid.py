@@ -37,15 +37,18 @@ def default_candidates(task: Task, k: Sequence[int], *, effort: str) -> list[Can
         ("coding", "tail", TAIL, {}),
     ):
         some: list[Candidate] = [
-            Candidate(method, **{name: value}, **parameters)
-            for value in values
+            Candidate(method, **{name: value}, **parameters) for value in values
         ]
         groups.append(some)
     turns = [one for turn in zip_longest(*groups) for one in turn if one is not None]
     if not task.categories:
         return turns
-    drawn = [one.with_value("pram", 0.8) for one in turns]
-    whole = [Candidate("mdav", k=each) for each in fitting]
+    drawn = [one.with_value("pram", STAYS[1]) for one in turns]
+    whole = [
+        one
+        for each in fitting
+        for one in (Candidate("mdav", k=each), Candidate("search", k=each, effort=effort))
+    ]
     return [*whole, *drawn]
 
 

@@ -171,8 +171,19 @@ def _blocks(candidate: Parameters, task: Task, seed: int | None) -> Masked:
     if isinstance(size, bool) or not isinstance(size, int) or not size >= 1:
         raise OutOfRangeError("size", size, "the number of columns in a block, 1 or more")
     places = cut_columns(task.values, size, by, seed=candidate["lot"])
-    cut = [[task.numbers[at] for at in block] for block in places]
+    cut = _tied([[task.numbers[at] for at in block] for block in places], task)
     return _microaggregate(candidate, task, seed, method="mdav", blocks=cut)
+
+
+def _tied(blocks: list[list[Any]], task: Task) -> list[list[Any]]:
+    """Join blocks that a rule ties: columns that share a rule are grouped together."""
+    for rule in task.rules or ():
+        tied = [block for block in blocks if set(block) & set(rule.columns)]
+        if len(tied) > 1:
+            joined = {name for block in tied for name in block}
+            blocks = [block for block in blocks if block not in tied]
+            blocks.append([name for name in task.numbers if name in joined])
+    return blocks
 
 
 def _fuzzy(candidate: Parameters, task: Task, seed: int | None) -> Masked:

@@ -162,7 +162,7 @@ def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
                 [_x(p, scale) for p in some], [p.risk for p in some], marker, color=colour,
                 markersize=9 if marker in "*P" else 6.5, alpha=0.85, linestyle="none", zorder=3,
                 markerfacecolor=colour if whole else "white", markeredgewidth=0.7,
-                markeredgecolor="white" if whole else colour,
+                markeredgecolor=_edge(kind) if whole else colour,
             )  # fmt: skip
             if some:
                 drawn[0].set_label(plain(kind))
@@ -182,6 +182,10 @@ def _kind(point: _Point) -> str:
     # One colour for a method, whatever its blocks or its fuzziness.
     label = sub(r"^blocks of .*?(?=$| \+)", "blocks of columns", point.candidate.label)
     return sub(r"^fuzzy m2 = [0-9.e+-]+(, k kept)?", "fuzzy microaggregation", label)
+
+
+def _edge(kind: str) -> str:
+    return "white" if kind == _bare(kind) else BLACK
 
 
 def _bare(kind: str) -> str:
