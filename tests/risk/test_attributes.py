@@ -182,6 +182,19 @@ def test_people_who_are_not_in_the_release_lose_nothing():
     assert found.without.value == pytest.approx(0.8, abs=0.06)
 
 
+def test_outsiders_are_predicted_by_inference_only():
+    """Persons held back: as well predicted as others without their own record."""
+    table = people(800, 8, noise=0.2).assign(id=np.arange(800))
+    found = predict_confidential(table, table[:500], "ill", known=["age", "town"], id="id")
+    assert found.n == 500
+    assert found.outsiders.n == 300
+    assert found.outsiders.value == pytest.approx(found.without.value, abs=0.06)
+    assert not found.outsiders.exact
+    assert (
+        predict_confidential(table, table, "ill", known="age", models="nearest").outsiders is None
+    )
+
+
 def test_nearest_by_hand():
     """Records 0 and 1 look alike: the value that two of three have is said of all three."""
     before = pd.DataFrame({"x": [0.0, 0.1, 0.2, 9.0], "v": ["a", "b", "b", "c"]})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import MISSING, Keys, check_whole, read_keys, read_weights
+from .keys import MISSING, Keys, check_whole, first_of, read_keys, read_weights
 from .matching import count_matches
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Anonymity(Estimate):
         """For each size f: how many records share their key with f in all, and how many keys."""
         import pandas as pd
 
-        _, first = np.unique(self.classes, return_index=True)
+        first = first_of(self.classes)
         sizes, records = np.unique(self.frequency, return_counts=True)
         keys = np.bincount(np.searchsorted(sizes, self.frequency[first]), minlength=len(sizes))
         return pd.DataFrame({"size": sizes, "records": records, "keys": keys})
@@ -86,7 +86,7 @@ class Anonymity(Estimate):
         """List the rarest keys, values and all, with the number of records that share them."""
         import pandas as pd
 
-        _, first = np.unique(self.classes, return_index=True)
+        first = first_of(self.classes)
         order = np.argsort(self.frequency[first], kind="stable")[: check_whole("most", most)]
         rows = first[order]
         columns: dict[Any, Any] = {}

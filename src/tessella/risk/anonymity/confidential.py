@@ -17,7 +17,7 @@ from ...exceptions import BadOptionError
 from ...frame import Table, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import as_names, check_share, check_whole, number, read_column, read_keys
+from .keys import as_names, check_share, check_whole, first_of, number, read_column, read_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class Spread:
         """Count the pairs of class and value of n records."""
         joint = number([classes, values])
         counts = np.bincount(joint)
-        _, first = np.unique(joint, return_index=True)
+        first = first_of(joint)
         place, value = classes[first], values[first]
         order = np.lexsort((value, -counts, place))
         return cls(

@@ -18,7 +18,7 @@ from ...frame import Table, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
 from .frequencies import mean_inverse
-from .keys import MISSING, read_column, read_keys, read_weights
+from .keys import MISSING, first_of, read_column, read_keys, read_weights
 from .matching import count_matches
 
 if TYPE_CHECKING:
@@ -145,10 +145,9 @@ def individual_risk(
     found = count_matches(read, missing=missing, weights=mass)
     weight = found.count if found.weight is None else found.weight
     population = np.maximum(weight, found.count).astype(np.float64)
-    pairs = np.column_stack([found.count.astype(np.float64), population])
-    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
-    f = distinct[:, 0].astype(np.int64)
-    risk = mean_inverse(f, np.minimum(f / distinct[:, 1], 1.0))[place.reshape(-1)]
+    first = first_of(found.classes)
+    f = found.count[first]
+    risk = mean_inverse(f, np.minimum(f / population[first], 1.0))[found.classes]
     notes = [*read.notes, MISSING[missing], "population frequencies: negative binomial given f"]
     few = int((weight < found.count * (1 - 1e-12)).sum())
     if few:

@@ -25,6 +25,7 @@ __all__ = [
     "check_missing",
     "check_share",
     "check_whole",
+    "first_of",
     "number",
     "number_values",
     "read_column",
@@ -181,6 +182,13 @@ def number(columns: Sequence[Integers]) -> Integers:
             width = int(column.max()) + 1
         mixed, room = mixed * width + (column - low), room * width
     return number_values(mixed)
+
+
+def first_of(classes: Integers) -> Integers:
+    """Return the first record of each class, for classes numbered 0, 1, ..."""
+    first = np.empty(int(classes.max()) + 1, dtype=np.int64)
+    first[classes[::-1]] = np.arange(len(classes))[::-1]
+    return first
 
 
 def number_values(values: NDArray[Any]) -> Integers:

@@ -14,7 +14,7 @@ from ...exceptions import BadOptionError, BadTableError
 from ...schema import Schema
 from ..estimate import Estimate
 from .frequencies import mean_inverse_poisson
-from .keys import check_share, number, read_keys, read_weights
+from .keys import check_share, first_of, number, read_keys, read_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,11 +144,8 @@ def log_linear_risk(
     values = [number([column]) for column in read.codes]
     fitted = _independent(values) if interactions == 1 else _all_pairs(values)
     rest = fitted * (1 - sampled) / sampled
-    distinct, place = np.unique(
-        np.column_stack([frequency.astype(np.float64), rest]), axis=0, return_inverse=True
-    )
-    inverse = mean_inverse_poisson(distinct[:, 0].astype(np.int64), distinct[:, 1])
-    chance = inverse[place.reshape(-1)]
+    first = first_of(classes)
+    chance = mean_inverse_poisson(frequency[first], rest[first])[classes]
     how = "keys independent of each other" if interactions == 1 else "all pairs of keys interact"
     result: LogLinearRisk = LogLinearRisk.of(
         float(chance.sum()),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .keys import Keys, check_missing, number
+from .keys import Keys, check_missing, first_of, number
 
 __all__ = ["Matches", "count_matches"]
 
@@ -46,8 +46,7 @@ def count_matches(
     sizes = np.bincount(classes)
     mass: Any = None if weights is None else np.bincount(classes, weights=weights)
     if missing == "any":
-        first = np.empty(len(sizes), dtype=np.int64)
-        first[classes[::-1]] = np.arange(keys.n)[::-1]  # one record for each class will do
+        first = first_of(classes)  # one record for each class will do
         X = np.column_stack([column[first] for column in keys.codes])
         given = [sizes.astype(np.float64)] + ([] if mass is None else [mass])
         found = _with_wildcards(X, np.column_stack(given))

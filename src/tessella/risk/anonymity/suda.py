@@ -14,7 +14,7 @@ from ...exceptions import OutOfRangeError, UnknownOptionError
 from ...kernels.special_uniques import minimal_uniques
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import Keys, check_share, check_whole, number, read_keys
+from .keys import Keys, check_share, check_whole, first_of, number, read_keys
 from .uniques import right_if_unique
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _search(
     read: Keys, classes: Integers, frequency: Integers, most: int, missing: str
 ) -> tuple[Integers, Integers]:
     """Return record and set of every MSU, records in order."""
-    _, first = np.unique(classes, return_index=True)
+    first = first_of(classes)
     columns = []
     for own in read.codes:
         values = own[first]

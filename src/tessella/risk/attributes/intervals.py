@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,13 +87,6 @@ class IntervalDisclosure(Estimate):
         return pd.DataFrame({**columns, "chance": self.chance})
 
 
-class _Intervals(NamedTuple):
-    """Ends of the intervals of one variable, NaN where the release has no value."""
-
-    low: Floats
-    high: Floats
-
-
 def interval_disclosure(
     original: Any,
     masked: Any,
@@ -160,8 +153,8 @@ def interval_disclosure(
     there = ~np.isnan(X)
     if not there.any():
         raise BadTableError("The original has no value in these variables: nothing to disclose.")
-    curve = [_count(X, sides.A, by, _checked(one, by, "widths")) for one in widths]
-    inside, guessed = _count(X, sides.A, by, main)
+    variables = [_Variable(x, y) for x, y in zip(X.T, sides.A.T)]
+    inside, guessed = _count(variables, by, main)
     n, has = len(X), there.sum(axis=1)
     chance = inside.sum(axis=1) / np.maximum(has, 1)
     shares = inside.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
@@ -182,7 +175,7 @@ def interval_disclosure(
         columns=sides.columns,
         inside=inside,
         chance=chance,
-        curve=_as_frame(widths, curve, there),
+        curve=_curve(variables, by, widths, there),
         _known=there,
     )
     return result
@@ -217,51 +210,63 @@ def _with_order(sides: Sides, known: Any) -> Sides:
     )
 
 
-def _count(X: Floats, A: Floats, by: str, width: float) -> tuple[Truths, Floats]:
-    """Say which true values lie inside, and the chance of each by a shuffled release."""
-    inside, guessed = np.zeros(X.shape, dtype=bool), np.zeros(X.shape)
-    for v in range(X.shape[1]):
-        ends = _by_rank(A[:, v], width) if by == "rank" else _by_sd(A[:, v], width)
-        x = X[:, v]
-        inside[:, v] = (ends.low <= x) & (x <= ends.high)  # False for NaN
-        lows, highs = (np.sort(end[~np.isnan(end)]) for end in ends)
-        hits = np.searchsorted(lows, x, side="right") - np.searchsorted(highs, x, side="left")
-        guessed[:, v] = np.where(np.isnan(x), 0.0, hits / len(x))
-    return inside, guessed
+class _Variable:
+    """One variable, sorted once for all widths."""
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self.x, self.has = x, ~np.isnan(y)
+        self.by_x = np.argsort(x)  # NaN comes last
+        order = np.argsort(y)[: int(self.has.sum())]
+        self.rank = np.zeros(len(y), dtype=np.int64)
+        self.rank[order] = np.arange(len(order))
+        self.sorted = y[order]
+        self.first = np.searchsorted(self.sorted, self.sorted, side="left")
+        self.last = np.searchsorted(self.sorted, self.sorted, side="right") - 1
+        self.spread = float(np.std(self.sorted, ddof=1)) if len(order) > 1 else 0.0
+
+    def ends(self, by: str, width: float) -> tuple[Floats, Floats]:
+        """Return low and high ends for the released values in their order; both rise."""
+        if by == "sd":
+            return self.sorted - width * self.spread, self.sorted + width * self.spread
+        reach = int(np.floor(width * len(self.x) + 1e-9))
+        top = len(self.sorted) - 1
+        low = self.sorted[np.maximum(self.first - reach, 0)]
+        return low, self.sorted[np.minimum(self.last + reach, top)]
+
+    def count(self, by: str, width: float) -> tuple[Truths, Floats]:
+        """Say which true values lie inside, and the chance of each by a shuffled release."""
+        if not len(self.sorted):
+            return np.zeros(len(self.x), dtype=bool), np.zeros(len(self.x))
+        low, high = self.ends(by, width)
+        inside = self.has & (low[self.rank] <= self.x) & (self.x <= high[self.rank])
+        along = self.x[self.by_x]
+        hits = np.searchsorted(low, along, side="right") - np.searchsorted(high, along, side="left")
+        guessed = np.empty(len(self.x))
+        guessed[self.by_x] = np.where(np.isnan(along), 0.0, hits / len(along))
+        return inside, guessed
 
 
-def _by_rank(y: Floats, width: float) -> _Intervals:
-    order = np.sort(y[~np.isnan(y)])
-    if not len(order):
-        return _Intervals(y, y)
-    reach = int(np.floor(width * len(y) + 1e-9))
-    first = np.maximum(np.searchsorted(order, y, side="left") - reach, 0)
-    last = np.searchsorted(order, y, side="right") - 1 + reach
-    top = len(order) - 1
-    gone = np.isnan(y)
-    low = np.where(gone, np.nan, order[np.minimum(first, top)])
-    return _Intervals(low, np.where(gone, np.nan, order[np.minimum(last, top)]))
-
-
-def _by_sd(y: Floats, width: float) -> _Intervals:
-    seen = y[~np.isnan(y)]
-    spread = float(np.std(seen, ddof=1)) if len(seen) > 1 else 0.0
-    return _Intervals(y - width * spread, y + width * spread)
+def _count(variables: Sequence[_Variable], by: str, width: float) -> tuple[Truths, Floats]:
+    counted = [one.count(by, width) for one in variables]
+    return np.column_stack([a for a, _ in counted]), np.column_stack([b for _, b in counted])
 
 
 def _mean(cells: Floats, has: NDArray[np.int64]) -> float:
     return float((cells.sum(axis=1) / np.maximum(has, 1)).mean())
 
 
-def _as_frame(widths: Sequence[float], counted: list[tuple[Truths, Floats]], there: Truths) -> Any:
+def _curve(variables: Sequence[_Variable], by: str, widths: Sequence[float], there: Truths) -> Any:
     import pandas as pd
 
-    has = there.sum(axis=1)
-    return pd.DataFrame(
-        {
-            "width": [float(width) for width in widths],
-            "share": [_mean(inside.astype(np.float64), has) for inside, _ in counted],
-            "every": [float((~there | inside).all(axis=1).mean()) for inside, _ in counted],
-            "by guessing": [_mean(guessed, has) for _, guessed in counted],
-        }
-    )
+    has, lines = there.sum(axis=1), []
+    for width in widths:
+        inside, guessed = _count(variables, by, _checked(width, by, "widths"))
+        lines.append(
+            {
+                "width": float(width),
+                "share": _mean(inside.astype(np.float64), has),
+                "every": float((~there | inside).all(axis=1).mean()),
+                "by guessing": _mean(guessed, has),
+            }
+        )
+    return pd.DataFrame(lines, columns=["width", "share", "every", "by guessing"])

@@ -46,6 +46,9 @@ class Prediction(Estimate):
     without : Estimate
         The same by models that learned without the person's record: inference about people like
         him, which the release allows about everybody.
+    outsiders : Estimate or None
+        The same for persons of the original who are not in the release (where `id` tells them),
+        by the whole release.
     model : str
         The model that is right most often, of those tried.
     by_model : dict of str to (float, float)
@@ -59,6 +62,7 @@ class Prediction(Estimate):
     """
 
     without: Estimate
+    outsiders: Estimate | None = None
     model: str
     by_model: Mapping[str, tuple[float, float]]
     r2: float | None = None
@@ -138,8 +142,9 @@ def predict_confidential(
     `baseline` guesses without a model: the most frequent released category, or the number that most
     released values are within the tolerance of. `disclosed` = value - without is about the person;
     without - baseline is what the table says of people like him. Models without a person miss the
-    rest of his part too, so `without` is a little low and `disclosed` a little high: the careful
-    side.
+    rest of his part too, so `without` is a little low. His row is left out, but what it did to
+    others is not: a group's mean keeps his share of it, and `without` is then too high. Where this
+    matters, hold some persons back before masking and give `id`: `outsiders` is about them.
 
     References
     ----------
@@ -176,46 +181,128 @@ def predict_confidential(
             f"Column {target!r} has no values to predict, or fewer than two to learn from. Choose "
             "another target=."
         )
+    file = _File(sides=sides, released=released, truth=truth, target=target, aim=aim)
     parts = _parts(len(truth), n_folds, random_state)
-    rights: dict[str, tuple[Floats, Floats]] = {}
-    guesses: dict[str, tuple[Floats, Floats]] = {}
-    for model in tried:
-        X, own = sides.B[sides.truth], np.full(len(truth), np.nan)
-        whole = predict_target(model, sides.A[taught], released[taught], X, sides.nominal, aim,
-                               random_state)  # fmt: skip
-        for part in range(int(parts.max()) + 1):
-            out = parts == part
-            learn = taught & ~out
-            if not learn.any():
-                own[out] = aim.guess
-                continue
-            own[out] = predict_target(model, sides.A[learn], released[learn], X[out], sides.nominal,
-                                      aim, random_state)  # fmt: skip
-        guesses[model] = (whole[attacked], own[attacked])
-        rights[model] = (aim.right(whole, truth)[attacked], aim.right(own, truth)[attacked])
-    best = max(tried, key=lambda name: float(rights[name][0].mean()))
-    # Without the own record he is given the best model too, or the difference would flatter.
-    fair = max(tried, key=lambda name: float(rights[name][1].mean()))
-    return _result(sides, aim, target, truth, attacked, rights, guesses, best, fair, n_folds)
+    tries = {model: _try(file, model, parts, random_state) for model in tried}
+    outsiders = np.setdiff1d(np.arange(len(sides.B)), sides.truth)
+    outside = goal.B[outsiders, 0]
+    outsiders, outside = outsiders[~np.isnan(outside)], outside[~np.isnan(outside)]
+    strange: dict[str, float] = {}
+    if len(outsiders):
+        for model in tried:
+            guess = file.predict(model, taught, sides.B[outsiders], random_state)
+            strange[model] = float(aim.right(guess, outside).sum())
+    return _result(file, tries, attacked, n_folds, strange, len(outsiders))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    """What the intruder has, and what is true."""
+
+    sides: Sides
+    released: Floats
+    truth: Floats
+    target: Name
+    aim: Target
+
+    def predict(
+        self, model: str, learn: NDArray[np.bool_], X: Floats, random_state: int | None
+    ) -> Floats:
+        """Teach a model with some released records and predict for X."""
+        if not learn.any():
+            return np.full(len(X), self.aim.guess)
+        Z, y = self.sides.A[learn], self.released[learn]
+        return predict_target(model, Z, y, X, self.sides.nominal, self.aim, random_state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Try:
+    """The predictions of one model with and without the own record, and where they are right."""
+
+    guess: Floats
+    guess_without: Floats
+    right: Floats
+    right_without: Floats
+
+
+def _try(file: _File, model: str, parts: Integers, random_state: int | None) -> _Try:
+    X, taught = file.sides.B[file.sides.truth], ~np.isnan(file.released)
+    guess = file.predict(model, taught, X, random_state)
+    without = np.full(len(X), np.nan)
+    for part in range(int(parts.max()) + 1):
+        out = parts == part
+        without[out] = file.predict(model, taught & ~out, X[out], random_state)
+    return _Try(
+        guess=guess,
+        guess_without=without,
+        right=file.aim.right(guess, file.truth),
+        right_without=file.aim.right(without, file.truth),
+    )
 
 
 def _result(
-    sides: Sides,
-    aim: Target,
-    target: Name,
-    truth: Floats,
+    file: _File,
+    tries: Mapping[str, _Try],
     attacked: Integers,
-    rights: Mapping[str, tuple[Floats, Floats]],
-    guesses: Mapping[str, tuple[Floats, Floats]],
-    best: str,
-    fair: str,
     folds: int,
+    strange: Mapping[str, float],
+    n_strange: int,
 ) -> Prediction:
-    n, true = len(attacked), truth[attacked]
+    best = max(tries, key=lambda name: float(tries[name].right[attacked].mean()))
+    # Without the own record he is given the best model too, or the difference would flatter.
+    fair = max(tries, key=lambda name: float(tries[name].right_without[attacked].mean()))
+    n, aim = len(attacked), file.aim
+    true, mine, other = file.truth[attacked], tries[best], tries[fair]
+    baseline = float(aim.right(np.full(n, aim.guess), true).mean())
+    notes = _notes(file, tuple(tries), n)
+    without = Estimate.of(
+        float(other.right_without[attacked].sum()),
+        n,
+        baseline=baseline,
+        attack=f"predict from a release without the person ({fair}, {folds} parts)",
+        assumptions=notes,
+        exact=True,
+    )
+    outsiders = None
+    if strange:
+        top = max(strange, key=lambda name: strange[name])
+        outsiders = Estimate.of(
+            strange[top],
+            n_strange,
+            baseline=baseline,
+            attack=f"predict persons who are not in the release ({top})",
+            assumptions=notes,
+        )
+    numbers = not aim.is_category
+    result: Prediction = Prediction.of(
+        float(mine.right[attacked].sum()),
+        n,
+        baseline=baseline,
+        attack=f"predict from the release ({best})",
+        assumptions=notes,
+        exact=True,
+        without=without,
+        outsiders=outsiders,
+        model=best,
+        by_model={
+            name: (float(one.right[attacked].mean()), float(one.right_without[attacked].mean()))
+            for name, one in tries.items()
+        },
+        r2=_r2(true, mine.guess[attacked]) if numbers else None,
+        r2_without=_r2(true, other.guess_without[attacked]) if numbers else None,
+        attacked=attacked,
+        chance=mine.right[attacked],
+        chance_without=other.right_without[attacked],
+    )
+    return result
+
+
+def _notes(file: _File, tried: tuple[str, ...], n: int) -> list[str]:
+    sides, aim = file.sides, file.aim
     notes = [
         f"known: {', '.join(map(str, sides.columns))}",
-        f"target: {target}, {aim.described}",
-        f"models tried: {', '.join(rights)}",
+        f"target: {file.target}, {aim.described}",
+        f"models tried: {', '.join(tried)}",
         *sides.notes,
     ]
     wide = [
@@ -225,37 +312,12 @@ def _result(
     ]
     if wide:
         notes.append(f"of {', '.join(wide)}, models tell the {MANY_VALUES} most frequent values")
-    if aim.is_category and aim.n_values > MANY_CLASSES and "boosting" in rights:
+    if aim.is_category and aim.n_values > MANY_CLASSES and "boosting" in tried:
         notes.append(f"{aim.n_values:,} categories are too many to boost: neighbours instead")
-    if n < len(truth):
-        notes.append(f"{len(truth) - n:,} persons have no value of the target and are left out")
-    baseline = float(aim.right(np.full(n, aim.guess), true).mean())
-    without = Estimate.of(
-        float(rights[fair][1].sum()),
-        n,
-        baseline=baseline,
-        attack=f"predict from a release without the person ({fair}, {folds} parts)",
-        assumptions=notes,
-        exact=True,
-    )
-    explained = [None if aim.is_category else _r2(true, one) for one in guesses[best]]
-    result: Prediction = Prediction.of(
-        float(rights[best][0].sum()),
-        n,
-        baseline=baseline,
-        attack=f"predict from the release ({best})",
-        assumptions=notes,
-        exact=True,
-        without=without,
-        model=best,
-        by_model={m: (float(a.mean()), float(b.mean())) for m, (a, b) in rights.items()},
-        r2=explained[0],
-        r2_without=explained[1],
-        attacked=attacked,
-        chance=rights[best][0],
-        chance_without=rights[fair][1],
-    )
-    return result
+    if n < len(file.truth):
+        gone = len(file.truth) - n
+        notes.append(f"{gone:,} persons have no value of the target and are left out")
+    return notes
 
 
 def _r2(true: Floats, guess: Floats) -> float:
