@@ -7,8 +7,10 @@ apart. Each process uses one core, so that the answer does not depend on how man
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
@@ -110,7 +112,15 @@ class Crew:
 def _begin(task: Task, settings: Settings, store: Store | None) -> None:
     """Prepare a worker; Ctrl-C is for the process that has started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     _OWN.update(task=task, settings=settings, store=store)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that has started it is gone; a point is kept whole or not."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _try_there(candidate: Candidate, name: str) -> Point:
