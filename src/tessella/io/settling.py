@@ -122,17 +122,16 @@ def _scrubbed(column: pa.Array) -> pa.Array:
     if not column.null_count:
         # A slice points into the whole; concatenating two copies its own cells only.
         return pa.concat_arrays([column, column.slice(0, 0)])
-    if pa.types.is_string(kind):
-        empty: Any = ""
-    elif pa.types.is_boolean(kind):
-        empty = False
-    else:
-        empty = pa.array([0], pa.int32()).cast(pa.int64() if kind.bit_width > 32 else pa.int32())
-        empty = empty.cast(kind)[0] if not pa.types.is_float16(kind) else np.float16(0)
-    filled = pc.fill_null(column, empty)
-    valid = pa.array(column.is_valid().to_numpy(zero_copy_only=False))
-    buffers = filled.buffers()
-    return pa.Array.from_buffers(kind, len(column), [valid.buffers()[1], *buffers[1:]])
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    bits = pa.array(valid).buffers()[1]
+    if pa.types.is_string(kind) or pa.types.is_boolean(kind):
+        filled = pc.fill_null(column, "" if pa.types.is_string(kind) else False)
+        return pa.Array.from_buffers(kind, len(column), [bits, *filled.buffers()[1:]])
+    width = kind.bit_width // 8
+    data = np.frombuffer(column.buffers()[1], np.uint8)[column.offset * width :]
+    data = data[: len(column) * width].reshape(len(column), width).copy()
+    data[~valid] = 0
+    return pa.Array.from_buffers(kind, len(column), [bits, pa.py_buffer(data)])
 
 
 def _only_used(name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:

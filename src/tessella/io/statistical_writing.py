@@ -226,12 +226,11 @@ def _write(name: str, path: Path, place: str, ready: _Prepared, metadata: Metada
     import pandas as pd
 
     package = pyreadstat()
-    columns = {
-        column: pd.Series(
-            cells, dtype=float if column in ready.floats and column not in ready.letters else object
-        )
-        for column, cells in ready.cells.items()
-    }
+    columns = {}
+    for column, cells in ready.cells.items():
+        number = column in ready.floats and column not in ready.letters
+        empty = all(cell is None for cell in cells)  # its type would be guessed
+        columns[column] = pd.Series(cells, dtype=float if number or empty else object)
     frame = pd.DataFrame(columns)
     options: dict[str, Any] = {
         "column_labels": {c: metadata[c].label for c in columns if metadata[c].label},

@@ -127,10 +127,11 @@ def write_file(
     table, said = settle(frame)
     if metadata is None:
         metadata = like.metadata if like is not None else Metadata()
-    kept = _public(table, metadata, keep_labels=keep_labels)
     options = _options(form, path, like, delimiter, decimal, encoding, safe, sheet)
-    if form.name in ("stata", "sas-transport") and like is not None:
-        options["tags"] = like.tags
+    tags = like.tags if like is not None else {}
+    if form.name in ("stata", "sas-transport"):
+        options["tags"] = tags
+    kept = _public(table, metadata, tags, keep_labels=keep_labels)
     with whole_or_nothing(path, overwrite=overwrite) as file:
         said += _write(form, table, file, path, kept, options)
         file.flush()
@@ -153,12 +154,17 @@ def _hash(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _public(table: Any, metadata: Metadata, *, keep_labels: bool) -> Metadata:
+def _public(
+    table: Any, metadata: Metadata, tags: Mapping[str, Any], *, keep_labels: bool
+) -> Metadata:
     """Leave out what speaks of columns and values that are not in the table."""
-    occurring = {
-        name: table.column(name).unique().to_pylist() if metadata[name].labels else []
-        for name in table.column_names
-    }
+    occurring = {}
+    for name in table.column_names:
+        values = table.column(name).unique().to_pylist() if metadata[name].labels else []
+        letters = tags.get(name)
+        if letters is not None and len(letters) == table.num_rows:
+            values += letters.filter(table.column(name).is_null()).unique().to_pylist()
+        occurring[name] = values
     return metadata.only(occurring, keep_labels=keep_labels)
 
 
