@@ -218,6 +218,8 @@ def test_the_log_linear_model_keeps_margins():
     saturated = log_linear_risk(table, keys=["a", "b"], fraction=0.2, interactions=2)
     counts = k_anonymity(table, keys=["a", "b"]).frequency
     assert saturated.fitted == pytest.approx(counts)
+    sure = log_linear_risk(table, keys=["a", "b"], fraction=1.0, interactions=2)
+    assert sure.chance == pytest.approx(1 / counts)
     assert (found.chance > 0).all()
     assert (found.chance <= 1).all()
 
@@ -270,6 +272,9 @@ def test_others_refuse():
         individual_risk(FOUR, weights=np.ones(4), household=[1, 2, 3, None])
     with pytest.raises(OutOfRangeError, match="fraction"):
         uniques(FOUR, fraction=0)
+    for both in (uniques, log_linear_risk):
+        with pytest.raises(BadOptionError, match="not both"):
+            both(FOUR, weights=np.ones(4), fraction=0.5)
     with pytest.raises(BadOptionError, match="interactions"):
         log_linear_risk(FOUR, fraction=0.5, interactions=3)
     with pytest.raises(BadOptionError, match="or weights="):

@@ -1,12 +1,16 @@
-"""The page about risk shows what happens."""
+"""The pages about risk show what happens."""
 
 from __future__ import annotations
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "risk.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_is_true():
-    assert doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8").failed == 0
+@pytest.mark.parametrize("page", ["anonymity", "attributes", "risk"])
+def test_the_page_is_true(page):
+    path = str(DOCS / f"{page}.md")
+    assert doctest.testfile(path, module_relative=False, encoding="utf-8").failed == 0

@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 CELLS = 5_000_000
-SWEEPS = 200
+SWEEPS = 500
+CLOSE = 1e-8  # of n: how far fitted margins may be from those of the table
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -131,6 +132,8 @@ def log_linear_risk(
     """
     if interactions not in (1, 2) or isinstance(interactions, bool):
         raise BadOptionError("interactions", interactions, "1 (main effects) or 2 (all pairs)")
+    if weights is not None and fraction is not None:
+        raise BadOptionError("fraction", fraction, "weights= or fraction=, not both")
     read = read_keys(release, keys, schema=schema, besides=(weights,))
     mass = read_weights(read.table, weights, schema=schema)
     classes = number(read.codes)
@@ -142,17 +145,24 @@ def log_linear_risk(
     else:
         raise BadOptionError("fraction", fraction, "the sampling fraction, or weights=")
     values = [number([column]) for column in read.codes]
-    fitted = _independent(values) if interactions == 1 else _all_pairs(values)
+    off = 0.0
+    if interactions == 1 or len(values) == 1:
+        fitted = _independent(values)
+    else:
+        fitted, off = _all_pairs(values)
     rest = fitted * (1 - sampled) / sampled
     first = first_of(classes)
     chance = mean_inverse_poisson(frequency[first], rest[first])[classes]
     how = "keys independent of each other" if interactions == 1 else "all pairs of keys interact"
+    notes = [*read.notes, f"a Poisson log-linear model, {how}"]
+    if off >= CLOSE * read.n:
+        notes.append(f"after {SWEEPS} sweeps a fitted margin is still {off:.2g} records off")
     result: LogLinearRisk = LogLinearRisk.of(
         float(chance.sum()),
         read.n,
         baseline=float(sampled.mean()) / read.n,
         attack="link to a person of the population who shares the key",
-        assumptions=(*read.notes, f"a Poisson log-linear model, {how}"),
+        assumptions=notes,
         exact=True,
         chance=chance,
         unique=np.where(frequency == 1, np.exp(-rest), 0.0),
@@ -170,8 +180,8 @@ def _independent(values: Sequence[Integers]) -> Floats:
     return fitted
 
 
-def _all_pairs(values: Sequence[Integers]) -> Floats:
-    """Fit by iterative proportional fitting over the whole table of keys."""
+def _all_pairs(values: Sequence[Integers]) -> tuple[Floats, float]:
+    """Fit the whole table of keys by iterative proportional fitting; also how far margins are."""
     shape = tuple(int(own.max()) + 1 for own in values)
     cells = int(np.prod([float(width) for width in shape]))
     if cells > CELLS:
@@ -179,8 +189,6 @@ def _all_pairs(values: Sequence[Integers]) -> Floats:
             f"The keys have {cells:,} combinations, and all pairs are fitted up to {CELLS:,}. Give "
             "interactions=1, fewer keys=, or coarser categories."
         )
-    if len(values) == 1:
-        return _independent(values)
     n, fitted = len(values[0]), np.ones(shape)
     at = np.ravel_multi_index(tuple(values), shape)
     seen = np.bincount(at, minlength=cells).reshape(shape).astype(np.float64)
@@ -188,13 +196,14 @@ def _all_pairs(values: Sequence[Integers]) -> Floats:
     for pair in combinations(range(len(shape)), 2):
         others = tuple(axis for axis in range(len(shape)) if axis not in pair)
         margins.append((others, seen.sum(axis=others, keepdims=True)))
+    worst = np.inf
     for _ in range(SWEEPS):
+        if worst < CLOSE * n:
+            break
         worst = 0.0
         for others, margin in margins:
             now = fitted.sum(axis=others, keepdims=True)
             worst = max(worst, float(np.abs(now - margin).max()))
             fitted *= np.divide(margin, now, out=np.zeros_like(margin), where=now > 0)
-        if worst < 1e-8 * n:
-            break
     found: Floats = fitted.reshape(-1)[at]
-    return found
+    return found, worst

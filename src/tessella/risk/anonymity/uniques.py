@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...exceptions import BadOptionError
 from ...schema import Schema
 from ..estimate import Estimate
 from .keys import MISSING, check_share, read_keys, read_weights
@@ -109,6 +110,8 @@ def uniques(
     >>> found.n_sample, round(found.expected, 6), round(found.right_if_unique, 6)
     (2, 0.2, 0.1)
     """
+    if weights is not None and fraction is not None:
+        raise BadOptionError("fraction", fraction, "weights= or fraction=, not both")
     read = read_keys(release, keys, schema=schema, besides=(weights,))
     mass = read_weights(read.table, weights, schema=schema)
     found = count_matches(read, missing=missing)
