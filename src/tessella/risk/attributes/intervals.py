@@ -126,8 +126,8 @@ def interval_disclosure(
     - by sd: [y_iv - width · s, y_iv + width · s], s the standard deviation (n - 1) of the release.
 
     `baseline` is the exact expectation of the same count if released records were shuffled. A true
-    value that is missing has nothing to disclose and is left out (a record without any counts as not
-    disclosed); one whose released value is missing is not disclosed.
+    value that is missing has nothing to disclose and is left out (a record without any counts as
+    not disclosed); one whose released value is missing is not disclosed.
 
     References
     ----------
