@@ -236,7 +236,7 @@ def _matrix(
 
     # Blue to white to vermilion: lightness alone tells how strong, and hue which sign.
     scale = LinearSegmentedColormap.from_list("tessella", [BLUE, "#FFFFFF", RED])
-    scale.set_bad("#F2F2F2")
+    scale = scale.with_extremes(bad="#F2F2F2")
     shown = axes.imshow(values, cmap=scale, vmin=-limit, vmax=limit)
     d = len(names)
     labels = [plain(name) for name in names]
