@@ -119,6 +119,7 @@ def link(
     covariance: str = "difference",
     within: Sequence[int] = (1, 3, 5, 10),
     sample: int | None = None,
+    records: Any = None,
     random_state: int | None = None,
 ) -> Linkage:
     """Link each masked record to the nearest original and count the right links.
@@ -148,6 +149,8 @@ def link(
         The k for which the share within the k nearest is told.
     sample : int, optional
         Attack so many masked records, drawn at random, and give an interval.
+    records : array-like of int, optional
+        Attack these rows of the masked table, as if they were drawn at random.
     random_state : int, optional
         Seed of the draw.
 
@@ -185,7 +188,10 @@ def link(
     ks = checked_within(within)
     how = measure(sides, distance, scale=scale, covariance=covariance)
     m = len(sides.A)
-    attacked = np.arange(m) if sample is None else _drawn(m, sample, random_state)
+    if records is not None:
+        attacked = _chosen(m, records, sample)
+    else:
+        attacked = np.arange(m) if sample is None else _drawn(m, sample, random_state)
     found: Linkage = linkage(sides, how, attacked, within=ks)
     return found
 
@@ -371,3 +377,13 @@ def _drawn(m: int, sample: int, random_state: int | None) -> Integers:
         raise OutOfRangeError("sample", sample, f"a whole number from 1 to {m}")
     generator = np.random.default_rng(random_state)
     return np.sort(generator.choice(m, size=sample, replace=False))
+
+
+def _chosen(m: int, records: Any, sample: int | None) -> Integers:
+    rows = np.asarray(records)
+    whole = rows.ndim == 1 and rows.dtype.kind in "iu" and len(rows) > 0
+    if not whole or rows.min() < 0 or rows.max() >= m or len(np.unique(rows)) < len(rows):
+        raise BadOptionError("records", type(records).__name__, f"different rows from 0 to {m - 1}")
+    if sample is not None:
+        raise BadOptionError("sample", sample, "either a sample or records")
+    return rows.astype(np.int64)

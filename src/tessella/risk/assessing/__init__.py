@@ -1,0 +1,1 @@
+"""All attacks that fit, and what the worst of them finds."""

@@ -1,0 +1,415 @@
+"""The attacks that an assessment tries: a registry, from the cheap to the dear.
+
+An attack takes a `Case` and gives an `Estimate`. It says which cases it fits and from which effort
+on it is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...exceptions import BadOptionError, UnknownOptionError
+from ...frame import Table
+from ...schema import Schema
+from ..estimate import Estimate
+from ..sides import Sides, read_sides
+from .strata import Draw, draw_strata
+
+__all__ = ["ATTACKS", "EFFORTS", "Attack", "Case", "find_attacks"]
+
+Name = Hashable
+
+EFFORTS = ("quick", "standard", "thorough")
+ALL_AT_ONCE = 5000  # records that are linked one to one
+CERTIFIED = 1000  # records whose optimum is worth proving
+FULL_SCAN = {"quick": 2e8, "standard": 1e9, "thorough": 1e10}  # pairs that a scan looks at
+LEARN_FROM = {"quick": 300, "standard": 1000, "thorough": 2000}  # records
+PREDICTED = 20_000  # records of a table from which a confidential variable is predicted
+MOST_KEYS = 12  # columns among which special uniques are looked for
+WIDTH = 0.01  # of an interval by rank, to each side
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case:
+    """What the intruder is given.
+
+    Attributes
+    ----------
+    original, masked : tables
+        The two files.
+    known : tuple of names
+        The variables that he knows.
+    schema : Schema or None
+        Kinds, roles and missing codes.
+    id : name or None
+        The column that says who is who.
+    method : masker, mapping or None
+        How the table was masked, if he knows it.
+    confidential : tuple of names
+        What he wants to know of a person.
+    weights, household : name, array or None
+        Of a sample.
+    effort : {"quick", "standard", "thorough"}
+        How hard he tries.
+    seconds : float or None
+        How long a single attack may take, where it can be told to stop.
+    seed : int
+        Of anything random.
+    """
+
+    original: Any
+    masked: Any
+    known: tuple[Name, ...]
+    schema: Schema | None = None
+    id: Name | None = None
+    method: Any = None
+    confidential: tuple[Name, ...] = ()
+    weights: Any = None
+    household: Any = None
+    effort: str = "standard"
+    seconds: float | None = None
+    seed: int = 0
+    sample: int | None = None
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is read once
+
+    @property
+    def sides(self) -> Sides:
+        """The two tables in the variables that he knows."""
+        if "sides" not in self._kept:
+            self._kept["sides"] = read_sides(
+                self.original, self.masked, known=self.known, id=self.id, schema=self.schema
+            )
+        found: Sides = self._kept["sides"]
+        return found
+
+    @property
+    def plain(self) -> tuple[Name, ...]:
+        """The known variables that are numbers, without a missing one."""
+        sides = self.sides
+        whole = ~(np.isnan(sides.A).any(axis=0) | np.isnan(sides.B).any(axis=0))
+        fit = whole & ~sides.nominal
+        return tuple(name for name, fits in zip(sides.columns, fit) if fits)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there is more than plain numbers."""
+        return len(self.plain) < len(self.known)
+
+    @property
+    def varied(self) -> bool:
+        """Whether there are two plain numbers that can be weighed against each other."""
+        return len(self.plain) > 1
+
+    @property
+    def keys(self) -> tuple[Name, ...]:
+        """The known variables, without what is confidential: what classes are made by."""
+        left = tuple(name for name in self.known if name not in self.confidential)
+        return left or self.known
+
+    def draw(self, pairs: float) -> Draw | None:
+        """Return records to attack where all would be too many pairs; None for all."""
+        m, n = len(self.sides.A), len(self.sides.B)
+        most = int(max(1000, pairs / n))
+        if self.sample is not None:
+            most = min(most, self.sample)
+        if m <= most:
+            return None
+        if most not in self._kept:
+            self._kept[most] = draw_strata(self.sides, most, self.seed)
+        drawn: Draw = self._kept[most]
+        return drawn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """One way to attack.
+
+    Attributes
+    ----------
+    name : str
+        As `attacks=` names it.
+    about : {"identity", "attribute", "table"}
+        Whether it finds out who is who, what is true of somebody, or what the table shows.
+    effort : {"quick", "standard", "thorough"}
+        From when on it is tried without being asked for.
+    run : callable
+        From a `Case` to an `Estimate`.
+    unfit : callable
+        Why it does not fit a case; an empty text if it does.
+    """
+
+    name: str
+    about: str
+    run: Callable[[Case], Estimate]
+    effort: str = "quick"
+    unfit: Callable[[Case], str] = lambda case: ""  # noqa: ARG005
+
+
+def _link(distance: str, **options: Any) -> Callable[[Case], Estimate]:
+    def run(case: Case) -> Estimate:
+        from ..linkage import link
+
+        known = case.known if distance == "gower" else case.plain
+        draw = case.draw(FULL_SCAN[case.effort] if distance == "gower" else 1e12)
+        found = link(
+            case.original, case.masked, distance=distance, known=known, id=case.id,
+            schema=case.schema if distance == "gower" else None,
+            records=None if draw is None else draw.records, **options,
+        )  # fmt: skip
+        return found if draw is None else draw.estimate(found, found.chance)
+
+    return run
+
+
+def _one_to_one(case: Case) -> Estimate:
+    from ..assignment import link_one_to_one
+
+    return link_one_to_one(case.original, case.masked, known=case.plain, id=case.id)
+
+
+def _probabilistic(case: Case) -> Estimate:
+    from ..probabilistic import link_probabilistic
+
+    return link_probabilistic(
+        case.original, case.masked, known=case.known[:16], id=case.id, schema=case.schema
+    )
+
+
+def _learn(family: str) -> Callable[[Case], Estimate]:
+    def run(case: Case) -> Estimate:
+        from ..learning import learn
+
+        return learn(
+            case.original, case.masked, family, known=case.plain, id=case.id,
+            effort={"quick": 1, "standard": 3, "thorough": 6}[case.effort],
+            max_records=LEARN_FROM[case.effort], held_out=case.effort != "quick",
+            random_state=case.seed,
+        )  # fmt: skip
+
+    return run
+
+
+def _certify(case: Case) -> Estimate:
+    from .. import certify
+
+    limit = 60.0 if case.seconds is None else case.seconds
+    return certify(
+        case.original, case.masked, known=case.plain, id=case.id, time_limit=limit,
+        random_state=case.seed,
+    )  # fmt: skip
+
+
+def _transparency(case: Case) -> Estimate:
+    from ..transparency.dispatch import attack
+
+    options: dict[str, Any] = {}
+    size = len(case.sides.A)
+    most = case.sample or {"quick": 5000, "standard": 20_000, "thorough": 100_000}[case.effort]
+    if size > most:
+        options = {"sample": most, "random_state": case.seed}
+    return attack(case.original, case.masked, case.method, known=case.known, id=case.id, **options)
+
+
+def _no_transparency(case: Case) -> str:
+    from ..transparency.dispatch import METHODS
+
+    if case.method is None:
+        return "the method is not told: give method="
+    if not isinstance(case.method, dict) and type(case.method) not in METHODS:
+        return f"there is no attack that knows {type(case.method).__name__}"
+    if getattr(case.method, "rules", None) is not None:
+        return "what was masked has been moved back to its rules"
+    return ""
+
+
+def _intervals(case: Case) -> Estimate:
+    from ..attributes.intervals import interval_disclosure
+
+    return interval_disclosure(
+        case.original, case.masked, width=WIDTH, known=case.plain, id=case.id
+    )
+
+
+def _predict(case: Case) -> Estimate:
+    """Predict each confidential variable; the one that is disclosed most counts."""
+    from ..attributes.prediction import predict_confidential
+
+    found = [
+        predict_confidential(
+            case.original, case.masked, target, known=[n for n in case.keys if n != target],
+            id=case.id, schema=case.schema, random_state=case.seed,
+        )
+        for target in case.confidential
+    ]  # fmt: skip
+    return max(found, key=lambda one: one.disclosed)
+
+
+def _no_prediction(case: Case) -> str:
+    if not case.confidential:
+        return "no variable is called confidential: give confidential="
+    if not [name for name in case.keys if name not in case.confidential]:
+        return "the intruder knows nothing to predict from"
+    if len(case.sides.A) > PREDICTED:
+        return f"the table has more than {PREDICTED:,} records"
+    return ""
+
+
+def _homogeneity(case: Case) -> Estimate:
+    from ..attributes.homogeneity import l_diversity
+
+    return l_diversity(case.masked, list(case.confidential), keys=case.keys, schema=case.schema)
+
+
+def _no_homogeneity(case: Case) -> str:
+    if not case.confidential:
+        return "no variable is called confidential: give confidential="
+    if not set(case.keys) - set(case.confidential):
+        return "the intruder knows nothing but what is confidential"
+    return ""
+
+
+def _k_anonymity(case: Case) -> Estimate:
+    from ..anonymity.classes import k_anonymity
+
+    return k_anonymity(case.masked, keys=case.keys, schema=case.schema)
+
+
+def _individual(case: Case) -> Estimate:
+    from ..anonymity.individual import individual_risk
+
+    return individual_risk(
+        case.masked, keys=case.keys, weights=case.weights, household=case.household,
+        schema=case.schema,
+    )  # fmt: skip
+
+
+def _no_weights(case: Case) -> str:
+    weighed = case.schema is not None and case.schema.names("weight")
+    return "" if case.weights is not None or weighed else "there are no sampling weights"
+
+
+def _suda(case: Case) -> Estimate:
+    from ..anonymity.suda import suda
+
+    return suda(case.masked, keys=case.keys, schema=case.schema)
+
+
+def _few_values(case: Case) -> str:
+    if len(case.keys) > MOST_KEYS:
+        return f"there are more than {MOST_KEYS} keys"
+    table = Table.read(case.masked)
+    many = [name for name in case.keys if len(table.labels(name)[1]) > 0.2 * table.n_rows]
+    return f"nearly every record has its own value of {many[0]!r}" if many else ""
+
+
+def _needs_numbers(case: Case) -> str:
+    return "" if case.plain else "no known variable is a number without missing values"
+
+
+def _needs_two(case: Case) -> str:
+    return "" if case.varied else "fewer than two known variables are plain numbers"
+
+
+def _needs_two_few(case: Case) -> str:
+    if len(case.sides.A) > ALL_AT_ONCE:
+        return f"more than {ALL_AT_ONCE:,} records"
+    return _needs_numbers(case)
+
+
+def _needs_certifiable(case: Case) -> str:
+    if len(case.sides.B) > CERTIFIED:
+        return f"more than {CERTIFIED:,} records"
+    return _needs_two(case)
+
+
+def _needs_mixed(case: Case) -> str:
+    return "" if case.mixed else "all known variables are plain numbers"
+
+
+def _needs_agreement(case: Case) -> str:
+    if len(case.sides.A) * len(case.sides.B) > FULL_SCAN["standard"]:
+        return "too many pairs"
+    return _needs_mixed(case)
+
+
+def _choquet_size(case: Case) -> str:
+    if len(case.plain) > 13:
+        return "more than 13 plain numbers"
+    return _needs_two(case)
+
+
+# In the order in which they are tried, and in which ties for the worst are named.
+ATTACKS: dict[str, Attack] = {
+    attack.name: attack
+    for attack in (
+        Attack(name="k-anonymity", about="table", run=_k_anonymity),
+        Attack(name="euclidean", about="identity", run=_link("euclidean"), unfit=_needs_numbers),
+        Attack(name="mahalanobis", about="identity", run=_link("mahalanobis"), unfit=_needs_two),
+        Attack(
+            name="manhattan", about="identity", run=_link("manhattan"), effort="standard",
+            unfit=_needs_two,
+        ),
+        Attack(name="gower", about="identity", run=_link("gower"), unfit=_needs_mixed),
+        Attack(name="transparency", about="identity", run=_transparency, unfit=_no_transparency),
+        Attack(name="interval", about="attribute", run=_intervals, unfit=_needs_numbers),
+        Attack(name="homogeneity", about="attribute", run=_homogeneity, unfit=_no_homogeneity),
+        Attack(name="individual risk", about="table", run=_individual, unfit=_no_weights),
+        Attack(
+            name="learned", about="identity", run=_learn("weighted mean"), unfit=_needs_two
+        ),
+        Attack(
+            name="one-to-one", about="identity", run=_one_to_one, effort="standard",
+            unfit=_needs_two_few,
+        ),
+        Attack(
+            name="probabilistic", about="identity", run=_probabilistic, effort="standard",
+            unfit=_needs_agreement,
+        ),
+        Attack(
+            name="prediction", about="attribute", run=_predict, effort="standard",
+            unfit=_no_prediction,
+        ),
+        Attack(
+            name="special uniques", about="table", run=_suda, effort="standard", unfit=_few_values
+        ),
+        Attack(
+            name="learned bilinear", about="identity", run=_learn("bilinear"), effort="thorough",
+            unfit=_needs_two,
+        ),
+        Attack(
+            name="learned choquet", about="identity", run=_learn("choquet"), effort="thorough",
+            unfit=_choquet_size,
+        ),
+        Attack(
+            name="certified", about="identity", run=_certify, effort="thorough",
+            unfit=_needs_certifiable,
+        ),
+    )
+}  # fmt: skip
+
+
+def find_attacks(given: Iterable[Any] | None, effort: str) -> tuple[Attack, ...]:
+    """Return attacks by name, or as they are; all that an effort includes where none are given."""
+    if effort not in EFFORTS:
+        raise UnknownOptionError("effort", effort, EFFORTS)
+    if given is None:
+        most = EFFORTS.index(effort)
+        return tuple(a for a in ATTACKS.values() if EFFORTS.index(a.effort) <= most)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOptionError("attacks", given, "a list of names, or of Attack")
+    found = []
+    for one in given:
+        if isinstance(one, Attack):
+            found.append(one)
+        elif isinstance(one, str) and one in ATTACKS:
+            found.append(ATTACKS[one])
+        else:
+            raise UnknownOptionError("attack", one, ATTACKS)
+    names = [attack.name for attack in found]
+    if not names or len(set(names)) < len(names):
+        raise BadOptionError("attacks", names, "at least one attack, and each name once")
+    return tuple(found)

@@ -1,0 +1,252 @@
+"""All attacks together: the worst counts, nothing is left out in silence, records add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessella import Microaggregation, Schema
+from tessella.exceptions import (
+    BadOptionError,
+    LinkageError,
+    OutOfRangeError,
+    UnknownColumnError,
+    UnknownOptionError,
+)
+from tessella.masking import NoiseAddition, RankSwapping
+from tessella.risk import ATTACKS, Attack, Estimate, assess, attack, learn, link
+from tessella.risk.assessing.strata import draw_strata
+from tessella.risk.sides import read_sides
+
+
+def normal(n: int, d: int = 3, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def persons(n: int = 120) -> pd.DataFrame:
+    random = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "age": random.integers(18, 80, n),
+            "income": random.normal(size=n).round(3),
+            "town": random.choice(["Reus", "Valls", "Salou"], n),
+            "ill": random.choice(["yes", "no"], n),
+        }
+    )
+
+
+# By hand
+
+
+def test_four_records_by_hand() -> None:
+    """1 and 2 are swapped, 3 and 4 stay: by Euclid half are found, and the frame says who."""
+    original = np.array([[0.0], [1.0], [5.0], [9.0]])
+    masked = original[[1, 0, 2, 3]]
+    found = assess(original, masked, attacks=["euclidean", "k-anonymity"])
+    assert found.value == 0.5
+    assert found.worst is not None
+    assert found.worst.name == "euclidean"
+    assert found.records["chance"].tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert found.records["attack"].tolist() == ["", "", "euclidean", "euclidean"]
+    assert found.records["original"].tolist() == [0, 1, 2, 3]
+    assert [one.about for one in found.tried] == ["identity", "table"]
+
+
+# Invariants
+
+
+def test_figures_are_those_of_the_single_attacks() -> None:
+    original = normal(150)
+    masker = RankSwapping(percent=12, random_state=0)
+    masked = masker.fit_transform(original)
+    found = assess(original, masked, method=masker, effort="quick")
+    assert found["euclidean"].value == link(original, masked).value
+    assert found["mahalanobis"].value == link(original, masked, distance="mahalanobis").value
+    assert found["transparency"].value == attack(original, masked, masker).value
+    learned = learn(original, masked, effort=1, max_records=300, held_out=False, random_state=0)
+    assert found["learned"].value == learned.value
+    best = max(one.found.value for one in found.about("identity"))
+    assert found.value == best
+    frame = found.records
+    for one in found.about("identity"):
+        assert frame[one.name].mean() == pytest.approx(one.found.value)
+    assert (frame["chance"] >= frame["euclidean"]).all()
+
+
+def test_every_attack_is_tried_or_has_a_reason() -> None:
+    table = persons()
+    masked = table.assign(age=table.age + 3, income=table.income * 1.1)
+    found = assess(table, masked, confidential="ill", effort="thorough", attacks=list(ATTACKS))
+    named = {one.name for one in found.tried} | set(found.skipped)
+    assert named == set(ATTACKS)
+    assert all(found.skipped.values())
+    assert {"gower", "homogeneity", "prediction", "probabilistic"} <= {t.name for t in found.tried}
+    text = str(found)
+    assert "Not tried:" in text
+    assert all(name in text for name in named)
+
+
+def test_an_effort_includes_the_smaller_ones() -> None:
+    original = normal(80)
+    masked = original + normal(80, seed=1) * 0.3
+    named = [
+        {one.name for one in assess(original, masked, effort=effort).tried}
+        for effort in ("quick", "standard", "thorough")
+    ]
+    assert named[0] < named[1] < named[2]
+
+
+def test_scenarios_are_tried_apart() -> None:
+    table = persons()[["age", "income"]]
+    masked = table.assign(income=table.income + normal(120, 1)[:, 0])
+    found = assess(
+        table, masked, knowledge={"neighbour": ["age"], "bank": ["age", "income"]},
+        attacks=["euclidean"],
+    )  # fmt: skip
+    assert [one.scenario for one in found.tried] == ["neighbour", "bank"]
+    assert found.tried[0].found.value == link(table, masked, known="age").value
+    assert list(found.records.columns[3:]) == ["euclidean (neighbour)", "euclidean (bank)"]
+
+
+def test_records_are_aligned_by_id() -> None:
+    table = persons(60).assign(person=np.arange(60))
+    mixed = table.sample(frac=1, random_state=0).reset_index(drop=True)
+    found = assess(table, mixed, id="person", knowledge=["age", "income"], effort="quick")
+    assert found["euclidean"].value == 1.0
+    assert found.records["original"].tolist() == mixed["person"].tolist()
+
+
+def test_the_known_method_is_the_worst_for_rank_swapping() -> None:
+    original = normal(300, 5)
+    masker = RankSwapping(percent=10, random_state=0)
+    found = assess(original, masker.fit_transform(original), method=masker, effort="quick")
+    assert found.worst is not None
+    assert found.worst.name == "transparency"
+
+
+def test_sampling_weights_ask_for_individual_risk() -> None:
+    table = persons()
+    without = assess(table, table, knowledge=["age", "town"], attacks=["individual risk"])
+    assert "weights" in without.skipped["individual risk"]
+    found = assess(
+        table, table, knowledge=["age", "town"], weights=np.full(120, 10.0),
+        attacks=["individual risk"],
+    )  # fmt: skip
+    assert 0 < found["individual risk"].value < 1
+
+
+# Samples
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(60, 400), st.integers(20, 60), st.integers(0, 100))
+def test_a_stratified_draw_covers_the_table(n: int, size: int, seed: int) -> None:
+    sides = read_sides(normal(n), normal(n, seed=1))
+    draw = draw_strata(sides, size, seed)
+    assert draw.shares.sum() == pytest.approx(1.0)
+    assert len(np.unique(draw.records)) == len(draw.records) == len(draw.stratum)
+    assert set(draw.stratum) == set(range(len(draw.shares)))
+    ones = np.ones(len(draw.records))
+    whole = Estimate.of(1, 1, baseline=0.0, attack="x")
+    assert draw.estimate(whole, ones).value == pytest.approx(1.0)
+
+
+def test_the_interval_of_a_sample_holds_the_truth() -> None:
+    """Over 60 draws the interval misses the share of all records at most a few times."""
+    original = normal(1500, 2)
+    masked = original + normal(1500, 2, seed=1) * 0.05
+    truth = link(original, masked).value
+    inside, means = 0, []
+    for seed in range(60):
+        found = assess(original, masked, attacks=["euclidean"], sample=200, random_state=seed)
+        one = found["euclidean"]
+        inside += one.low <= truth <= one.high
+        means.append(one.value)
+    assert inside >= 52
+    assert np.mean(means) == pytest.approx(truth, abs=0.02)  # unbiased, though far ones prevail
+
+
+# Time
+
+
+def test_what_there_is_no_time_for_is_named() -> None:
+    original = normal(200)
+    seen: list[tuple[int, int, str]] = []
+    found = assess(
+        original, original, time_limit=1e-9, effort="thorough",
+        progress=lambda done, total, name: seen.append((done, total, name)),
+    )  # fmt: skip
+    assert not found.tried
+    assert found.value == 0.0
+    assert all("time limit" in why for why in found.skipped.values())
+    assert [done for done, _, _ in seen] == list(range(len(seen)))
+    assert seen[-1][0] == seen[-1][1]
+
+
+def test_an_attack_of_ones_own() -> None:
+    always = Attack(
+        name="oracle", about="identity",
+        run=lambda case: Estimate.of(3, 4, baseline=0.25, attack=f"knows {len(case.known)}"),
+    )  # fmt: skip
+    found = assess(normal(4), normal(4), attacks=[always, "k-anonymity"])
+    assert found["oracle"].value == 0.75
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: assess(normal(5), normal(6)), LinkageError),
+        (lambda: assess(normal(1), normal(1)), LinkageError),
+        (lambda: assess(normal(9), normal(9), knowledge=["age"]), UnknownColumnError),
+        (lambda: assess(normal(9), normal(9), knowledge={}), BadOptionError),
+        (lambda: assess(normal(9), normal(9), effort="much"), UnknownOptionError),
+        (lambda: assess(normal(9), normal(9), attacks=["magic"]), UnknownOptionError),
+        (lambda: assess(normal(9), normal(9), attacks="euclidean"), BadOptionError),
+        (lambda: assess(normal(9), normal(9), time_limit=0), OutOfRangeError),
+        (lambda: assess(normal(9), normal(9), sample=0), OutOfRangeError),
+        (lambda: assess(normal(9), normal(9), confidential="x"), UnknownColumnError),
+        (lambda: assess(persons(), persons()[["age"]].rename(columns=str.upper)), LinkageError),
+        (lambda: link(normal(9), normal(9), records=[1, 1]), BadOptionError),
+        (lambda: link(normal(9), normal(9), records=[9]), BadOptionError),
+    ],
+)
+def test_bad_input(call: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call()
+
+
+def test_constant_and_missing_values_have_a_stated_treatment() -> None:
+    table = persons().assign(same=1.0)
+    table.loc[3, "income"] = np.nan
+    found = assess(table, table, effort="quick")
+    assert "gower" in {one.name for one in found.tried}
+    assert any("constant" in line for line in found["euclidean"].assumptions)
+    with pytest.raises(KeyError, match="was not tried"):
+        found["transparency"]
+
+
+def test_a_masker_without_an_attack_is_told() -> None:
+    original = normal(50)
+    masker = NoiseAddition(0.1, random_state=0)
+    found = assess(original, masker.fit_transform(original), method=masker, effort="quick")
+    assert "NoiseAddition" in found.skipped["transparency"]
+
+
+def test_schema_and_micro_aggregation() -> None:
+    table = persons()
+    schema = Schema.guess(table).override(ill={"role": "confidential"})
+    masker = Microaggregation(4, columns=["age", "income"], random_state=0)
+    found = assess(table, masker.fit_transform(table), schema=schema, knowledge=["age", "income"])
+    assert found["k-anonymity"].value <= 1 / 4 + 1e-12
+    assert found["homogeneity"].value > 0
+    kept = found.to_dict()
+    assert kept["value"] == found.value
+    assert len(kept["attacks"]) == len(found.frame()) == len(found.tried)
