@@ -55,38 +55,39 @@ def _allowed(windows: Windows, i: int, j: int) -> bool:
 
 
 @kernel
-def count_candidates(windows: Windows, truth: Integers, rows: Integers) -> Integers:
-    """Count the originals that some masked rows allow: (rows, 2), with 1 if the truth is one."""
+def find_candidates(
+    windows: Windows, truth: Integers, most: int, rows: Integers
+) -> tuple[Integers, Integers]:
+    """Count the originals that some masked rows allow: (rows, 2), with 1 if the truth is one.
+
+    Beside the counts they are listed, row by row, each list ascending; if there are more than
+    `most`, none is.
+    """
     out = np.zeros((rows.shape[0], 2), dtype=np.int64)
+    partner, used = np.empty(min(most, 1024), dtype=np.int64), 0
     for place in range(rows.shape[0]):
-        i = rows[place]
+        i, begun = rows[place], used
         v = _narrowest(windows, i)
         if windows.high[i, v] < windows.low[i, v]:
             continue
         for at in range(
             windows.below[v, windows.low[i, v]], windows.below[v, windows.high[i, v] + 1]
         ):
-            if _allowed(windows, i, windows.order[v, at]):
-                out[place, 0] += 1
+            j = windows.order[v, at]
+            if not _allowed(windows, i, j):
+                continue
+            if used < most:
+                if used == partner.shape[0]:
+                    longer = np.empty(min(most, 2 * used), dtype=np.int64)
+                    longer[:used] = partner
+                    partner = longer
+                partner[used] = j
+            used += 1
+        if used <= most:
+            partner[begun:used].sort()
+        out[place, 0] = used - begun
         out[place, 1] = 1 if _allowed(windows, i, truth[i]) else 0
-    return out
-
-
-@kernel
-def list_candidates(windows: Windows, start: Integers, rows: Integers, partner: Integers) -> None:
-    """Write the originals that some masked rows allow into their places of `partner`."""
-    for i in rows:
-        v, at = _narrowest(windows, i), start[i]
-        if windows.high[i, v] < windows.low[i, v]:
-            continue
-        for place in range(
-            windows.below[v, windows.low[i, v]], windows.below[v, windows.high[i, v] + 1]
-        ):
-            j = windows.order[v, place]
-            if _allowed(windows, i, j):
-                partner[at] = j
-                at += 1
-        partner[start[i] : at].sort()
+    return out, partner[: used if used <= most else 0]
 
 
 @kernel

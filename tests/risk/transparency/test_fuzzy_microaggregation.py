@@ -161,6 +161,7 @@ def test_the_truth_is_always_possible(seed, n, at_least_k):
         assert ((found.belief > 0) & (found.belief <= found.largest + 1e-9)).all()
         assert (found.effective >= 1 - 1e-9).all()
         assert (found.effective <= found.size + 1e-6).all()
+        assert ("at least k records" in found.explain()) == at_least_k
 
 
 def test_given_centres_undo_rounding():

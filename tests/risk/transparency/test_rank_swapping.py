@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tessella.exceptions import AttackError, LinkageError, OutOfRangeError, UnknownOptionError
 from tessella.masking import RankSwapping
 from tessella.risk import attack, attack_rank_swapping, link
+from tessella.risk.transparency import pairs as pairs_module
 
 from .brute import possible_pairs, swapped
 
@@ -185,6 +186,21 @@ def test_a_sample_has_an_interval():
     assert found.n == 50
     assert found.low < found.value < found.high
     assert (found.chance == whole.chance[found.attacked]).all()
+
+
+def test_too_many_pairs_are_only_counted(monkeypatch):
+    """Beyond the largest number of pairs each record is on its own, and it is said."""
+    rng = np.random.default_rng(4)
+    original = rng.normal(size=(2000, 2))
+    masked = RankSwapping(10, random_state=1).fit_transform(original)
+    quick = attack_rank_swapping(original, masked, percent=10, effort="quick")
+    for most in (0, 1000, int(quick.size.sum()) - 1):
+        monkeypatch.setattr(pairs_module, "MOST_PAIRS", most)
+        found = attack_rank_swapping(original, masked, percent=10)
+        assert (found.size == quick.size).all()
+        assert "too many pairs" in found.explain()
+    monkeypatch.setattr(pairs_module, "MOST_PAIRS", int(quick.size.sum()))
+    assert attack_rank_swapping(original, masked, percent=10).single == 1
 
 
 def test_wrong_parameters_are_told():

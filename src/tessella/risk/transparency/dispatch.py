@@ -108,7 +108,7 @@ def _of_masker(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
             plain = masker.aggregate == "mean" and masker.weights is None
             return told | {"k": masker.k, "scale": masker.scale, "means": plain}
     fuzziness = {"m2": masker.m2} if masker.lambda2 is None else {"lambda2": masker.lambda2}
-    return told | fuzziness | {"scale": masker.scale}
+    return told | fuzziness | {"scale": masker.scale, "at_least_k": masker.at_least_k}
 
 
 def _columns(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:

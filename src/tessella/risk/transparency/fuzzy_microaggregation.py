@@ -42,6 +42,7 @@ def attack_fuzzy_microaggregation(
     lambda2: float | None = None,
     blocks: Any = None,
     centres: Sequence[Any] | None = None,
+    at_least_k: bool = False,
     scale: Any = "zscore",
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
@@ -67,6 +68,9 @@ def attack_fuzzy_microaggregation(
     centres : list of arrays of shape (c, d), optional
         All centres of each block, if he knows them: he can compute them from the original. By
         default those that are released; then centres that nobody got are not taken into account.
+    at_least_k : bool, default False
+        Whether centres were drawn given the sizes of groups. This is told among the assumptions;
+        what is computed is the same, see Notes.
     scale
         As for `FuzzyMicroaggregation`.
     effort : {"quick", "standard"}
@@ -142,6 +146,11 @@ def attack_fuzzy_microaggregation(
     ]
     if left := sum(not whole for whole in scene.whole):
         notes.append(f"blocks that he knows in part, and cannot use: {left}")
+    if at_least_k:
+        notes.append(
+            "groups were drawn with at least k records: the sizes say nothing more about who is "
+            "in them, but degrees are to the centres before the draw, so that this is approximate"
+        )
     if together:
         notes.append("he uses that masked records and originals belong together one to one")
     seen = weighing.together(law) if together else weighing.apart(law, rows)

@@ -18,10 +18,9 @@ from ...exceptions import UnknownOptionError
 from ...kernels.candidates import (
     Exchanges,
     Windows,
-    count_candidates,
     drop_taken,
     drop_unanswered,
-    list_candidates,
+    find_candidates,
 )
 from ...parallel import each
 from .candidates import Candidates
@@ -34,7 +33,7 @@ Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
 EFFORTS = ("quick", "standard")
-PIECE = 512  # masked records for a piece of work
+PIECE, BATCH = 512, 8  # masked records for a piece of work, pieces that are begun together
 MOST_PAIRS = 20_000_000  # as many can be listed, in 180 MB
 
 
@@ -160,11 +159,11 @@ def candidates_in_windows(
         raise UnknownOptionError("effort", effort, EFFORTS)
     rows, truth = drawn(scene.m, sample, random_state), scene.sides.truth
     windows = windows_of(scene, reaches)
-    pieces = np.array_split(rows, max(1, -(-len(rows) // PIECE)))
-    counted = np.concatenate(each(partial(count_candidates, windows, truth), pieces))
+    together = effort == "standard" and len(rows) == scene.m
+    counted, partner = _found(windows, truth, rows, MOST_PAIRS if together else 0)
     size, present = counted[:, 0], counted[:, 1] > 0
-    if effort == "standard" and len(rows) == scene.m and size.sum() <= MOST_PAIRS:
-        pairs = _listed(scene, windows, size, pieces)
+    if together and len(partner) == size.sum():
+        pairs = Pairs.of(scene.n, np.concatenate([[0], np.cumsum(size)]), partner)
         pairs.settle(exchanges)
         size, present = pairs.sizes(), pairs.has(truth)
         notes = (*notes, "he uses that masked records and originals belong together one to one")
@@ -184,8 +183,18 @@ def candidates_in_windows(
     )
 
 
-def _listed(scene: Scene, windows: Windows, size: Integers, pieces: list[Integers]) -> Pairs:
-    start = np.concatenate([[0], np.cumsum(size)])
-    partner = np.empty(int(start[-1]), dtype=np.int64)
-    each(lambda rows: list_candidates(windows, start, rows, partner), pieces)
-    return Pairs.of(scene.n, start, partner)
+def _found(
+    windows: Windows, truth: Integers, rows: Integers, most: int
+) -> tuple[Integers, Integers]:
+    """Count candidates, and list them while they are not too many; see `find_candidates`."""
+    pieces = np.array_split(rows, max(1, -(-len(rows) // PIECE)))
+    counted, listed = [], [np.empty(0, dtype=np.int64)]
+    left = most
+    for first in range(0, len(pieces), BATCH):
+        batch = each(partial(find_candidates, windows, truth, left), pieces[first : first + BATCH])
+        counted += [counts for counts, _ in batch]
+        listed += [partner for _, partner in batch]
+        left -= sum(int(counts[:, 0].sum()) for counts, _ in batch)
+        if left < 0:  # too many: from here on they are only counted
+            listed, left = listed[:1], 0
+    return np.concatenate(counted), np.concatenate(listed)
