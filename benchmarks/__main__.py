@@ -1,7 +1,7 @@
 """Run the benchmarks and write docs/benchmarks.md from what they measured.
 
-`python -m benchmarks` runs all; `python -m benchmarks --only loss startup` runs some and leaves the
-other sections of the page as they are.
+`python -m benchmarks` runs all; `python -m benchmarks loss startup` runs some and leaves the other
+sections of the page as they are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks import (
+    attacks,
     bounds,
     fuzzy_constraints,
     fuzzy_noise,
     fuzzy_objective,
     fuzzy_speed,
+    generic_specific,
     large,
+    loss_speed,
+    map,
     mdav_speed,
     rules_cost,
     startup,
@@ -144,6 +148,10 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "fuzzy-speed": fuzzy_speed.page,
     "fuzzy-many": fuzzy_speed.page_of_many,
     "rules": rules_cost.page,
+    "map": map.page,
+    "generic": generic_specific.page,
+    "loss-speed": loss_speed.page,
+    "attacks": attacks.page,
     "startup": starting,
 }
 
@@ -156,11 +164,15 @@ def sections_of(page: str) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=[])
+    parser.add_argument("sections", nargs="*", metavar="section", help="the same as --only")
     parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args()
+    for name in given.sections:
+        if name not in SECTIONS:
+            parser.error(f"no section {name!r}; there are {', '.join(SECTIONS)}")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    for name in given.only:
+    for name in [*given.only, *given.sections] or SECTIONS:
         print(f"measuring: {name}", flush=True)
         text = SECTIONS[name]()
         # Read again: another run may have written its sections meanwhile.
