@@ -98,8 +98,8 @@ def page() -> str:
 def main() -> None:
     for row in measure():
         print(
-            f"{row['case']:>10}: {row['seconds']:.1f} s, tables {float(row['tables']) / 1e6:.0f} MB, "
-            f"beside them {float(row['beside']) / 1e6:.0f} MB"
+            f"{row['case']:>10}: {row['seconds']:.1f} s, "
+            f"tables {float(row['tables']) / 1e6:.0f} MB, beside them {float(row['beside']) / 1e6:.0f} MB"
         )
 
 

@@ -92,12 +92,12 @@ def page() -> str:
         save(found[name].picture(), PICTURES / f"map-{name.lower()}.svg")
     parts = [
         "## The map of all methods\n\n"
-        "`tessella.explore` with its default candidates, k = 3, 5, 10 and 20, effort quick. Loss is "
-        "the share of the variation of values that is lost; risk is the share that the worst of "
+        "`tessella.explore` with its default candidates, k = 3, 5, 10 and 20, effort quick. Loss "
+        "is the share of the variation of values that is lost; risk is the share that the worst of "
         "these attacks finds: linkage by the Euclidean, the Mahalanobis and a learned distance, an "
         "intruder who knows the method and its parameters, and an interval of 1 % of the ranks. "
-        "The intruder has the whole original file: what is told is the worst case. The score is the "
-        "mean of the two. [What this is](explore.md).",
+        "The intruder has the whole original file: what is told is the worst case. The score is "
+        "the mean of the two. [What this is](explore.md).",
     ]
     for name, exploration in found.items():
         parts.append(
