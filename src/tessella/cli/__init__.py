@@ -1,8 +1,8 @@
 """The command line: `tessella`.
 
 Each command is declared here and told in a module of its own, which is loaded when the command
-runs: `tessella --help` must not wait for numba. A mistake of the user ends with one sentence, no
-traceback, and exit code 2.
+runs: `tessella --help` must not wait for numba. A mistake ends with a sentence, no traceback, and
+an exit code that a script can use: 1 if rules or the audit refuse, 2 for usage or bad input.
 """
 
 from __future__ import annotations
@@ -13,31 +13,90 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from ..exceptions import TessellaError
+from ..exceptions import (
+    ContradictionError,
+    NoCandidateError,
+    PlanError,
+    RefusedError,
+    TessellaError,
+    UnreachableError,
+)
 
 __all__ = ["app", "main"]
 
+REFUSALS = (RefusedError, PlanError, ContradictionError, NoCandidateError, UnreachableError)
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="tessella",
-    help="Mask tables about people or firms: no record stands for fewer than k.",
-    epilog="Start with: tessella demo",
+    help="Mask tables about people or firms: no record stands for fewer than k, every rule holds.",
+    epilog="Start with: tessella demo. Then, with a file of your own: tessella check FILE; "
+    "tessella plan FILE -k 5 > plan.toml; tessella protect --plan plan.toml",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+# Options that several commands share.
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS.")
+]
+Original = Annotated[str, typer.Argument(metavar="ORIGINAL", help="The file before masking.")]
+Masked = Annotated[str, typer.Argument(metavar="RELEASE", help="The masked file, of any tool.")]
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        metavar="NAME=VALUE",
+        help="How the file is written, where it cannot be found out: delimiter=semicolon, "
+        "decimal=comma, encoding=latin-1, missing=NA, sheet=2024. May be repeated.",
+    ),
+]
+RulesFile = Annotated[str | None, typer.Option("--rules", "-r", help="A file of edit rules.")]
+K = Annotated[int, typer.Option("--k", "-k", help="Fewest records that share their values.")]
+MaybeK = Annotated[
+    int | None, typer.Option("--k", "-k", help="Fewest records that share their values.")
+]
+Known = Annotated[
+    str | None,
+    typer.Option("--known", help="Columns that an intruder knows, between commas."),
+]
+Strata = Annotated[
+    str | None,
+    typer.Option("--strata", help="Columns that put records apart and are released as they are."),
+]
+Identity = Annotated[
+    str | None, typer.Option("--id", help="A column of both files that says who is who.")
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", help="Makes it repeatable; as confidential as the data themselves."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result and nothing else.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
+
 
 def main() -> None:
-    """Run the command line; errors of tessella become one sentence and exit code 2."""
+    """Run the command line; errors become a sentence and an exit code."""
     try:
         app()
     except TessellaError as error:
-        from rich.console import Console
-        from rich.text import Text
+        _tell(str(error))
+        sys.exit(1 if isinstance(error, REFUSALS) else 2)
+    except KeyboardInterrupt:
+        _tell("Stopped. What was not finished was not written.", title="")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # `tessella ... | head`
+        sys.stderr.close()
+        sys.exit(0)
 
-        Console(stderr=True).print(Text.assemble(("Error: ", "bold red"), str(error)))
-        sys.exit(2)
+
+def _tell(text: str, title: str = "Error: ") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True).print(Text.assemble((title, "bold red"), text))
 
 
 def _print_version(wanted: bool) -> None:
@@ -61,7 +120,7 @@ def _options(
 @app.command("demo")
 def _demo(
     n: Annotated[int, typer.Option("--n", "-n", help="Number of firms.")] = 2000,
-    k: Annotated[int, typer.Option("--k", "-k", help="Fewest records in a group.")] = 5,
+    k: K = 5,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another survey.")] = 1,
     method: Annotated[
         str, typer.Option("--method", help="How to group: search, mdav, igd, ...")
@@ -74,3 +133,163 @@ def _demo(
     from .demo import run
 
     run(n=n, k=k, seed=seed, method=method, effort=effort)
+
+
+@app.command("check")
+def _check(
+    file: File,
+    rules: RulesFile = None,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Read a file, say how it was read and what its columns are, and check its edit rules.
+
+    Ends with 1 if a record breaks a rule or rules contradict each other.
+    """
+    from .checking import check
+    from .telling import Voice
+
+    raise typer.Exit(check(file, rules, read or [], Voice(quiet, verbose, json)))
+
+
+@app.command("schema")
+def _schema(
+    file: File,
+    toml: Annotated[bool, typer.Option("--toml", help="Print it for a plan file.")] = False,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Guess what each column is: its kind, its role, and why."""
+    from .checking import schema
+    from .telling import Voice
+
+    schema(file, read or [], toml, Voice(quiet, False, json))
+
+
+@app.command("plan")
+def _plan(
+    file: File,
+    k: K,
+    rules: RulesFile = None,
+    strata: Strata = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Where to write the plan; else it is printed.")
+    ] = None,
+    release: Annotated[
+        str | None, typer.Option("--release", help="The file that the plan will write.")
+    ] = None,
+    seed: Seed = None,
+    read: Read = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a commented plan for a file, to edit and then to run.
+
+    tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
+    """
+    from .planning import plan
+    from .telling import Voice
+
+    plan(file, k, rules, strata, out, release, seed, read or [], Voice(quiet))
+
+
+@app.command("loss")
+def _loss(
+    original: Original,
+    release: Masked,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Columns to compare, between commas.")
+    ] = None,
+    by_column: Annotated[bool, typer.Option("--by-column", help="Also for each column.")] = False,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure what masking has cost: every generic measure of information loss that fits."""
+    from .measuring import loss
+    from .telling import Voice
+
+    loss(original, release, columns, by_column, read or [], Voice(quiet, False, json))
+
+
+@app.command("risk")
+def _risk(
+    original: Original,
+    release: Masked,
+    known: Known = None,
+    confidential: Annotated[
+        str | None, typer.Option("--confidential", help="Columns an intruder wants to learn.")
+    ] = None,
+    identity: Identity = None,
+    effort: Annotated[
+        str, typer.Option("--effort", help="quick, standard or thorough.")
+    ] = "standard",
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", help="Seconds; later attacks are left out.")
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option("--records", help="Write who can be found, record by record. CONFIDENTIAL."),
+    ] = None,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Attack a masked file in every way that fits, and tell what the worst attack finds."""
+    from .measuring import risk
+    from .telling import Voice
+
+    risk(
+        original, release, known=known, confidential=confidential, identity=identity,
+        effort=effort, time_limit=time_limit, records=records, read=read or [],
+        voice=Voice(quiet, verbose, json),
+    )  # fmt: skip
+
+
+@app.command("explore")
+def _explore(
+    file: File,
+    k: Annotated[
+        str, typer.Option("--k", "-k", help="Sizes to try, between commas.")
+    ] = "3,5,10,20",
+    rules: RulesFile = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Columns to mask, between commas.")
+    ] = None,
+    effort: Annotated[str, typer.Option("--effort", help="quick or standard.")] = "quick",
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="A number of points, or a time such as '5 min'.")
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", help="A folder for results, to go on after a stop. CONFIDENTIAL."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Write all points as Parquet.")
+    ] = None,
+    picture: Annotated[
+        str | None, typer.Option("--picture", help="Draw the map: .svg, .png or .pdf.")
+    ] = None,
+    max_risk: Annotated[
+        float | None, typer.Option("--max-risk", help="Name the best with at most this risk, in %.")
+    ] = None,
+    max_loss: Annotated[
+        float | None, typer.Option("--max-loss", help="Name the best with at most this loss, in %.")
+    ] = None,
+    seed: Seed = None,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Try many ways to protect a file and draw the map of risk and loss: which is best?"""
+    from .exploring import run
+    from .telling import Voice
+
+    run(
+        file, k=k, rules=rules, columns=columns, effort=effort, budget=budget, store=store, out=out,
+        picture=picture, max_risk=max_risk, max_loss=max_loss, seed=seed, read=read or [],
+        voice=Voice(quiet, False, json),
+    )  # fmt: skip

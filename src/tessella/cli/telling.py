@@ -1,0 +1,149 @@
+"""How the command line speaks: to people on one side, to machines on the other.
+
+What a command found goes to standard output, as text or, with --json, as one JSON value. All that
+is said beside goes to standard error, so that `tessella plan ... > plan.toml` holds the plan alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from ..exceptions import BadOptionError
+
+__all__ = ["DONE", "REFUSED", "WRONG", "Voice", "as_json", "columns_of", "options_of"]
+
+DONE, REFUSED, WRONG = 0, 1, 2  # exit codes
+
+Step = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What is printed: everything, the result alone, or JSON."""
+
+    quiet: bool = False
+    verbose: bool = False
+    machine: bool = False
+
+    @property
+    def aside(self) -> Console:
+        """Where things are said that are not the result."""
+        return Console(stderr=True, highlight=False, quiet=self.quiet or self.machine)
+
+    def say(self, text: Any) -> None:
+        """Say something beside the result."""
+        self.aside.print(text if not isinstance(text, str) else Text(text))
+
+    def detail(self, text: Any) -> None:
+        """Say something that only a curious person wants to read."""
+        if self.verbose:
+            self.say(text)
+
+    def give(self, text: str, data: Any) -> None:
+        """Print the result: text for people, or data for machines."""
+        if self.machine:
+            sys.stdout.write(as_json(data) + "\n")
+        elif text:
+            sys.stdout.write(text.rstrip("\n") + "\n")
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Say what is being waited for: in passing on a terminal, as a line elsewhere."""
+        console = self.aside
+        if console.is_terminal and not console.quiet:
+            with console.status(what):
+                yield
+            return
+        console.print(Text(what))
+        yield
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Step]:
+        """Draw a bar with the time that is left; elsewhere than on a terminal, a few lines."""
+        console = self.aside
+        if not console.is_terminal or console.quiet:
+            console.print(Text(what))
+            yield lambda done, total, name: None  # noqa: ARG005
+            return
+        bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f} of "
+            "{task.total:.0f}"), TimeRemainingColumn(), console=console, transient=True,
+        )  # fmt: skip
+        with bar:
+            task = bar.add_task(what, total=1)
+
+            def step(done: int, total: int, name: str) -> None:
+                bar.update(task, completed=done, total=max(total, 1), description=name)
+
+            yield step
+
+
+def as_json(data: Any) -> str:
+    """Write plain values as JSON; what is not finite becomes null, as JSON has no word for it."""
+    return json.dumps(_plain(data), ensure_ascii=False, indent=2, sort_keys=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(own) for name, own in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(own) for own in value]
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    return str(value)
+
+
+def options_of(given: Sequence[str]) -> dict[str, Any]:
+    """Read options of reading, such as decimal=, or sheet=2024.
+
+    Examples
+    --------
+    >>> from tessella.cli.telling import options_of
+    >>> options_of(["delimiter=;", "decimal=,", "missing=NA", "missing=.", "header=false"])
+    {'delimiter': ';', 'decimal': ',', 'missing': ['NA', '.'], 'header': False}
+    """
+    named = {"tab": "\t", "comma": ",", "semicolon": ";", "point": ".", "space": " ", "none": ""}
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BadOptionError("--read", text, "name=value, such as decimal=,")
+        if name == "missing":
+            found.setdefault(name, []).append(value)
+        elif name == "columns":
+            found[name] = columns_of(value)
+        elif name == "header":
+            if value not in ("true", "false"):
+                raise BadOptionError("--read", text, "header=true or header=false")
+            found[name] = value == "true"
+        elif name == "skip":
+            if not value.isdecimal():
+                raise BadOptionError("--read", text, "skip= and a number of lines")
+            found[name] = int(value)
+        else:
+            found[name] = named.get(value, value)
+    return found
+
+
+def columns_of(text: str | None) -> list[str] | None:
+    """Read names of columns between commas; a name with a comma stands in double quotes."""
+    if text is None:
+        return None
+    import csv
+
+    (names,) = csv.reader([text], skipinitialspace=True, strict=True) if text.strip() else ([],)
+    return [name.strip() for name in names]
