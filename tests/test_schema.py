@@ -187,3 +187,37 @@ def test_bad_overrides() -> None:
         schema.override(income="nominal")  # type: ignore[arg-type]
     with pytest.raises(UnknownColumnError, match="'income'"):
         schema["incom"]
+
+
+# As sdcMicro states it
+
+
+def test_keys_by_hand():
+    table = pd.DataFrame(
+        {"sex": [1, 2], "age": pd.Categorical(["a", "b"], ordered=True), "w": [1.5, 2.5],
+         "hh": [1, 1], "x": [1.0, 2.5], "ill": ["y", "n"], "name": ["A", "B"], "z": [1, 2]}
+    )  # fmt: skip
+    schema = Schema.from_keys(
+        table, keys=["sex", "age"], numeric_keys=["x"], weight="w", household="hh",
+        confidential="ill", identifiers=["name"], others="untouched",
+    )  # fmt: skip
+    assert schema.names("quasi-identifier") == ["sex", "age", "x"]
+    assert (schema["sex"].kind, schema["age"].kind, schema["x"].kind) == (
+        "nominal", "ordinal", "continuous",
+    )  # fmt: skip
+    assert schema.names("weight", "household", "confidential", "identifier", "untouched") == [
+        "w", "hh", "ill", "name", "z",
+    ]  # fmt: skip
+    assert not any(column.guessed for column in schema)
+
+
+def test_keys_that_are_wrong():
+    table = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
+    with pytest.raises(BadTableError, match="Nothing is said of these columns: 'b'"):
+        Schema.from_keys(table, keys=["a"])
+    with pytest.raises(BadTableError, match="named twice"):
+        Schema.from_keys(table, keys=["a"], confidential=["a"], others="untouched")
+    with pytest.raises(UnknownColumnError):
+        Schema.from_keys(table, keys=["c"], others="untouched")
+    with pytest.raises(UnknownOptionError):
+        Schema.from_keys(table, keys=["a"], others="whatever")

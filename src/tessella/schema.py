@@ -139,6 +139,79 @@ class Schema:
         return cls([_guess(table, name) for name in table.columns])
 
     @classmethod
+    def from_keys(
+        cls,
+        table: Any,
+        *,
+        keys: Iterable[Name] = (),
+        numeric_keys: Iterable[Name] = (),
+        weight: Name | None = None,
+        household: Name | None = None,
+        confidential: Iterable[Name] = (),
+        identifiers: Iterable[Name] = (),
+        others: Role | None = None,
+    ) -> Schema:
+        """Build a schema as users of sdcMicro state it: key variables, weight, household.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The table to describe.
+        keys : names
+            Categorical key variables (`keyVars`): quasi-identifiers that are categories.
+        numeric_keys : names
+            Numerical key variables (`numVars`): quasi-identifiers that are numbers.
+        weight : name, optional
+            The sampling weight (`weightVar`).
+        household : name, optional
+            The household's number (`hhId`).
+        confidential : names
+            Sensitive variables (`sensibleVar`).
+        identifiers : names
+            Direct identifiers, to be dropped.
+        others : role, optional
+            The role of all columns that are not named, such as "untouched"; without it, a column
+            that is not named is an error: it would be released without having been thought about.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from tessella import Schema
+        >>> table = pd.DataFrame({"sex": [1, 2, 1], "income": [3.5, 2.5, 9.0], "w": [1.5, 1.2, 2]})
+        >>> Schema.from_keys(table, keys=["sex"], numeric_keys=["income"], weight="w")
+        column  kind        role              why
+        sex     nominal     quasi-identifier  given
+        income  continuous  quasi-identifier  given
+        w       continuous  weight            given
+        """
+        known = cls.guess(table)
+        changes: dict[Name, dict[str, Any]] = {}
+
+        def say(names: Iterable[Name], role: str, kind: str | None = None) -> None:
+            for name in [names] if isinstance(names, str) else names:
+                if name in changes:
+                    raise BadTableError(f"Column {name!r} is named twice; give it one role.")
+                changes[name] = {"role": role} | ({} if kind is None else {"kind": kind})
+
+        say(keys, "quasi-identifier", "nominal")
+        say(numeric_keys, "quasi-identifier")
+        say(() if weight is None else [weight], "weight")
+        say(() if household is None else [household], "household")
+        say(confidential, "confidential")
+        say(identifiers, "identifier")
+        rest = [column.name for column in known if column.name not in changes]
+        if rest and others is None:
+            raise BadTableError(
+                f"Nothing is said of these columns: {', '.join(map(repr, rest[:8]))}. Name them, "
+                'or say others="untouched" to release them as they are.'
+            )
+        say(rest, str(others))
+        ordered = {c.name for c in known if c.kind == "ordinal"}
+        for name in ordered & set(changes):
+            changes[name].pop("kind", None)  # an order that the table has is kept
+        return known.override(changes)
+
+    @classmethod
     def from_dict(cls, known: Mapping[Any, Mapping[str, Any]]) -> Schema:
         """Build a schema from what `to_dict` gave."""
         return cls(known)

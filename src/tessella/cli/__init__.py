@@ -174,6 +174,23 @@ def _plan(
     file: File,
     k: K,
     rules: RulesFile = None,
+    keys: Annotated[
+        str | None, typer.Option("--keys", help="Key variables that are categories.")
+    ] = None,
+    numeric_keys: Annotated[
+        str | None, typer.Option("--numeric-keys", help="Key variables that are numbers.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option("--weight", help="The sampling weight.")] = None,
+    household: Annotated[
+        str | None, typer.Option("--household", help="The household's number.")
+    ] = None,
+    confidential: Annotated[
+        str | None, typer.Option("--confidential", help="Sensitive columns, released as they are.")
+    ] = None,
+    others: Annotated[
+        str | None,
+        typer.Option("--others", help="Role of columns not named by these, such as untouched."),
+    ] = None,
     strata: Strata = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Where to write the plan; else it is printed.")
@@ -187,12 +204,21 @@ def _plan(
 ) -> None:
     """Write a commented plan for a file, to edit and then to run.
 
+    Roles are guessed, or stated as in sdcMicro: key variables, weight, household.
+
     tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
     """
     from .planning import plan
     from .telling import Voice
 
-    plan(file, k, rules, strata, out, release, seed, read or [], Voice(quiet))
+    stated = {
+        "keys": keys, "numeric_keys": numeric_keys, "weight": weight, "household": household,
+        "confidential": confidential, "others": others,
+    }  # fmt: skip
+    plan(
+        file, k, rules=rules, stated=stated, strata=strata, out=out, release=release, seed=seed,
+        read=read or [], voice=Voice(quiet),
+    )  # fmt: skip
 
 
 @app.command("loss")
