@@ -99,7 +99,8 @@ def main() -> None:
     for row in measure():
         print(
             f"{row['case']:>10}: {row['seconds']:.1f} s, "
-            f"tables {float(row['tables']) / 1e6:.0f} MB, beside them {float(row['beside']) / 1e6:.0f} MB"
+            f"tables {float(row['tables']) / 1e6:.0f} MB, "
+            f"beside them {float(row['beside']) / 1e6:.0f} MB"
         )
 
 

@@ -53,7 +53,7 @@ def _schema(source: Source, stated: Mapping[str, str | None]) -> Schema | None:
         name: columns_of(stated[name]) or [] for name in ("keys", "numeric_keys", "confidential")
     }
     options |= {name: stated[name] for name in ("weight", "household", "others")}
-    named = {*sum((options[n] for n in ("keys", "numeric_keys", "confidential")), [])}
+    named = {*options["keys"], *options["numeric_keys"], *options["confidential"]}
     named |= {options["weight"], options["household"]}
     options["identifiers"] = [name for name in guess.names("identifier") if name not in named]
     known = Schema.from_keys(source.table, **options)

@@ -29,7 +29,7 @@ def cut_columns(values: Floats, size: int, by: str, *, seed: int = 0) -> list[li
     Returns
     -------
     list of lists of int
-        The places of the columns of each block, each in ascending order.
+        The places of the columns of each block, in ascending order.
 
     Notes
     -----
@@ -45,7 +45,7 @@ def cut_columns(values: Floats, size: int, by: str, *, seed: int = 0) -> list[li
     >>> cut_columns(np.column_stack([a, b, -a, b + 1]), 2, "correlation")
     [[0, 2], [1, 3]]
     """
-    return [sorted(block) for block in BLOCKINGS[by](values, size, seed)]
+    return sorted(sorted(block) for block in BLOCKINGS[by](values, size, seed))
 
 
 def _in_order(values: Floats, size: int, seed: int) -> list[list[int]]:  # noqa: ARG001

@@ -135,7 +135,7 @@ def explore(
     >>> tried = [Candidate("mdav", k=k) for k in (2, 5)]
     >>> found = explore(table, candidates=tried, attacks=["euclidean"], jobs=1, random_state=1)
     >>> [(point.k_reached, round(point.risk)) for point in found]
-    [(2, 50), (5, 20)]
+    [(2, 46), (5, 20)]
     """
     task = Task.of(table, columns=columns, rules=rules)
     if effort not in EFFORTS:

@@ -96,7 +96,8 @@ def pil_of(pair: Pair) -> Loss:
         "than the masked table's is, averaged over quantiles, means, variances, covariances and "
         "correlations",
         source="J. M. Mateo-Sanz, J. Domingo-Ferrer and F. Sebe (2005). Probabilistic information "
-        "loss measures. Data Mining and Knowledge Discovery 11(2), 181-193",
+        "loss measures in confidentiality protection of continuous microdata. Data Mining and "
+        "Knowledge Discovery 11(2), 181-193",
         range=(0.0, 100.0),
         verdict=f"a statistic is further off than in {value:.3g} % of samples, on average; most: "
         f"{max(details, key=details.__getitem__)}{worst(by_column)}",

@@ -236,8 +236,8 @@ def _matrix(
 
     # Blue to white to vermilion: lightness alone tells how strong, and hue which sign.
     scale = LinearSegmentedColormap.from_list("tessella", [BLUE, "#FFFFFF", RED])
-    scale = scale.with_extremes(bad="#F2F2F2")
-    shown = axes.imshow(values, cmap=scale, vmin=-limit, vmax=limit)
+    colours = scale.with_extremes(bad="#F2F2F2")
+    shown = axes.imshow(values, cmap=colours, vmin=-limit, vmax=limit)
     d = len(names)
     labels = [plain(name) for name in names]
     axes.set_xticks(range(d), labels, rotation=90, fontsize=8)

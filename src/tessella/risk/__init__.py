@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from .anonymity.suda import suda as suda
     from .anonymity.uniques import Uniques as Uniques
     from .anonymity.uniques import uniques as uniques
+    from .assessing.assess import assess as assess
+    from .assessing.attacks import ATTACKS as ATTACKS
+    from .assessing.attacks import Attack as Attack
+    from .assessing.result import Assessment as Assessment
     from .assignment import Assignment as Assignment
     from .assignment import link_one_to_one as link_one_to_one
     from .attributes.homogeneity import l_diversity as l_diversity
@@ -59,10 +63,13 @@ if TYPE_CHECKING:
     from .transparency.rank_swapping import attack_rank_swapping as attack_rank_swapping
 
 _HOMES = {
+    "ATTACKS": ".assessing.attacks",
     "AlphaK": ".anonymity.confidential",
     "Anonymity": ".anonymity.classes",
+    "Assessment": ".assessing.result",
     "Assignment": ".assignment",
     "Bilinear": ".distances",
+    "Attack": ".assessing.attacks",
     "Candidates": ".transparency.candidates",
     "Choquet": ".choquet",
     "Estimate": ".estimate",
@@ -81,6 +88,7 @@ _HOMES = {
     "Uniques": ".anonymity.uniques",
     "WeightedMean": ".distances",
     "alpha_k_anonymity": ".anonymity.confidential",
+    "assess": ".assessing.assess",
     "attack": ".transparency.dispatch",
     "attack_fuzzy_microaggregation": ".transparency.fuzzy_microaggregation",
     "attack_individual_ranking": ".transparency.individual_ranking",

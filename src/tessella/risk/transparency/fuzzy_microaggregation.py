@@ -226,42 +226,52 @@ class _Weighing:
 
     def together(self, law: Law) -> _Seen:
         """Scale the probabilities of all pairs until they sum to one both ways."""
-        m, n = len(self.truth), len(self.order)
-        logs = np.empty((len(self.draws.released), n))
+        n, many = len(self.order), np.bincount(self.combination).astype(np.float64)
+        shares = np.empty((len(self.draws.released), n))  # of different records; others repeat them
         every = np.arange(n)
 
         def fill(i: int) -> None:
-            logs[i] = log_chances(self.draws, law, np.full(n, i), every)
+            logs = log_chances(self.draws, law, np.full(n, i), every)
+            most = logs.max()
+            shares[i] = np.exp(logs - most) if most > -np.inf else 0.0
 
-        each(fill, range(len(logs)))
-        shares = _scaled(logs[self.combination])
-        own = shares[np.arange(m), self.at[self.truth]]
-        largest = shares.max(axis=1)
-        equal = shares >= largest[:, None] * (1 - EQUAL)
-        right = own >= largest * (1 - EQUAL)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            entropy = -np.nansum(shares * np.log(shares), axis=1)
+        each(fill, range(len(shares)))
+        _scale(shares, many)
+        out = np.array([_summary(row) for row in shares]).reshape(-1, 4)
+        largest, equal, entropy, size = out[self.combination].T
+        own = shares[self.combination, self.at[self.truth]]
+        logs = log_chances(self.draws, law, self.combination, self.at[self.truth])
+        own = np.where(np.isfinite(logs), np.maximum(own, np.finfo(float).tiny), 0.0)
         return _Seen(
-            size=(shares > 0).sum(axis=1),
-            chance=np.where(right, 1.0 / equal.sum(axis=1), 0.0),
+            size=size.astype(np.int64),
+            chance=np.where((own > 0) & (own >= largest * (1 - EQUAL)), 1.0 / equal, 0.0),
             belief=own,
             largest=largest,
-            effective=np.exp(entropy),
+            effective=np.where(size > 0, np.exp(entropy), 0.0),
         )
 
 
-def _scaled(logs: Floats) -> Floats:
-    """Return the doubly stochastic matrix with these odds ratios (Sinkhorn and Knopp 1967)."""
-    most = logs.max(axis=1, keepdims=True)
-    shares: Floats = np.exp(logs - np.where(np.isfinite(most), most, 0.0))
+def _scale(shares: Floats, many: Floats) -> None:
+    """Scale rows and columns to sum one, in place; row i stands for `many`[i] equal ones."""
+    across, down = np.ones(len(shares)), np.ones(shares.shape[1])
     for _ in range(SWEEPS):
-        totals = shares.sum(axis=0)
-        shares /= np.where(totals > 0, totals, 1.0)
-        rows = shares.sum(axis=1, keepdims=True)
-        shares /= np.where(rows > 0, rows, 1.0)
-        if np.abs(rows - 1).max() < CLOSE:
+        totals = (many * across) @ shares
+        down = np.divide(1.0, totals, out=np.ones_like(totals), where=totals > 0)
+        rows = shares @ down
+        ends = across * rows
+        across = np.divide(1.0, rows, out=np.ones_like(rows), where=rows > 0)
+        if np.abs(ends - 1)[rows > 0].max(initial=0.0) < CLOSE:
             break
-    return shares
+    shares *= across[:, None]
+    shares *= down
+
+
+def _summary(shares: Floats) -> tuple[float, int, float, int]:
+    """Return the largest share, how many equal it, the entropy, and how many are possible."""
+    largest = float(shares.max())
+    held = shares[shares > 0]
+    equal = int((held >= largest * (1 - EQUAL)).sum())
+    return largest, max(equal, 1), max(float(-(held * np.log(held)).sum()), 0.0), len(held)
 
 
 def _weigh(scene: Scene, law: Law, centres: Sequence[Any] | None, scale: Any) -> _Weighing:
