@@ -221,6 +221,8 @@ def test_best_by_hand():
         tried.best(max_risk=5)
     with pytest.raises(OutOfRangeError, match="per cent"):
         tried.best(max_risk=101)
+    with pytest.raises(NoCandidateError, match="3 records alike"):
+        tried.best(min_k=3)  # these points were never counted
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12))

@@ -76,12 +76,15 @@ class Attack:
         From a `Case` to an `Estimate`.
     fits : callable
         Whether a case can be attacked so.
+    dear : bool
+        Takes long: tried after the others, and not at all where they find everybody.
     """
 
     name: str
     says: str
     run: Callable[[Case], Estimate]
     fits: Callable[[Case], bool] = lambda case: True  # noqa: ARG005
+    dear: bool = False
 
 
 def _link(distance: str) -> Callable[[Case], Estimate]:
@@ -182,6 +185,7 @@ ATTACKS: dict[str, Attack] = {
             says="links by the weighted distance that links most records",
             run=_learned,
             fits=lambda case: case.plain and len(case.task.numbers) > 1,
+            dear=True,
         ),
         Attack(
             name="knowing",

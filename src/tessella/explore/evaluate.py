@@ -20,6 +20,7 @@ from .task import Masked, Task
 
 __all__ = ["Settings", "evaluate", "seed_of"]
 
+EVERYBODY = 0.995  # found by one attack: a dear one could add next to nothing
 LONGEST = 300  # of a note or error, in characters
 
 
@@ -83,6 +84,7 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
         named = ", ".join(settings.measures)
         return Point(candidate=candidate, error=f"none of the measures fits this table: {named}")
     risks = {name: 100 * estimate.value for name, estimate in estimates.items()}
+    risks = {one.name: risks[one.name] for one in settings.attacks if one.name in risks}
     worst = max(risks, key=lambda name: risks[name])
     broken = None if task.rules is None else len(task.rules.confront(made.table).breaking())
     return Point(
@@ -103,10 +105,14 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
 
 def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate], tuple[str, ...]]:
     """Run the attacks that fit; say which do not, and which were refused."""
-    estimates, notes = {}, []
-    for attack in attacks:
+    estimates: dict[str, Estimate] = {}
+    notes = []
+    for attack in sorted(attacks, key=lambda one: one.dear):
         if not attack.fits(case):
             notes.append(f"attack {attack.name!r} does not fit")
+            continue
+        if attack.dear and any(found.value >= EVERYBODY for found in estimates.values()):
+            notes.append(f"attack {attack.name!r} was not needed: another finds everybody")
             continue
         try:
             estimates[attack.name] = attack.run(case)

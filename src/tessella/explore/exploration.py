@@ -88,7 +88,13 @@ class Exploration:
         """The points whose audit found a problem: rules broken, or a promised k not kept."""
         return [point for point in self.points if point.tried and not point.passed]
 
-    def best(self, *, max_risk: float | None = None, max_loss: float | None = None) -> Point:
+    def best(
+        self,
+        *,
+        max_risk: float | None = None,
+        max_loss: float | None = None,
+        min_k: int | None = None,
+    ) -> Point:
         """Return the best point within limits, among those whose audit is passed.
 
         Parameters
@@ -96,6 +102,8 @@ class Exploration:
         max_risk, max_loss : float from 0 to 100, optional
             With a limit of risk alone, the least loss; with a limit of loss alone, the least
             risk; with both or none, the least score, the mean of the two.
+        min_k : int, optional
+            How many records must share all their masked values, counted in the table.
 
         Raises
         ------
@@ -109,7 +117,13 @@ class Exploration:
                 or not 0 <= given <= 100
             ):
                 raise OutOfRangeError(name, given, "per cent, from 0 to 100")
-        good = [point for point in self.points if point.passed]
+        if min_k is not None and (isinstance(min_k, bool) or not isinstance(min_k, int)):
+            raise OutOfRangeError("min_k", min_k, "a whole number of records")
+        good = [
+            point
+            for point in self.points
+            if point.passed and (min_k is None or (point.k_reached or 0) >= min_k)
+        ]
         within = [
             point
             for point in good
@@ -117,7 +131,7 @@ class Exploration:
             and (max_loss is None or point.loss <= max_loss)
         ]
         if not within:
-            raise _nothing(good, max_risk, max_loss)
+            raise _nothing(good, max_risk, max_loss, min_k)
         if max_risk is not None and max_loss is None:
             return min(within, key=lambda p: (p.loss, p.risk, p.candidate.key))
         if max_loss is not None and max_risk is None:
@@ -248,12 +262,16 @@ def load(path: Any) -> Exploration:
     return Exploration(**known)
 
 
-def _nothing(good: list[Point], max_risk: float | None, max_loss: float | None) -> NoCandidateError:
+def _nothing(
+    good: list[Point], max_risk: float | None, max_loss: float | None, min_k: int | None
+) -> NoCandidateError:
     wished = [
         f"a {what} of at most {limit:g}"
         for what, limit in (("risk", max_risk), ("loss", max_loss))
         if limit is not None
     ]
+    if min_k is not None:
+        wished.append(f"{min_k} records alike")
     if not good:
         return NoCandidateError([*wished, "a passed audit"], ["none was tried with success"])
     nearest = []
