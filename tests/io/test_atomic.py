@@ -24,7 +24,7 @@ import tessella.io.csv_writing, tessella.io.columnar, tessella.io.settling
 
 folder, way, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 if way == "named":
-    atomic._open_nameless = lambda folder: None
+    atomic._open_nameless = lambda *_: None
 chance = random.Random(times)
 columns = {f"c{j}": np.arange(100_000) + j for j in range(5)} | {"t": ["released"] * 100_000}
 for number in range(times):
@@ -47,7 +47,7 @@ for number in range(times):
 def way(request, monkeypatch):
     """Both ways: a file without a name (Linux), and a temporary file beside (everywhere)."""
     if request.param == "named":
-        monkeypatch.setattr(atomic, "_open_nameless", lambda folder: None)
+        monkeypatch.setattr(atomic, "_open_nameless", lambda *_: None)
     return request.param
 
 
@@ -64,11 +64,17 @@ def test_a_file_appears_whole_with_usual_permissions(tmp_path, way):
 
 
 def test_a_temporary_file_is_private_and_says_what_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic, "_open_nameless", lambda folder: None)
+    monkeypatch.setattr(atomic, "_open_nameless", lambda *_: None)
     with whole_or_nothing(tmp_path / "x", overwrite=False):
         (found,) = tmp_path.iterdir()
         assert UNFINISHED in found.name
         assert stat.S_IMODE(found.stat().st_mode) == 0o600
+
+
+def test_a_private_file_is_its_owners_only(tmp_path, way):
+    with whole_or_nothing(tmp_path / "x", overwrite=False, private=True) as file:
+        file.write(b"abc")
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])

@@ -25,7 +25,7 @@ UNFINISHED = "tessella-unfinished"
 
 
 @contextmanager
-def whole_or_nothing(path: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
+def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file to write; it gets its name if the block ends well, and no trace is left if not.
 
     Parameters
@@ -34,13 +34,16 @@ def whole_or_nothing(path: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
         The name that the file will have.
     overwrite : bool
         Whether a file of that name may be replaced.
+    private : bool
+        Whether only its owner may read it.
     """
     _refuse_bad_place(path, overwrite=overwrite)
     folder = os.open(path.parent, os.O_RDONLY)
+    mode = 0o600 if private else 0o666
     try:
-        nameless = _open_nameless(path.parent)
+        nameless = _open_nameless(path.parent, mode)
         if nameless is None:
-            yield from _by_renaming(path, overwrite=overwrite)
+            yield from _by_renaming(path, overwrite=overwrite, mode=mode)
         else:
             with os.fdopen(nameless, "w+b") as file:
                 yield file
@@ -65,13 +68,13 @@ def _exists(path: Path) -> BadFileError:
     return BadFileError(path, "the file exists", "Give another name, or overwrite=True")
 
 
-def _open_nameless(folder: Path) -> int | None:
+def _open_nameless(folder: Path, mode: int = 0o666) -> int | None:
     """Open a file without a name, or None where the system has no such thing."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
         # Nobody can open it before it has a name, so it may have its final permissions at once.
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode)
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
             return None
@@ -97,7 +100,7 @@ def _give_name(descriptor: int, path: Path, folder: int, *, overwrite: bool) -> 
             raise
 
 
-def _by_renaming(path: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
+def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
     beside = _name_beside(path)
     try:
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
@@ -109,7 +112,7 @@ def _by_renaming(path: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             if hasattr(os, "fchmod"):
-                os.fchmod(descriptor, 0o666 & ~_umask())
+                os.fchmod(descriptor, mode & ~_umask())
             os.fsync(descriptor)
         if overwrite:
             os.replace(beside, path)

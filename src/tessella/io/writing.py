@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,14 +16,15 @@ from .formats import Format, compression_of, find_format
 from .metadata import Metadata
 from .source import Source, Statement
 
-__all__ = ["Written", "write_file"]
+__all__ = ["Written", "staged_file", "write_file"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
     """An account of what was written.
 
-    `sha256` is the hash of the file; `statements` tell every conversion that the format asked for.
+    `sha256` is the hash of the file, `size` its length in bytes; `statements` tell every
+    conversion that the format asked for.
     """
 
     path: Path
@@ -30,6 +32,7 @@ class Written:
     n_rows: int
     columns: tuple[str, ...]
     sha256: str
+    size: int = 0
     statements: tuple[Statement, ...] = ()
 
     def __str__(self) -> str:
@@ -44,6 +47,7 @@ class Written:
             "records": self.n_rows,
             "columns": list(self.columns),
             "sha256": self.sha256,
+            "bytes": self.size,
             "statements": [str(statement) for statement in self.statements],
         }
 
@@ -118,6 +122,43 @@ def write_file(
     <BLANKLINE>
     >>> folder.cleanup()
     """
+    options: dict[str, Any] = {
+        "format": format, "like": like, "metadata": metadata, "keep_labels": keep_labels,
+        "overwrite": overwrite, "delimiter": delimiter, "decimal": decimal, "encoding": encoding,
+        "safe": safe, "sheet": sheet,
+    }  # fmt: skip
+    with staged_file(frame, path, **options) as written:
+        return written
+
+
+@contextmanager
+def staged_file(
+    frame: Any,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    like: Source | None = None,
+    metadata: Metadata | None = None,
+    keep_labels: bool = False,
+    overwrite: bool = False,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    safe: bool = True,
+    sheet: str = "data",
+) -> Iterator[Written]:
+    """Write a table to a file that gets its name when the block ends well.
+
+    Parameters
+    ----------
+    frame, path, **options
+        As for `write_file`.
+
+    Yields
+    ------
+    Written
+        All bytes are written, and their hash is known; there is no file of that name yet.
+    """
     from .settling import settle
 
     path = Path(path)
@@ -137,14 +178,17 @@ def write_file(
         file.flush()
         file.seek(0)
         digest = _hash(file)
-    return Written(
-        path=path,
-        format=form.name + (f", {packed}" if (packed := compression_of(path)) else ""),
-        n_rows=table.num_rows,
-        columns=tuple(table.column_names),
-        sha256=digest,
-        statements=tuple(said),
-    )
+        size = file.tell()
+        os.fsync(file.fileno())  # a full disk shows before anything has a name
+        yield Written(
+            path=path,
+            format=form.name + (f", {packed}" if (packed := compression_of(path)) else ""),
+            n_rows=table.num_rows,
+            columns=tuple(table.column_names),
+            sha256=digest,
+            size=size,
+            statements=tuple(said),
+        )
 
 
 def _hash(file: BinaryIO) -> str:

@@ -103,16 +103,28 @@ class Output(Part):
     external_report: str | None = None
     internal_report: str | None = None
     manifest: str | None = None
+    summary: str | None = None
     order: Literal["kept", "shuffled"] = "kept"
     keep_labels: bool = False
 
     @model_validator(mode="after")
     def _no_file_twice(self) -> Output:
-        named = [self.file, self.external_report, self.internal_report, self.manifest]
-        files = [str(Path(name)) for name in named if name]
+        files = [str(Path(name)) for name in self.files.values()]
         if len(set(files)) < len(files):
             raise ValueError("two outputs have the same name")
         return self
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The outputs that are asked for, by what they are."""
+        named = {
+            "release": self.file,
+            "internal report": self.internal_report,
+            "summary": self.summary,
+            "external report": self.external_report,
+            "manifest": self.manifest,
+        }
+        return {what: name for what, name in named.items() if name}
 
 
 class PlanFile(Part):

@@ -109,6 +109,16 @@ class Study:
         return _native(self._states[-1].table)
 
     @property
+    def original(self) -> Any:
+        """The table that was given."""
+        return _native(self._states[0].table)
+
+    @property
+    def masked(self) -> tuple[Name, ...]:
+        """The columns that masking steps were about."""
+        return self._states[-1].masked
+
+    @property
     def reference(self) -> Any:
         """The original without dropped columns, recoded: what loss and risk compare with."""
         return _native(self._states[-1].reference)
