@@ -70,12 +70,28 @@ def test_the_worst_attack_counts(table):
 
 
 def test_all_attacks_and_default_measures(table):
-    (point,) = explore(table, candidates=[Candidate("swapping", percent=5)], jobs=1, random_state=0)
+    (point,) = explore(table, candidates=[Candidate("mdav", k=3)], jobs=1, random_state=0)
     assert set(point.risks) == {"euclidean", "mahalanobis", "learned", "knowing", "interval"}
     assert set(point.losses) == {"values", "sse_sst", "il1s", "pil"}
     assert point.risk == max(point.risks.values())
     assert all(0 <= value <= 100 for value in [*point.risks.values(), *point.losses.values()])
     assert point.loss == point.losses["values"]
+
+
+def test_a_dear_attack_is_not_tried_where_everybody_is_found(table):
+    def everybody(case):
+        return Estimate.of(80, 80, baseline=0.0, attack="everybody")
+
+    def dear(case):
+        raise AssertionError
+
+    attacks = [
+        Attack(name="dear", says="", run=dear, dear=True),
+        Attack(name="everybody", says="", run=everybody),
+    ]
+    (point,) = found(table, Candidate("mdav", k=3), attacks=attacks)
+    assert point.risks == {"everybody": 100}
+    assert "attack 'dear' was not needed: another finds everybody" in point.notes
 
 
 def test_interval_by_hand():

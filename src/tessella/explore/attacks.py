@@ -133,7 +133,9 @@ def _interval(case: Case) -> Estimate:
     -----
     With F the original's distribution function, a number x is found by its released y if the
     share of originals strictly between x and y is at most 1 %. Guessing a number of the column
-    reaches the mean share of originals that are so near to one of them.
+    reaches about 2 %. `tessella.risk.interval_disclosure` counts ranks in the released table, where
+    an interval around a value that many share is wide: guessing would reach much there, and a
+    coarser table would seem to tell more. Ranks of the original weigh all candidates alike.
     """
     after = Table.read(case.masked).numeric(case.task.numbers)
     after_values = np.where(after.missing, np.nan, after.values)
