@@ -10,8 +10,14 @@ import pandas as pd
 import pytest
 
 from tessella.exceptions import AttackError, BadOptionError, UnknownOptionError
-from tessella.masking import NoiseAddition, RankSwapping
-from tessella.risk import Candidates, Estimate, attack, attack_rank_swapping
+from tessella.masking import FuzzyMicroaggregation, NoiseAddition, RankSwapping
+from tessella.risk import (
+    Candidates,
+    Estimate,
+    attack,
+    attack_fuzzy_microaggregation,
+    attack_rank_swapping,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "attacks.md"
 
@@ -43,6 +49,24 @@ def test_a_masker_that_was_not_fitted(table):
     found = attack(named, masked, fresh, id="who")
     assert (found.size == 1).all()
     assert "released as they are, so equal in both tables: c, weight" in found.explain()
+
+
+def test_weights_change_the_scale(table):
+    """A masker with weights measures columns in weighted deviations, and so does the attack."""
+    rng = np.random.default_rng(1)
+    weighted = table.assign(w=rng.random(50) ** 4 + 0.01)
+    masker = FuzzyMicroaggregation(5, m2=1.5, weights="w", random_state=0)
+    masked = masker.fit_transform(weighted)
+    found = attack(weighted, masked, masker, known=list("abc"), effort="quick")
+    w, units = weighted["w"], {}
+    for name in "abc":
+        mean = np.average(table[name], weights=w)
+        units[name] = float(np.sqrt(np.average((table[name] - mean) ** 2, weights=w)))
+    options = {"m2": 1.5, "columns": list("abc"), "known": list("abc"), "effort": "quick"}
+    given = attack_fuzzy_microaggregation(weighted, masked, scale=units, **options)
+    plain = attack_fuzzy_microaggregation(weighted, masked, **options)
+    assert found.belief == pytest.approx(given.belief)
+    assert found.belief != pytest.approx(plain.belief)
 
 
 def test_it_prints_well(table):

@@ -8,6 +8,7 @@ from typing import Any
 from ...exceptions import AttackError, BadOptionError, UnknownOptionError
 from ...frame import Table
 from ...masking import FuzzyMicroaggregation, IndividualRanking, Microaggregation, RankSwapping
+from ...masking.scale import Scale
 from ...masking.selection import select
 from .candidates import Candidates
 from .fuzzy_microaggregation import attack_fuzzy_microaggregation
@@ -99,6 +100,8 @@ def _of_masker(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
         "schema": masker.schema,
         **_columns(masker, original, id),
     }
+    if isinstance(masker, Microaggregation | FuzzyMicroaggregation):
+        told["scale"] = _scale(masker, original, told["columns"])
     match masker:
         case RankSwapping():
             return told | {"percent": masker.percent}
@@ -106,9 +109,23 @@ def _of_masker(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
             return told | {"k": masker.k}
         case Microaggregation():
             plain = masker.aggregate == "mean" and masker.weights is None
-            return told | {"k": masker.k, "scale": masker.scale, "means": plain}
+            return told | {"k": masker.k, "means": plain}
     fuzziness = {"m2": masker.m2} if masker.lambda2 is None else {"lambda2": masker.lambda2}
-    return told | fuzziness | {"scale": masker.scale, "at_least_k": masker.at_least_k}
+    return told | fuzziness | {"at_least_k": masker.at_least_k}
+
+
+def _scale(masker: Any, original: Any, columns: list[Name]) -> Any:
+    """Return the masker's scale; with weights, what they make the unit of each column."""
+    if masker.weights is None:
+        return masker.scale
+    table = Table.read(original)
+    chosen = select(
+        table, columns=columns, blocks=None, strata=None, weights=masker.weights, schema=None
+    )
+    codes = {} if masker.schema is None else {n: masker.schema[n].missing for n in columns}
+    values = table.numeric(columns, codes=codes, who="The attack").values
+    unit = Scale.of(values, chosen.weights, masker.scale, columns).unit
+    return dict(zip(columns, unit.tolist(), strict=True))
 
 
 def _columns(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
