@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from .attributes.intervals import interval_disclosure as interval_disclosure
     from .attributes.prediction import Prediction as Prediction
     from .attributes.prediction import predict_confidential as predict_confidential
+    from .certifying import Certified as Certified
+    from .certifying import certify as certify
     from .choquet import Choquet as Choquet
     from .distances import OWA as OWA
     from .distances import Bilinear as Bilinear
@@ -71,6 +73,7 @@ _HOMES = {
     "Bilinear": ".distances",
     "Attack": ".assessing.attacks",
     "Candidates": ".transparency.candidates",
+    "Certified": ".certifying",
     "Choquet": ".choquet",
     "Estimate": ".estimate",
     "Homogeneity": ".anonymity.confidential",
@@ -98,6 +101,7 @@ _HOMES = {
     "interval_disclosure": ".attributes.intervals",
     "k_anonymity": ".anonymity.classes",
     "l_diversity": ".attributes.homogeneity",
+    "certify": ".certifying",
     "learn": ".learning",
     "link": ".linkage",
     "link_by_knowledge": ".knowledge",

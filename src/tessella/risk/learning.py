@@ -38,6 +38,7 @@ MOST_ROWS = 250_000  # that are climbed over
 MOST_PAIRS = 400_000_000  # that a scan counts; beyond, a sample of records is attacked
 SCANNED = ("owa", "choquet")  # families without a tree
 MOST_CELLS = 40_000_000  # numbers held in rows
+LOWER = "a lower bound of the worst case"
 ROUNDS = 3  # of adding the competitors that were overlooked
 
 
@@ -179,7 +180,7 @@ def learn(
     apart = _held_out(search, family, some, generator) if held_out and len(some) >= 4 else None
     notes = (
         "the intruder has the original file and the parameters that link most of it",
-        f"parameters learned from {len(some):,} records: a lower bound of the worst case",
+        f"parameters learned from {len(some):,} records: {LOWER}",
         *sides.notes,
     )
     name = f"best {family} distance found" + (f" ({best})" if best != family else "")

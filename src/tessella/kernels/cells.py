@@ -1,0 +1,442 @@
+"""Cells of a space of parameters: how many records any point of a cell can link.
+
+A *cell* is a simplex of parameters θ given by its corners; a record is linked at θ when all its
+rows have a positive product with θ. Rows are linear, so corners decide: a row that is positive at
+every corner never matters in the cell, and a record with a row that is positive at no corner is
+linked nowhere in it. Two rows of which some convex combination is positive at no corner exclude
+each other; so do their records. The records that are left, counting once each set of which every
+two exclude each other, bound the number of links. Halving an edge gives two cells, to which only
+what is undecided is handed down.
+
+A row is kept as its products with the corners, and as a mask: bit v is set where it is positive at
+corner v. Removing rows or merging sets never makes a bound too small, so only the two tests above
+have to be right to the last bit; `GAP` keeps the second away from rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Cells = tuple[Floats, Integers, Integers, Integers, Integers, Integers, Integers, Integers]
+
+GAP = 1e-13  # of the share of one row in a combination of two
+WORD = 62  # records in a word of a set; the signs of int64 stay out of it
+FRONT = 16  # rows of a record that others are compared with
+ENOUGH = 24  # records that exclude a record: more are not looked for
+HOPE = 0.6  # of the undecided: rarely fewer are left when pairs are compared
+TESTS = 100_000  # pairs of rows after which no more kinds of them are compared
+
+
+@kernel
+def _exclude(values: Floats, r: int, s: int) -> bool:
+    """Whether some combination of two rows, positive together nowhere, is positive nowhere."""
+    low, high = 0.0, 1.0
+    for v in range(values.shape[1]):
+        x, y = values[r, v], values[s, v]
+        if y > 0.0:
+            low = max(low, y / (y - x))
+        elif x > 0.0:
+            high = min(high, y / (y - x))
+        else:
+            continue
+        if low > high - GAP:
+            return False
+    return True
+
+
+@kernel
+def _bits(word: int) -> int:
+    """Count the bits, by halves, fours and bytes."""
+    word -= (word >> 1) & 0x5555555555555555
+    word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F
+    word += word >> 8
+    word += word >> 16
+    return (word + (word >> 32)) & 0x7F
+
+
+@kernel
+def _decide(
+    values: Floats,
+    corner: int,
+    middle: Floats,
+    cell: tuple[Integers, Integers, Integers],
+    sizes: tuple[int, int],
+    classes: Integers,
+    taken: Integers,
+    out: tuple[Floats, Integers, Integers, Integers, Integers],
+) -> tuple[int, int, int]:
+    """Decide rows and records of a cell whose `corner` moved to where rows have `middle` values.
+
+    `cell` has records, where their rows start, and which they are; `out` gets values, masks, rows,
+    records and starts of what is undecided. Returns the records decided as linked, and how many
+    records and rows are left.
+    """
+    records, starts, which = cell
+    new_values, masks, new_which, new_records, new_starts = out
+    k = values.shape[1]
+    full = (1 << k) - 1
+    linked, left, rows = 0, 0, 0
+    new_starts[0] = 0
+    for at in range(sizes[0]):
+        first = rows
+        dead = False
+        for row in range(starts[at], starts[at + 1]):
+            mask = 0
+            for v in range(k):
+                value = middle[row] if v == corner else values[row, v]
+                new_values[rows, v] = value
+                if value > 0.0:
+                    mask |= 1 << v
+            if mask == 0:
+                dead = True
+                break
+            if mask == full:
+                continue
+            # A row that nowhere lies below another never decides.
+            spare = False
+            for other in range(first, min(rows, first + FRONT)):
+                if masks[other] & ~mask == 0:
+                    spare = True
+                    for v in range(k):
+                        if new_values[other, v] > new_values[rows, v]:
+                            spare = False
+                            break
+                    if spare:
+                        break
+            if spare:
+                continue
+            masks[rows], new_which[rows] = mask, which[row]
+            rows += 1
+        if not dead:
+            for r in range(first, rows):
+                for s in range(r + 1, min(rows, r + FRONT)):
+                    if masks[r] & masks[s] == 0 and _exclude(new_values, r, s):
+                        dead = True
+                        break
+                if dead:
+                    break
+        if dead:
+            rows = first
+        elif rows == first:
+            linked += 1
+            taken[classes[records[at]]] = 1
+        else:
+            new_records[left] = records[at]
+            left += 1
+            new_starts[left] = rows
+    if linked == 0:
+        return 0, left, rows
+    # Of records masked to the same values at most one is right: the others lose.
+    kept, end = 0, 0
+    for at in range(left):
+        first, last = new_starts[at], new_starts[at + 1]
+        if taken[classes[new_records[at]]]:
+            continue
+        new_records[kept] = new_records[at]
+        for row in range(first, last):
+            masks[end], new_which[end] = masks[row], new_which[row]
+            for v in range(k):
+                new_values[end, v] = new_values[row, v]
+            end += 1
+        kept += 1
+        new_starts[kept] = end
+    for at in range(sizes[0]):
+        taken[classes[records[at]]] = 0
+    return linked, kept, end
+
+
+@kernel
+def _most(
+    undecided: tuple[Floats, Integers, Integers, Integers, Integers],
+    left: int,
+    classes: Integers,
+    enough: int,
+    thorough: bool,
+) -> int:
+    """Bound the undecided records that one point links: sets that exclude each other count once.
+
+    Pairs are compared where that may bring the number down to `enough`, or if asked to be thorough.
+    """
+    values, masks, _, records, starts = undecided
+    k = values.shape[1]
+    count = 0
+    for at in range(left):
+        fresh = True
+        for other in range(at):
+            if classes[records[other]] == classes[records[at]]:
+                fresh = False
+                break
+        count += fresh
+    if count <= enough or not (thorough or HOPE * count <= enough):
+        return count
+    words = (left + WORD - 1) // WORD
+    excludes = np.zeros((left, words), dtype=np.int64)
+    degree = np.zeros(left, dtype=np.int64)
+    rows = starts[left]
+    # Only rows that are positive together at no corner can exclude each other: rows by mask, those
+    # that are positive at few corners first.
+    keys, owner = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
+    for at in range(left):
+        for row in range(starts[at], starts[at + 1]):
+            keys[row], owner[row] = (_bits(masks[row]) << k) | masks[row], at
+        for other in range(at):
+            if classes[records[other]] == classes[records[at]]:
+                excludes[at, other // WORD] |= 1 << (other % WORD)
+                excludes[other, at // WORD] |= 1 << (at % WORD)
+                degree[at] += 1
+                degree[other] += 1
+    order = np.argsort(keys)
+    ends = np.empty(rows + 1, dtype=np.int64)
+    kinds = 0
+    for place in range(rows):
+        if place == 0 or keys[order[place]] != keys[order[place - 1]]:
+            ends[kinds] = place
+            kinds += 1
+    ends[kinds] = rows
+    tests = 0
+    for one in range(kinds):
+        mask = masks[order[ends[one]]]
+        for two in range(one):
+            if mask & masks[order[ends[two]]]:
+                continue
+            for place in range(ends[one], ends[one + 1]):
+                r = order[place]
+                a = owner[r]
+                for other in range(ends[two], ends[two + 1]):
+                    s = order[other]
+                    b = owner[s]
+                    tests += 1
+                    if degree[a] >= ENOUGH and degree[b] >= ENOUGH:
+                        continue
+                    if a == b or (excludes[a, b // WORD] >> (b % WORD)) & 1:
+                        continue
+                    if _exclude(values, r, s):
+                        excludes[a, b // WORD] |= 1 << (b % WORD)
+                        excludes[b, a // WORD] |= 1 << (a % WORD)
+                        degree[a] += 1
+                        degree[b] += 1
+        if tests > TESTS:
+            break
+    open_ = np.zeros(words, dtype=np.int64)
+    for a in range(left):
+        open_[a // WORD] |= 1 << (a % WORD)
+    common = np.empty(words, dtype=np.int64)
+    count = 0
+    for a in np.argsort(degree):
+        if not (open_[a // WORD] >> (a % WORD)) & 1:
+            continue
+        count += 1
+        open_[a // WORD] &= ~(1 << (a % WORD))
+        for word in range(words):
+            common[word] = excludes[a, word] & open_[word]
+        while True:
+            # The next of the set is the one that leaves most others in it.
+            best, best_common = -1, -1
+            for word in range(words):
+                rest = common[word]
+                while rest:
+                    low = rest & -rest
+                    b = word * WORD + _bits(low - 1)
+                    rest ^= low
+                    shared = 0
+                    for other in range(words):
+                        shared += _bits(excludes[b, other] & common[other])
+                    if shared > best_common:
+                        best, best_common = b, shared
+            if best < 0:
+                break
+            open_[best // WORD] &= ~(1 << (best % WORD))
+            for word in range(words):
+                common[word] &= excludes[best, word]
+    return count
+
+
+@kernel
+def _longest(corners: Floats) -> tuple[int, int]:
+    """The two ends of the longest edge."""
+    k, p = corners.shape
+    best, first, second = -1.0, 0, 1
+    for u in range(k):
+        for v in range(u + 1, k):
+            length = 0.0
+            for column in range(p):
+                side = corners[u, column] - corners[v, column]
+                length += side * side
+            if length > best:
+                best, first, second = length, u, v
+    return first, second
+
+
+@kernel
+def explore(
+    U: Floats,
+    classes: Integers,
+    corners: Floats,
+    linked: int,
+    records: Integers,
+    starts: Integers,
+    which: Integers,
+    best: int,
+    budget: int,
+) -> tuple[int, Floats, int, Cells]:
+    """Halve a cell, and what comes of it, depth first, until `budget` rows were looked at.
+
+    `U` has all rows (R x p), `classes` the class of each record masked to the same values. The cell
+    has corners (k x p), `linked` records that are decided, and undecided `records` with their rows.
+    Cells that link at most `best` are dropped. Returns the most links met at the middle of a cell,
+    that middle, the cells halved, and the cells still open: corners, linked, bounds, then where
+    rows and records of each start, then rows, records, and the number of rows of each record.
+    """
+    p, k = U.shape[1], corners.shape[0]
+    n_records, n_rows = records.shape[0], which.shape[0]
+    deep = 64
+    all_corners = np.empty((deep, k, p))
+    all_linked, bounds = np.empty(deep, dtype=np.int64), np.empty(deep, dtype=np.int64)
+    row_ends, record_ends = np.zeros(deep + 1, np.int64), np.zeros(deep + 1, np.int64)
+    kept_values = np.empty((3 * n_rows + 64, k))
+    kept_rows = np.empty(3 * n_rows + 64, dtype=np.int64)
+    kept_records = np.empty(3 * n_records + 64, dtype=np.int64)
+    kept_sizes = np.empty(3 * n_records + 64, dtype=np.int64)
+    for row in range(n_rows):
+        kept_rows[row] = which[row]
+        for v in range(k):
+            value = 0.0
+            for column in range(p):
+                value += U[which[row], column] * corners[v, column]
+            kept_values[row, v] = value
+    for at in range(n_records):
+        kept_records[at], kept_sizes[at] = records[at], starts[at + 1] - starts[at]
+    all_corners[0] = corners
+    all_linked[0], bounds[0] = linked, linked + n_records
+    row_ends[1], record_ends[1] = n_rows, n_records
+    top = 1
+    values, middle = np.empty((n_rows, k)), np.empty(n_rows)
+    which_, records_ = np.empty(n_rows, dtype=np.int64), np.empty(n_records, dtype=np.int64)
+    starts_ = np.zeros(n_records + 1, dtype=np.int64)
+    out = (
+        np.empty((n_rows + 1, k)),
+        np.empty(n_rows + 1, dtype=np.int64),
+        np.empty(n_rows + 1, dtype=np.int64),
+        np.empty(n_records, dtype=np.int64),
+        np.empty(n_records + 1, dtype=np.int64),
+    )
+    taken = np.zeros(classes.max() + 1, dtype=np.int64)
+    here, between = np.empty((k, p)), np.empty(p)
+    theta, most, cells, looked = np.zeros(p), -1, 0, 0
+    while top > 0 and looked < budget:
+        top -= 1
+        if bounds[top] <= best:
+            continue
+        cells += 1
+        row_start, record_start = row_ends[top], record_ends[top]
+        rows, left = row_ends[top + 1] - row_start, record_ends[top + 1] - record_start
+        here[:] = all_corners[top]
+        sure, bound = all_linked[top], bounds[top]
+        values[:rows] = kept_values[row_start : row_start + rows]
+        which_[:rows] = kept_rows[row_start : row_start + rows]
+        for at in range(left):
+            records_[at] = kept_records[record_start + at]
+            starts_[at + 1] = starts_[at] + kept_sizes[record_start + at]
+        looked += rows + 10
+        first, second = _longest(here)
+        for column in range(p):
+            between[column] = 0.5 * (here[first, column] + here[second, column])
+        for row in range(rows):
+            value = 0.0
+            for column in range(p):
+                value += U[which_[row], column] * between[column]
+            middle[row] = value
+        for corner in (first, second):
+            more, new_left, new_rows = _decide(
+                values, corner, middle, (records_, starts_, which_), (left, rows), classes, taken,
+                out,
+            )  # fmt: skip
+            now = sure + more
+            linked_here = now
+            for at in range(new_left):
+                good = True
+                for row in range(out[4][at], out[4][at + 1]):
+                    total = 0.0
+                    for v in range(k):
+                        total += out[0][row, v]
+                    if total <= 0.0:
+                        good = False
+                        break
+                linked_here += good
+            if linked_here > most:
+                most = linked_here
+                for column in range(p):
+                    total = between[column] - here[corner, column]
+                    for v in range(k):
+                        total += here[v, column]
+                    theta[column] = total / k
+            new_bound = now + new_left
+            if new_bound > best:
+                new_bound = now + _most(out, new_left, classes, best - now, cells % 4 == 0)
+                looked += (new_left * new_left) // 16
+            new_bound = min(new_bound, bound)
+            if new_bound <= best:
+                continue
+            row_start, record_start = row_ends[top], record_ends[top]
+            if row_start + new_rows > kept_rows.shape[0]:
+                size = 2 * (row_start + new_rows)
+                wider = np.empty((size, k))
+                wider[:row_start] = kept_values[:row_start]
+                kept_values = wider
+                longer = np.empty(size, dtype=np.int64)
+                longer[:row_start] = kept_rows[:row_start]
+                kept_rows = longer
+            if record_start + new_left > kept_records.shape[0]:
+                size = 2 * (record_start + new_left)
+                longer = np.empty(size, dtype=np.int64)
+                longer[:record_start] = kept_records[:record_start]
+                kept_records = longer
+                longer = np.empty(size, dtype=np.int64)
+                longer[:record_start] = kept_sizes[:record_start]
+                kept_sizes = longer
+            if top + 1 >= deep:
+                deep *= 2
+                wide = np.empty((deep, k, p))
+                wide[:top] = all_corners[:top]
+                all_corners = wide
+                longer = np.empty(deep, dtype=np.int64)
+                longer[:top] = all_linked[:top]
+                all_linked = longer
+                longer = np.empty(deep, dtype=np.int64)
+                longer[:top] = bounds[:top]
+                bounds = longer
+                longer = np.empty(deep + 1, dtype=np.int64)
+                longer[: top + 1] = row_ends[: top + 1]
+                row_ends = longer
+                longer = np.empty(deep + 1, dtype=np.int64)
+                longer[: top + 1] = record_ends[: top + 1]
+                record_ends = longer
+            for row in range(new_rows):
+                kept_rows[row_start + row] = out[2][row]
+                for v in range(k):
+                    kept_values[row_start + row, v] = out[0][row, v]
+            for at in range(new_left):
+                kept_records[record_start + at] = out[3][at]
+                kept_sizes[record_start + at] = out[4][at + 1] - out[4][at]
+            all_corners[top] = here
+            all_corners[top, corner] = between
+            all_linked[top], bounds[top] = now, new_bound
+            row_ends[top + 1], record_ends[top + 1] = row_start + new_rows, record_start + new_left
+            top += 1
+    left_over = (
+        all_corners[:top].copy(),
+        all_linked[:top].copy(),
+        bounds[:top].copy(),
+        row_ends[: top + 1].copy(),
+        record_ends[: top + 1].copy(),
+        kept_rows[: row_ends[top]].copy(),
+        kept_records[: record_ends[top]].copy(),
+        kept_sizes[: record_ends[top]].copy(),
+    )
+    return most, theta, cells, left_over

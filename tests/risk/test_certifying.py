@@ -1,0 +1,215 @@
+"""The certificate: never below what any parameters reach, and tight where a grid can tell."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from tessella.exceptions import LinkageError, OutOfRangeError, UnknownOptionError
+from tessella.risk import OWA, Choquet, WeightedMean, certify, learn, link
+
+from .brute import standardised
+
+
+def table(n, d, noise, seed):
+    rng = np.random.default_rng(seed)
+    original = rng.normal(size=(n, d))
+    return original, original + noise * rng.normal(size=(n, d)) * rng.uniform(0.2, 2, size=d)
+
+
+def links(original, masked, distance):
+    found = link(original, masked, distance=distance)
+    return int(((found.nearer == 0) & (found.tied == 1)).sum())
+
+
+def weights_of(d, steps):
+    for some in product(range(steps + 1), repeat=d - 1):
+        if sum(some) <= steps:
+            yield np.array([*some, steps - sum(some)], dtype=float)
+
+
+@pytest.mark.parametrize(("d", "steps", "seed"), [(2, 400, 0), (2, 400, 1), (3, 40, 2), (3, 40, 3)])
+@pytest.mark.parametrize(("family", "member"), [("weighted mean", WeightedMean), ("owa", OWA)])
+def test_the_optimum_of_a_fine_grid(family, member, d, steps, seed):
+    """An independent way: all weights in small steps."""
+    original, masked = table(20, d, 0.8, seed)
+    grid = max(links(original, masked, member(w)) for w in weights_of(d, steps))
+    best = certify(original, masked, family)
+    assert best.proved
+    assert best.most == best.links >= grid
+    assert best.links == links(original, masked, best.distance)
+    assert best.links <= grid + 1  # slivers between the points of the grid
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_textbook_programme(seed):
+    """An independent way: all N(N - 1) rows, one big M from bounds, HiGHS."""
+    original, masked = table(14, 3, 1.0, seed)
+    A, B = standardised(masked), standardised(original)
+    squares = (A[:, None, :] - B[None, :, :]) ** 2
+    n, d = A.shape
+    M = squares.max()
+    rows = []
+    for i in range(n):
+        for j in set(range(n)) - {i}:
+            row = np.zeros(d + n)
+            row[:d], row[d + i] = squares[i, j] - squares[i, i], -M
+            rows.append(row)
+    answer = milp(
+        np.r_[np.zeros(d), -np.ones(n)],
+        constraints=[
+            LinearConstraint(np.array(rows), 1e-6 - M, np.inf),
+            LinearConstraint(np.r_[np.ones(d), np.zeros(n)], 1, 1),
+        ],
+        integrality=np.r_[np.zeros(d), np.ones(n)],
+        bounds=Bounds(0, 1),
+    )
+    best = certify(original, masked)
+    assert best.proved
+    assert best.links == round(-answer.fun)
+
+
+def drawn(family, d, rng):
+    """Some member: inside, on a face, near a corner."""
+    w = rng.dirichlet(np.full(d, rng.choice([0.1, 1.0, 10.0])))
+    w = np.where(rng.random(d) < 0.2, 0.0, w)
+    w = w if w.any() else np.ones(d)
+    if family == "weighted mean":
+        return WeightedMean(w)
+    if family == "owa":
+        return OWA(w)
+    measure = rng.random(1 << d) * rng.integers(0, 2, size=1 << d)
+    return Choquet.neutral(d).repair(np.r_[0.0, measure[1:-1], 1.0])
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["weighted mean", "owa", "choquet"]),
+    st.integers(1, 3),
+    st.sampled_from(["normal", "integers", "groups", "near"]),
+    st.sampled_from([0.0, 30.0]),
+)
+def test_never_below_what_any_parameters_reach(seed, family, d, kind, seconds):
+    """Invariant, with ties, identical records, records that were not masked, and no time at all."""
+    rng = np.random.default_rng(seed)
+    n = 16
+    original, masked = table(n, d, 0.7, seed)
+    if kind == "integers":
+        original = rng.integers(0, 4, size=(n, d)).astype(float)
+        masked = original + rng.integers(-1, 2, size=(n, d))
+    elif kind == "groups":
+        masked = np.repeat(original.reshape(4, 4, d).mean(axis=1), 4, axis=0)
+    elif kind == "near":
+        masked = original + 1e-9 * rng.normal(size=(n, d))
+        original[1] = original[0] + 1e-9
+    best = certify(original, masked, family, time_limit=seconds, effort=1)
+    assert best.links <= best.most <= n
+    for _ in range(60):
+        assert links(original, masked, drawn(family, d, rng)) <= best.most
+    if seconds and kind == "normal":
+        assert best.proved
+
+
+def test_four_records_by_hand():
+    """The first variable tells records 0 and 1 apart and swaps 2 and 3; the second swaps all. The
+    own original of record 0 is beaten in both by none, of 2 and 3 by each other's."""
+    original = np.array([[0.0, 0.0], [10.0, 1.0], [20.0, 2.0], [30.0, 3.0]])
+    masked = np.array([[1.0, 1.0], [11.0, 0.0], [30.0, 3.0], [20.0, 2.0]])
+    best = certify(original, masked, scale="none")
+    assert (best.links, best.most, best.proved, best.gap) == (2, 2, True, 0.0)
+    assert "proved to be the most" in str(best)
+
+
+def test_identical_masked_records_count_once():
+    """By hand: two groups of two, of each at most one is linked."""
+    original = np.array([[0.0, 5.0], [1.0, 0.0], [10.0, 5.0], [11.0, 0.0]])
+    masked = np.array([[0.4, 2.0], [0.4, 2.0], [10.4, 2.0], [10.4, 2.0]])
+    best = certify(original, masked, scale="none")
+    assert best.most == best.links == 2
+
+
+def test_identical_originals_are_never_linked():
+    original = np.array([[0.0, 5.0], [0.0, 5.0], [10.0, 5.0], [11.0, 0.0]])
+    for family in ("weighted mean", "owa", "choquet", "bilinear"):
+        best = certify(original, original, family, scale="none", effort=1)
+        assert best.most == best.links == 2
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 10**6), st.sampled_from([0.4, 1.0]))
+def test_the_order_of_the_families(seed, noise):
+    """Invariant of the slides, where all are certified: Choquet, weighted mean, Euclid."""
+    original, masked = table(24, 3, noise, seed)
+    kinds = ("weighted mean", "choquet", "bilinear")
+    best = {name: certify(original, masked, name, effort=2) for name in kinds}
+    assert best["weighted mean"].proved
+    euclid = links(original, masked, WeightedMean.neutral(3))
+    assert best["choquet"].most >= best["weighted mean"].links >= euclid
+    if best["choquet"].proved:
+        assert best["choquet"].links >= best["weighted mean"].links
+    assert best["bilinear"].value >= best["weighted mean"].simpler["1 / variance"]
+
+
+@pytest.mark.parametrize("order", [None, 2])
+def test_a_programme_for_more_variables(order):
+    """Four variables: the bound of the programme is not below random measures, nor learned."""
+    original, masked = table(25, 4, 1.0, 5)
+    best = certify(original, masked, "choquet", order=order, time_limit=10, effort=2)
+    assert "programme" in best.method
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        member = Choquet.neutral(4, order=order)
+        member = member.repair(member.theta + rng.normal(size=len(member.theta)) * 0.3)
+        assert links(original, masked, member) <= best.most
+    assert learn(original, masked, "choquet", order=order, held_out=False).links <= best.most < 25
+
+
+def test_time_is_kept():
+    original, masked = table(300, 6, 1.0, 0)
+    certify(original[:20], masked[:20])
+    began = time.perf_counter()
+    best = certify(original, masked, time_limit=1, effort=1)
+    assert time.perf_counter() - began < 20
+    assert best.links <= best.most <= 300
+    assert best.proved == (best.gap == 0)
+    assert best.method in best.explain()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"time_limit": -1}, OutOfRangeError, "time_limit=-1"),
+        ({"time_limit": "long"}, OutOfRangeError, "time_limit"),
+        ({"time_limit": float("nan")}, OutOfRangeError, "time_limit"),
+        ({"family": "cosine"}, UnknownOptionError, "cosine"),
+        ({"family": "choquet", "order": 4}, OutOfRangeError, "order=4"),
+    ],
+)
+def test_bad_options(options, error, says):
+    original, masked = table(10, 3, 1.0, 3)
+    with pytest.raises(error, match=says):
+        certify(original, masked, **options)
+
+
+def test_bad_tables():
+    with pytest.raises(LinkageError, match="one record"):
+        certify(np.ones((1, 2)), np.ones((1, 2)))
+    many = np.random.default_rng(0).normal(size=(5001, 1))
+    with pytest.raises(OutOfRangeError, match="certificate"):
+        certify(many, many)
+
+
+@pytest.mark.slow
+def test_census(census):
+    """The first six variables of 400 records under noise of 0.1 deviations, in seconds."""
+    original = census[:400, :6]
+    rng = np.random.default_rng(0)
+    masked = original + 0.1 * original.std(axis=0) * rng.normal(size=original.shape)
+    assert certify(original, masked, time_limit=60).proved
