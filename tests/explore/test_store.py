@@ -158,6 +158,29 @@ def workers_of(session):
     return [line for line in listed.splitlines() if "popen_loky" in line]
 
 
+@pytest.mark.slow
+def test_a_process_that_dies_is_told_and_not_kept(table, tmp_path):
+    """The kernel ends processes that take too much memory; what was in flight is tried again."""
+
+    def deadly(case):
+        if case.candidate["k"] == 5 and not (tmp_path / "survives").exists():
+            os._exit(1)
+        return Estimate.of(1, 60, baseline=0.0, attack="deadly")
+
+    settings = {
+        "attacks": [Attack(name="deadly", says="", run=deadly)], "jobs": 2, "store": tmp_path / "s",
+    }  # fmt: skip
+    tried = explore(table, candidates=CANDIDATES, **settings)
+    assert [point.candidate for point in tried] == CANDIDATES
+    assert any(point.candidate["k"] == 5 for point in tried.refused)
+    assert all("memory" in point.error for point in tried.refused)
+    assert len(tried.refused) <= 2
+    (tmp_path / "survives").touch()
+    again = explore(table, candidates=CANDIDATES, **settings)
+    assert not again.refused
+    assert again.reused == 5 - len(tried.refused)
+
+
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_killed_in_the_middle_and_resumed(tmp_path, jobs):
     """A real process, killed by SIGKILL when about a third is done."""

@@ -25,6 +25,7 @@ Name = Hashable
 Floats = NDArray[np.float64]
 
 WINDOW = 0.01  # interval disclosure: ranks either way, as a share of the records
+SAMPLE = 10_000  # records that are attacked in a larger table: shares are known to one point
 RECORDS = {"quick": 300, "standard": 2000}  # that a distance is learned from
 
 
@@ -57,6 +58,11 @@ class Case:
     seed: int
 
     @property
+    def sample(self) -> int | None:
+        """How many records to attack: all, or as many as tell the share to a point."""
+        return SAMPLE if self.task.n > SAMPLE else None
+
+    @property
     def plain(self) -> bool:
         """Whether there are only numbers, and all of them known."""
         return not self.task.categories and not self.task.lacks
@@ -69,7 +75,8 @@ class Attack:
     Attributes
     ----------
     name : str
-        As `attacks=` names it.
+        As `attacks=` names it. A store finds results by it: an attack that was changed needs
+        another name.
     says : str
         What the intruder does, in few words.
     run : callable
@@ -92,7 +99,12 @@ def _link(distance: str) -> Callable[[Case], Estimate]:
         from ..risk import link
 
         found: Estimate = link(
-            case.original, case.masked, distance=distance, known=list(case.task.masked)
+            case.original,
+            case.masked,
+            distance=distance,
+            known=list(case.task.masked),
+            sample=case.sample,
+            random_state=case.seed,
         )
         return found
 
@@ -114,7 +126,7 @@ def _knowing(case: Case) -> Estimate:
 
     found: Estimate = attack(
         case.original, case.masked, case.made.masker, known=list(case.task.numbers),
-        effort=case.effort, random_state=case.seed,
+        effort=case.effort, sample=case.sample, random_state=case.seed,
     )  # fmt: skip
     return found
 

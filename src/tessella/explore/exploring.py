@@ -149,7 +149,7 @@ def explore(
         seed=_seed(random_state, kept),
     )
     grid = _first_list(candidates, task, k, effort)
-    many = _jobs(jobs)
+    many = min(_jobs(jobs), len(grid))
     walk = _Walk(grid, points_left, seconds_left, progress)
     with Crew(task, settings, kept, many) as crew:
         try:

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any
 
 from .candidate import Candidate
@@ -23,6 +23,10 @@ from .task import Task
 
 __all__ = ["Crew"]
 
+DIED = (
+    "the process that tried it, or another at the same time, was ended from outside, perhaps for "
+    "lack of memory; try it again with jobs=1"
+)
 _OWN: dict[str, Any] = {}  # of a worker: the task, the settings, the store
 
 
@@ -80,8 +84,7 @@ class Crew:
                     return
                 yield _try_here(one, names[one], self.task, self.settings, self.store), False
             return
-        pool = self._workers()
-        waiting: set[Future[Point]] = set()
+        waiting: dict[Future[Point], Candidate] = {}
         todo = iter(left)
         more = True
         while more or waiting:
@@ -89,10 +92,21 @@ class Crew:
                 following = next(todo, None) if go_on() else None
                 more = following is not None
                 if following is not None:
-                    waiting.add(pool.submit(_try_there, following, names[following]))
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    begun = self._workers().submit(_try_there, following, names[following])
+                    waiting[begun] = following
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            if any(isinstance(ready.exception(), BrokenExecutor) for ready in done):
+                done = set(waiting)  # with one process all are lost
+                self._pool = None
             for ready in done:
-                yield ready.result(), False
+                yield self._result(ready, waiting.pop(ready)), False
+
+    def _result(self, ready: Future[Point], candidate: Candidate) -> Point:
+        """Return a point; where its process died, say so, and keep nothing: it may be repeated."""
+        if self._pool is None and (not ready.done() or ready.exception() is not None):
+            held = None if self.store is None else self.store.find(self._name(candidate))
+            return Point(candidate=candidate, error=DIED) if held is None else held
+        return ready.result()
 
     def _workers(self) -> Any:
         if self._pool is None:
