@@ -6,9 +6,11 @@ the page. A folder of results is kept while it runs, so that an interrupted run 
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from pathlib import Path
+from statistics import mean
 from time import perf_counter
 from typing import Any
 
@@ -52,33 +54,33 @@ def front_table(found: Exploration) -> str:
     return page_table(rows)
 
 
-def methods_table(found: dict[str, Exploration]) -> str:
-    """The least score of each method, table by table."""
+def methods_table(found: dict[str, Exploration], loss: str) -> str:
+    """The least mean of a loss and the risk that each method reaches, table by table."""
     labels: dict[str, dict[str, tuple[float, str]]] = {}
     for name, exploration in found.items():
         for point in exploration:
             if point.passed:
-                kept = labels.setdefault(point.candidate.label, {})
-                kept[name] = min(
-                    kept.get(name, (999.0, "")), (point.score, _setting(point.candidate))
-                )
-    rows = []
-    for label, scores in sorted(
-        labels.items(), key=lambda one: sum(score for score, _ in one[1].values())
-    ):
-        row: dict[str, object] = {"method": label}
-        for name in found:
-            score, setting = scores.get(name, (float("nan"), ""))
-            row[name] = f"{score:.1f} ({setting})" if setting else "-"
-        rows.append(row)
-    return page_table(rows)
+                score = (point.losses[loss] + point.risk) / 2
+                kept = labels.setdefault(_kind(point.candidate), {})
+                kept[name] = min(kept.get(name, (math.inf, "")), (score, _setting(point.candidate)))
+    order = sorted(labels, key=lambda label: mean(score for score, _ in labels[label].values()))
+    return page_table(
+        {"method": label} | {name: "{0:.1f} ({1})".format(*labels[label][name]) for name in found}
+        for label in order
+    )
+
+
+def _kind(candidate: Any) -> str:
+    """One line for all sizes of blocks: they depend on the number of columns."""
+    return "blocks of columns" if candidate.method == "blocks" else str(candidate.label)
 
 
 def _setting(candidate: Any) -> str:
     from tessella.explore import METHODS
 
     tuned = METHODS[candidate.method].tuned.name
-    return f"{tuned} = {candidate[tuned]:g}"
+    said = f"{tuned} = {candidate[tuned]:g}"
+    return f"{said}, {candidate['size']} {candidate['by']}" if "size" in candidate else said
 
 
 def page() -> str:
@@ -107,7 +109,11 @@ def page() -> str:
         )
     parts.append(
         "### The least score of each method\n\nWith the setting that reaches it.\n\n"
-        + methods_table(found)
+        + methods_table(found, "values")
+        + "\n\nA measure of squares is ruled by the largest values: in EIA a few utilities hold most "
+        "of the variation, and noise or steps of half a deviation leave them recognisable and bury "
+        "all others. With PIL as the loss, which compares quantiles and moments:\n\n"
+        + methods_table(found, "pil")
     )
     return "\n\n".join(parts)
 
