@@ -65,7 +65,7 @@ def methods_table(found: dict[str, Exploration], loss: str) -> str:
                 kept[name] = min(kept.get(name, (math.inf, "")), (score, _setting(point.candidate)))
     order = sorted(labels, key=lambda label: mean(score for score, _ in labels[label].values()))
     return page_table(
-        {"method": label} | {name: "{0:.1f} ({1})".format(*labels[label][name]) for name in found}
+        {"method": label} | {name: "{:.1f} ({})".format(*labels[label][name]) for name in found}
         for label in order
     )
 
@@ -110,8 +110,8 @@ def page() -> str:
     parts.append(
         "### The least score of each method\n\nWith the setting that reaches it.\n\n"
         + methods_table(found, "values")
-        + "\n\nA measure of squares is ruled by the largest values: in EIA a few utilities hold most "
-        "of the variation, and noise or steps of half a deviation leave them recognisable and bury "
+        + "\n\nA measure of squares is ruled by the largest values: in EIA a few utilities hold "
+        "most of the variation, and noise or steps of half a deviation leave them recognisable and bury "
         "all others. With PIL as the loss, which compares quantiles and moments:\n\n"
         + methods_table(found, "pil")
     )
