@@ -30,7 +30,9 @@ DOORS = [
     "tessella.pictures",
     "tessella.plan",
     "tessella.planfile",
+    "tessella.publishing",
     "tessella.release",
+    "tessella.reports",
     "tessella.risk",
     "tessella.rules",
 ]

@@ -35,6 +35,7 @@ FLOORS = [
     {"pictures"},
     {"explore"},
     {"reports"},
+    {"publishing"},
     {"app"},
     {"cli"},
     {"__main__"},

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from . import masking as masking
     from . import pictures as pictures
     from . import plan as plan
+    from . import planfile as planfile
+    from . import publishing as publishing
+    from . import reports as reports
     from . import risk as risk
     from . import rules as rules
     from .auditing.conduct import audit as audit
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from .masking.microaggregation import Microaggregation as Microaggregation
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
+    from .publishing import publish as publish
+    from .publishing import verify as verify
     from .release import Release as Release
     from .release import Study as Study
     from .release import protect as protect
@@ -57,9 +62,14 @@ _HOMES = {
     "masking": ".masking",
     "pictures": ".pictures",
     "plan": ".plan",
+    "planfile": ".planfile",
     "protect": ".release",
+    "publish": ".publishing",
+    "publishing": ".publishing",
+    "reports": ".reports",
     "risk": ".risk",
     "rules": ".rules",
+    "verify": ".publishing",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,0 +1,138 @@
+"""The files of a release: all of them, or none; and never a new one beside an old one.
+
+Every byte of every file is on the disk before the first file gets its name. Then, in this order:
+old reports and the old manifest go, the release takes its name (in one move where an old one is
+replaced), the reports take theirs, and last the manifest. Whatever ends the process in between,
+each file is whole or not there, and a report stands beside the release that it speaks of. A
+manifest whose hashes fit says that the set is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..exceptions import BadFileError
+from ..io import Written
+from ..io.atomic import whole_or_nothing
+from ..io.writing import staged_file
+
+__all__ = ["Texts", "refuse_places", "to_json", "write_all"]
+
+PRIVATE = ("internal report", "summary")
+PUBLIC = ("external report",)  # in the manifest, beside the release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """What is written beside the release; the manifest is made when the hashes are known."""
+
+    ready: Mapping[str, str]  # by what they are
+    manifest: Callable[[list[dict[str, Any]]], str]
+
+
+def refuse_places(
+    paths: Mapping[str, Path], *, inputs: Mapping[str, Path], overwrite: bool
+) -> None:
+    """Refuse outputs that cannot be written, before anything is read."""
+    for path in paths.values():
+        if not path.parent.is_dir():
+            raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
+        if path.is_dir():
+            raise BadFileError(path, "it is a folder", "Give the name of a file")
+        for what, given in inputs.items():
+            if path.exists() and given.exists() and path.samefile(given):
+                raise BadFileError(path, f"this is {what}", "Give another name to the output")
+        if path.exists() and not overwrite:
+            raise BadFileError(
+                path, "the file exists", "Give another name, or allow it to be replaced"
+            )
+
+
+def write_all(
+    frame: Any, paths: Mapping[str, Path], texts: Texts, *, overwrite: bool, **options: Any
+) -> Written:
+    """Write the release, its reports and its manifest; `options` are those of `write_file`."""
+    # The order in which files get their names.
+    contexts: list[tuple[Path, AbstractContextManager[Any]]] = []
+    named: list[Path] = []
+    try:
+        staged = staged_file(frame, paths["release"], overwrite=overwrite, **options)
+        written: Written = staged.__enter__()
+        contexts.append((paths["release"], staged))
+        files = [_listed("release", paths["release"], written.sha256, written.size)]
+        for what, path in paths.items():
+            if what in ("release", "manifest"):
+                continue
+            content = texts.ready[what].encode("utf-8")
+            contexts.append((path, _stage(path, content, what, overwrite=overwrite)))
+            if what in PUBLIC:
+                digest = hashlib.sha256(content).hexdigest()
+                files.append(_listed(what, path, digest, len(content)))
+        if "manifest" in paths:
+            content = texts.manifest(files).encode("utf-8")
+            stage = _stage(paths["manifest"], content, "manifest", overwrite=overwrite)
+            contexts.append((paths["manifest"], stage))
+        replaced = {path for path in paths.values() if path.exists()} if overwrite else set()
+        _remove_old(paths, replaced)
+        while contexts:
+            path, context = contexts[0]
+            context.__exit__(None, None, None)
+            contexts.pop(0)
+            named.append(path)
+    except BaseException as error:
+        for _, context in contexts:
+            with suppress(BaseException):
+                context.__exit__(type(error), error, error.__traceback__)
+        if not overwrite:
+            for path in reversed(named):
+                path.unlink(missing_ok=True)
+        raise
+    return written
+
+
+def _stage(path: Path, content: bytes, what: str, *, overwrite: bool) -> Any:
+    context = whole_or_nothing(path, overwrite=overwrite, private=what in PRIVATE)
+    file: BinaryIO = context.__enter__()
+    try:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    except BaseException as error:
+        with suppress(BaseException):
+            context.__exit__(type(error), error, error.__traceback__)
+        raise
+    return context
+
+
+def _remove_old(paths: Mapping[str, Path], replaced: set[Path]) -> None:
+    """Remove what speaks of the old release, the manifest first; the old release stays."""
+    for what in reversed(list(paths)):
+        if what != "release" and paths[what] in replaced:
+            paths[what].unlink(missing_ok=True)
+            _keep(paths[what].parent)
+
+
+def _keep(folder: Path) -> None:
+    """Wait until a change of a folder is on the disk, where the system can tell."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _listed(what: str, path: Path, digest: str, size: int) -> dict[str, Any]:
+    return {"what": what, "file": path.name, "sha256": digest, "bytes": size}
+
+
+def to_json(summary: Mapping[str, Any]) -> str:
+    """Write a summary as JSON."""
+    return json.dumps(summary, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,311 @@
+"""`verify`: a second look at a released file, whatever tool has made it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..auditing import audit
+from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFoundError
+from ..frame import Name, Table
+from ..io import read_file
+from ..loss import Summary, measure
+from ..reports.manifests import KIND
+from ..rules import Rules
+from ..schema import Schema
+from .verification import Shape, Verification
+
+__all__ = ["verify"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+UNRELATED = 4.0  # standard errors of a correlation of unrelated columns
+
+
+def verify(
+    original: Any,
+    release: Any,
+    *,
+    k: int | None = None,
+    rules: Any = None,
+    schema: Schema | None = None,
+    blocks: Sequence[Sequence[Name]] | None = None,
+    strata: Any = None,
+    id: Name | None = None,
+    aligned: bool | None = None,
+    manifest: Any = None,
+    tolerance: float = 1e-9,
+) -> Verification:
+    """Audit and measure a released table, made by whatever tool.
+
+    Parameters
+    ----------
+    original, release : path or frame
+        The two tables, as files that `tessella.io.read_file` reads or as frames.
+    k : int, optional
+        How many records must share their released values. Otherwise the manifest's.
+    rules : Rules, text or list of texts, optional
+        What must be true of every released record. Otherwise the manifest's.
+    schema : Schema, optional
+        Kinds, roles and missing codes of the original's columns.
+    blocks, strata : optional
+        The columns in which records must be alike, and within what: see `tessella.audit`.
+        Otherwise the manifest's.
+    id : name, optional
+        A column of both tables that says which records belong together.
+    aligned : bool, optional
+        Whether record i of one table is record i of the other. If not given: by `id`, by the
+        manifest, or as the values let see.
+    manifest : path or dict, optional
+        The manifest of the release: hashes, k, blocks and rules are checked against it.
+    tolerance : float
+        How far apart numbers may be that a rule calls equal.
+
+    Returns
+    -------
+    Verification
+        With `passed`, `problems`, `notes`, `audit`, `loss` and `shapes`; it prints.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella import verify
+    >>> original = pd.DataFrame({"net": [10, 12, 14, 20, 25, 30], "tax": [1, 2, 3, 4, 5, 6]})
+    >>> released = original.assign(net=[12, 12, 12, 25, 25, 25], tax=[2, 2, 2, 5, 5, 5])
+    >>> verify(original, released, k=3, rules="tax <= net").passed
+    True
+    >>> verify(original, released.iloc[:4], k=3, rules="tax <= net").problems
+    ("Block 1 ('net', 'tax'): 1 of 4 records shares its released values with fewer than 3 ...
+    """
+    told = _read_manifest(manifest)
+    problems: list[str] = []
+    notes: list[str] = []
+    hashes = _check_hashes(told, release, manifest, problems)
+    before, after = _read(original), _read(release)
+    names = _common(before, after, id, problems, notes)
+    known = _schema_of(before, schema, names)
+    k = told.get("k") if k is None else k
+    blocks = blocks or [b["columns"] for b in told.get("blocks", [])] or None
+    strata = strata if strata is not None else (told.get("strata") or None)
+    asked = _rules_of(rules, told)
+    rows = _alignment(before, after, names, id, aligned, told, notes)
+    mine = Table.read(after.select(names))
+    if rows is not None:
+        reference = Table.read(Table.read(before.select(names)).take(rows))
+        mine = Table.read(mine.take(np.arange(mine.n_rows)))  # an index of the same kind
+    else:
+        reference = mine
+        blocks = blocks or _keys(known, names, notes)
+        if any("(" in rule.text for rule in asked):
+            notes.append("Rules that ask for values of the original were asked of the release.")
+    found = audit(
+        reference, mine, k=k, blocks=blocks, strata=strata, rules=asked or None, schema=known,
+        tolerance=tolerance,
+    )  # fmt: skip
+    problems += found.problems
+    notes += [note for note in found.notes if rows is not None or "as it is" not in note]
+    loss = _loss(reference, mine, known, notes) if rows is not None else None
+    return Verification(
+        problems=tuple(problems),
+        notes=tuple(notes),
+        audit=found,
+        aligned=rows is not None,
+        loss=loss,
+        shapes=tuple(_shape(before, after, name, known) for name in names),
+        hashes=hashes,
+    )
+
+
+def _read(given: Any) -> Table:
+    if isinstance(given, str | os.PathLike):
+        return Table.read(read_file(given).table)
+    return Table.read(given)
+
+
+def _read_manifest(given: Any) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        told = given
+    else:
+        path = Path(given)
+        if not path.is_file():
+            raise DataNotFoundError(f"There is no manifest {str(path)!r}. Check the name.")
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, UnicodeDecodeError):
+            raise BadFileError(path, "this is not JSON", "Give the manifest of a release") from None
+    if not isinstance(told, Mapping) or told.get("kind") != KIND:
+        raise BadOptionError("manifest", given, "a manifest that tessella has written")
+    return told
+
+
+def _check_hashes(
+    told: Mapping[str, Any], release: Any, manifest: Any, problems: list[str]
+) -> dict[str, bool | None]:
+    """Compare files with their hashes: the release that is given, others beside the manifest."""
+    hashes: dict[str, bool | None] = {}
+    beside = Path(manifest).parent if isinstance(manifest, str | os.PathLike) else None
+    for file in told.get("files", []):
+        path = beside / file["file"] if beside is not None else None
+        if file["what"] == "release":
+            path = Path(release) if isinstance(release, str | os.PathLike) else None
+        if path is None or not path.is_file():
+            hashes[file["file"]] = None
+            continue
+        with open(path, "rb") as content:
+            fits = hashlib.file_digest(content, "sha256").hexdigest() == file["sha256"]
+        hashes[file["file"]] = fits
+        if not fits:
+            problems.append(f"{path.name} is not the file that the manifest speaks of.")
+    return hashes
+
+
+def _common(
+    before: Table, after: Table, id: Name | None, problems: list[str], notes: list[str]
+) -> list[Name]:
+    lost = [name for name in before.columns if not after.has(name)]
+    new = [name for name in after.columns if not before.has(name)]
+    if lost:
+        notes.append(f"Not in the release: {', '.join(map(repr, lost))}.")
+    if new:
+        problems.append(
+            f"The release has columns that the original does not have: "
+            f"{', '.join(map(repr, new))}. They cannot be compared."
+        )
+    names = [name for name in before.columns if after.has(name) and name != id]
+    if not names:
+        raise BadTableError("The two tables have no column in common: nothing can be compared.")
+    return names
+
+
+def _schema_of(before: Table, schema: Schema | None, names: list[Name]) -> Schema | None:
+    if schema is None:
+        return None
+    schema.check(before)
+    return Schema([schema[name] for name in names])
+
+
+def _rules_of(rules: Any, told: Mapping[str, Any]) -> Rules:
+    if rules is not None:
+        return Rules.of(rules)
+    return Rules([f"{rule['name']}: {rule['text']}" for rule in told.get("rules", [])])
+
+
+def _alignment(
+    before: Table, after: Table, names: list[Name], id: Name | None, aligned: bool | None,
+    told: Mapping[str, Any], notes: list[str],
+) -> Integers | None:  # fmt: skip
+    """Return for each released record its row in the original, or None where that is not known."""
+    if id is not None:
+        return _by_id(before, after, id)
+    if before.n_rows != after.n_rows:
+        if aligned:
+            raise BadOptionError(
+                "aligned",
+                True,
+                f"tables of the same length, not {before.n_rows} and {after.n_rows}",
+            )
+        notes.append(
+            f"The original has {before.n_rows:,} records and the release {after.n_rows:,}: records "
+            "cannot be compared one by one; k, rules and distributions can."
+        )
+        return None
+    if aligned is None and told.get("order") == "shuffled":
+        notes.append("The manifest says that the order was drawn by chance: records cannot be "
+                     "compared one by one; k, rules and distributions can.")  # fmt: skip
+        return None
+    if aligned is None and not any(_related(before, after, name) for name in names):
+        notes.append("No column goes with itself record by record: the order seems to be another, "
+                     "and records are not compared one by one. If it is the same, say "
+                     "aligned=True.")  # fmt: skip
+        return None
+    return None if aligned is False else np.arange(before.n_rows)
+
+
+def _by_id(before: Table, after: Table, id: Name) -> Integers:
+    before.place(id, who="id=")
+    after.place(id, who="id=")
+    (old, texts), (new, wanted) = before.labels(id), after.labels(id)
+    for place, which in ((old, "original"), (new, "release")):
+        if (place < 0).any() or len(np.unique(place)) < len(place):
+            raise BadOptionError("id", id, f"a column without repeated or missing values; the "
+                                           f"{which} has some")  # fmt: skip
+    where = {texts[place]: row for row, place in enumerate(old.tolist())}
+    if lost := [text for text in wanted if text not in where]:
+        raise BadOptionError("id", id, f"a column whose values the original has; {len(lost)} of "
+                                       "the release are not there")  # fmt: skip
+    return np.array([where[wanted[place]] for place in new.tolist()], dtype=np.int64)
+
+
+def _related(before: Table, after: Table, name: Name) -> bool:
+    """Say whether a column goes with itself, more than two unrelated ones would."""
+    least = max(0.05, UNRELATED / math.sqrt(max(before.n_rows, 1)))
+    if before.facts(name).numeric and after.facts(name).numeric:
+        x, y = _numbers(before, name), _numbers(after, name)
+        known = ~(np.isnan(x) | np.isnan(y))
+        x, y = x[known], y[known]
+        if len(x) < 2 or x.std() == 0 or y.std() == 0:
+            return False
+        ranks = [np.argsort(np.argsort(v, kind="stable"), kind="stable") for v in (x, y)]
+        return bool(abs(np.corrcoef(ranks[0], ranks[1])[0, 1]) > least)
+    (old, texts), (new, wanted) = before.labels(name), after.labels(name)
+    place = {text: at for at, text in enumerate(texts)}
+    mine = np.array([*(place.get(text, -2) for text in wanted), -1])[new]
+    shares = [np.bincount(p[p >= 0], minlength=len(texts)) / len(p) for p in (old, mine)]
+    return bool((old == mine).mean() - float(shares[0] @ shares[1]) > least)
+
+
+def _numbers(table: Table, name: Name, codes: Any = ()) -> Floats:
+    read = table.numeric([name], codes={name: codes})
+    out: Floats = np.where(read.missing[:, 0], np.nan, read.values[:, 0])
+    return out
+
+
+def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[list[Name]]:
+    """Choose the columns in which to count who is alike, where nothing says which were masked."""
+    if schema is not None and (keys := schema.names("quasi-identifier")):
+        return [[name for name in keys if name in names]]
+    notes.append("Nothing says which columns were masked: alike means alike in all of them.")
+    return [list(names)]
+
+
+def _loss(before: Table, after: Table, schema: Schema | None, notes: list[str]) -> Summary | None:
+    try:
+        return measure(before, after, schema=schema, missing="pairs")
+    except BadTableError as error:
+        notes.append(f"The information loss cannot be measured: {error}")
+        return None
+
+
+def _shape(before: Table, after: Table, name: Name, schema: Schema | None) -> Shape:
+    codes = () if schema is None else schema[name].missing
+    numbers = before.facts(name).numeric and after.facts(name).numeric
+    if numbers and (schema is None or schema[name].kind in ("continuous", "integer")):
+        x, y = (np.sort(v[~np.isnan(v)]) for v in
+                (_numbers(before, name, codes), _numbers(after, name, codes)))  # fmt: skip
+        if not len(x) or not len(y):
+            return Shape(column=name, distance=float(len(x) != len(y)))
+        at = np.concatenate([x, y])
+        apart = np.abs(np.searchsorted(x, at, "right") / len(x)
+                       - np.searchsorted(y, at, "right") / len(y)).max()  # fmt: skip
+        spread = float(x.std())
+        moved = float(y.mean() - x.mean()) / spread if spread > 0 else None
+        return Shape(column=name, distance=float(apart), mean_change=moved)
+    shares: list[dict[str, float]] = []
+    for table in (before, after):
+        place, texts = table.labels(name)
+        counts = np.bincount(np.where(place < 0, len(texts), place), minlength=len(texts) + 1)
+        shares.append(dict(zip([*texts, ""], (counts / max(len(place), 1)).tolist())))
+    every = {*shares[0], *shares[1]}
+    distance = sum(abs(shares[0].get(t, 0.0) - shares[1].get(t, 0.0)) for t in every) / 2
+    return Shape(column=name, distance=distance)

@@ -1,0 +1,315 @@
+"""`publish`: one call from a plan file to a release on disk, audited, measured and reported."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import BadOptionError
+from ..frame import Table
+from ..io import Source
+from ..loss import Summary, measure
+from ..planfile import PlanFile, read_plan
+from ..release import Entry, Protocol, Release, Step, Study
+from ..release.steps import PREPARING, make_masker
+from ..reports import external_report, internal_report, manifest, summarise
+from ..risk import Assessment, assess
+from .outputs import Texts, refuse_places, to_json, write_all
+from .publication import Publication
+
+__all__ = ["publish"]
+
+Progress = Callable[[int, int, str], object]
+Integers = NDArray[np.int64]
+
+log = logging.getLogger("tessella")
+SHUFFLING = 2**32 - 1  # the place of the order among the seeds of a plan: no step stands there
+BEFORE = 2000  # records that are attacked in the original as it is, where attacks take samples
+
+
+def publish(
+    plan: PlanFile | str | Path,
+    *,
+    source: Source | None = None,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+    pictures: bool = True,
+) -> Publication:
+    """Carry out a plan: read, check, mask, audit, measure, and write the release with its reports.
+
+    Parameters
+    ----------
+    plan : PlanFile or path
+        The plan; see `tessella.planfile`.
+    source : Source, optional
+        The table, if it was read already; otherwise the plan's input is read.
+    progress : callable, optional
+        Called with the number of steps done, their number, and the name of the next.
+    overwrite : bool, default False
+        Whether files that exist may be replaced. Otherwise the call is refused before anything is
+        read.
+    pictures : bool, default True
+        Whether the internal report has pictures.
+
+    Returns
+    -------
+    Publication
+        With `paths`, `release`, `loss`, `risk`, `protocol` and `summary`; it prints.
+
+    Raises
+    ------
+    RefusedError
+        If the masked table does not pass its audit. Nothing is written then, nor after any other
+        error.
+
+    Notes
+    -----
+    Everything is computed before anything is written. All files are on the disk before the first
+    gets its name, and the manifest gets its name last: see `tessella.publishing.outputs`.
+
+    With a seed, the same plan gives the same bytes of release, external report and manifest. The
+    internal report tells times.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from tessella import datasets, publish
+    >>> from tessella.planfile import parse_plan
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> home = pathlib.Path(folder.name)
+    >>> firms = datasets.make_business_survey(60, random_state=0)
+    >>> firms[["employees", "turnover"]].to_csv(home / "firms.csv", index=False)
+    >>> plan = parse_plan('''
+    ... seed = 1
+    ... [input]
+    ... file = "firms.csv"
+    ... [[steps]]
+    ... method = "protect"
+    ... k = 3
+    ... [measures]
+    ... risk = "none"
+    ... [output]
+    ... file = "release.csv"
+    ... external_report = "report.html"
+    ... manifest = "manifest.json"
+    ... ''', folder=home)
+    >>> done = publish(plan)
+    >>> sorted(path.name for path in home.iterdir())
+    ['firms.csv', 'manifest.json', 'release.csv', 'report.html']
+    >>> folder.cleanup()
+    """
+    if isinstance(plan, str | Path):
+        plan = read_plan(plan)
+    if not isinstance(plan, PlanFile):
+        raise BadOptionError("plan", type(plan).__name__, "a plan file, or its path")
+    paths = {what: plan.path(name) for what, name in plan.output.files.items()}
+    refuse_places(paths, inputs=_inputs(plan), overwrite=overwrite)
+    steps = _Steps(_total(plan), progress)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        write = _prepare(plan, paths, source, steps, heard, pictures)
+    for one in heard:  # told in the report, and here: to whom warnings are errors, before writing
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return write(overwrite)
+
+
+def _inputs(plan: PlanFile) -> dict[str, Path]:
+    files = {"the original": plan.path(plan.input.file)}
+    return files | ({"the file of rules": plan.path(plan.rules.file)} if plan.rules.file else {})
+
+
+def _total(plan: PlanFile) -> int:
+    measured = plan.measures.loss + 2 * (plan.measures.risk != "none")
+    return len(plan.steps) + measured + 5  # read, check, audit, report, write
+
+
+class _Steps:
+    """The named steps: each is timed, logged, told to whoever watches, and kept."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress, self.done = total, progress, 0
+        self.entries: list[Entry] = []
+
+    @contextmanager
+    def step(self, name: str, **options: Any) -> Iterator[list[str]]:
+        """Carry out a step; what is appended to the list given is its account."""
+        self.tell(name)
+        began, said = perf_counter(), list[str]()
+        yield said
+        seconds = perf_counter() - began
+        log.info("%s: %.2f s", name, seconds)
+        self.entries.append(
+            Entry(method=name, options=options, account=" ".join(said), seconds=seconds)
+        )
+        self.done += 1
+
+    def tell(self, name: str) -> None:
+        if self.progress is not None:
+            self.progress(self.done, self.total, name)
+
+
+def _prepare(
+    plan: PlanFile,
+    paths: dict[str, Path],
+    source: Source | None,
+    steps: _Steps,
+    heard: list[warnings.WarningMessage],
+    pictures: bool,
+) -> Callable[[bool], Publication]:
+    """Compute everything; return what is left to be done, which is to write it."""
+    with steps.step("read", file=plan.input.file) as said:
+        read = plan.read() if source is None else source
+        said.append(f"{read.n_rows:,} records in {len(read.columns)} columns.")
+    with steps.step("check", rules=len(plan.read_rules())) as said:
+        study = plan.study(read)
+        said.append(_account_of_rules(study))
+    for step in plan.steps:
+        steps.tell(step.name or step.method)
+        study.do(step)
+        (*_, entry) = study.protocol
+        log.info("%s: %.2f s", entry.method, entry.seconds)
+        steps.entries.append(entry)
+        steps.done += 1
+    with steps.step("audit", k=_k_of(study)) as said:
+        release = study.release()
+        said.append("Passed.")
+    loss = _measure_loss(plan, study, release, steps)
+    risk, before = _measure_risk(plan, study, release, steps)
+    order = _order(plan, read.n_rows)
+    with steps.step("report", order=plan.output.order):
+        warned = tuple(dict.fromkeys(str(one.message) for one in heard))
+        summary = summarise(
+            study, release, plan=plan, source=read, loss=loss, risk=risk, risk_before=before,
+            protocol=Protocol(tuple(steps.entries)), order=plan.output.order, warned=warned,
+            title=paths["release"].name, pictures=pictures and "internal report" in paths,
+        )  # fmt: skip
+        texts = _texts(summary, paths)
+
+    def write(overwrite: bool) -> Publication:
+        with steps.step("write", files=len(paths)) as said:
+            written = write_all(
+                _ordered(release.table, order), paths, texts, overwrite=overwrite,
+                like=_like(read, order), keep_labels=plan.output.keep_labels,
+            )  # fmt: skip
+            said += map(str, written.statements)
+        steps.tell("done")
+        return Publication(
+            paths=paths, release=release, loss=loss, risk=risk, risk_before=before,
+            protocol=Protocol(tuple(steps.entries)), summary=summary, written=written,
+            warnings=warned,
+        )  # fmt: skip
+
+    return write
+
+
+def _account_of_rules(study: Study) -> str:
+    if not len(study.rules):
+        return "No rules."
+    before = study.rules.fix(study.original, schema=study.schema).confront(
+        study.original, tolerance=study.tolerance, schema=study.schema
+    )
+    return f"{len(before.breaking()):,} records of the original break a rule."
+
+
+def _k_of(study: Study) -> int | None:
+    asked = [step.options.get("k") for step in study.steps if step.method == "protect"]
+    return asked[-1] if asked else None
+
+
+def _measure_loss(plan: PlanFile, study: Study, release: Release, steps: _Steps) -> Summary | None:
+    if not plan.measures.loss:
+        return None
+    with steps.step("measure loss"):
+        return measure(study.reference, release.table, schema=study.schema, missing="pairs")
+
+
+def _measure_risk(
+    plan: PlanFile, study: Study, release: Release, steps: _Steps
+) -> tuple[Assessment | None, Assessment | None]:
+    wanted = plan.measures
+    if wanted.risk == "none":
+        return None, None
+    known = wanted.known if wanted.known is not None else (list(study.masked) or None)
+    weighing = [c.name for c in study.schema if c.role == "weight" and not c.guessed]
+    common: dict[str, Any] = {
+        "knowledge": known, "schema": study.schema, "effort": wanted.risk,
+        "time_limit": wanted.time_limit, "weights": weighing[0] if weighing else None,
+    }  # fmt: skip
+    with steps.step("measure risk", effort=wanted.risk) as said:
+        risk = assess(
+            study.reference, release.table, method=_method(study, release),
+            progress=lambda at, of, name: steps.tell(f"measure risk: {name} ({at} of {of})"),
+            **common,
+        )  # fmt: skip
+        said.append(f"{len(risk.tried)} attacks.")
+    with steps.step("measure risk of the original"):
+        names = [one.name for one in risk.tried if one.name != "transparency"]
+        before = None
+        if names:
+            before = assess(
+                study.reference, study.reference, attacks=list(dict.fromkeys(names)),
+                sample=BEFORE, **common,
+            )  # fmt: skip
+    return risk, before
+
+
+def _method(study: Study, release: Release) -> Any:
+    """Return what an intruder is told who knows the method; None where several are mixed."""
+    masking: list[Step] = [step for step in study.steps if step.method not in PREPARING]
+    if len(masking) != 1:
+        return None
+    (step,) = masking
+    plan = release.plan
+    if step.method != "protect":
+        return make_masker(step, schema=study.schema, rules=release.rules, seed=None)
+    if plan is None or plan.method == "fuzzy" or not isinstance(plan.method, str):
+        return None
+    # Who has the original and the plan repeats the grouping, whatever a group then gets.
+    blocks = [
+        [c for c in block.columns if Table.read(study.reference).facts(c).numeric]
+        for block in plan.blocks
+    ]
+    return {
+        "method": "microaggregation", "k": plan.k, "means": False, "schema": study.schema,
+        "blocks": [block for block in blocks if block], "strata": list(plan.strata) or None,
+        "columns": [name for block in blocks for name in block], "strict": False,
+    }  # fmt: skip
+
+
+def _order(plan: PlanFile, n: int) -> Integers | None:
+    """Draw the order of the released records: by the plan's seed, or by the system's entropy."""
+    if plan.output.order == "kept":
+        return None
+    seeds = None if plan.seed is None else [plan.seed, SHUFFLING]
+    return np.random.default_rng(np.random.SeedSequence(seeds)).permutation(n).astype(np.int64)
+
+
+def _ordered(table: Any, order: Integers | None) -> Any:
+    return table if order is None else Table.read(table).take(order)
+
+
+def _like(source: Source, order: Integers | None) -> Source:
+    """Return the source with its letters of missing cells in the order of the release."""
+    if order is None or not source.tags:
+        return source
+    return replace(source, tags={name: tags.take(order) for name, tags in source.tags.items()})
+
+
+def _texts(summary: dict[str, Any], paths: dict[str, Path]) -> Texts:
+    makers: dict[str, Callable[[dict[str, Any]], str]] = {
+        "internal report": internal_report,
+        "external report": external_report,
+        "summary": to_json,
+    }
+    ready = {what: makers[what](summary) for what in paths if what in makers}
+    return Texts(ready=ready, manifest=partial(manifest, summary))

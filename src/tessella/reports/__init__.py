@@ -1,0 +1,30 @@
+"""Reports: what was done to a table, for those who use it and for those who answer for it.
+
+`summarise` gathers everything in one plain dict of two parts, "public" and "confidential";
+`external_report` and `internal_report` tell them as HTML, `manifest` as JSON with hashes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .manifests import manifest as manifest
+    from .rendering import external_report as external_report
+    from .rendering import internal_report as internal_report
+    from .rendering import templates as templates
+    from .summary import summarise as summarise
+
+_HOMES = {
+    "external_report": ".rendering",
+    "internal_report": ".rendering",
+    "manifest": ".manifests",
+    "summarise": ".summary",
+    "templates": ".rendering",
+}
+
+__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # or a checker would believe that every name exists
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

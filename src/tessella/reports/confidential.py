@@ -1,0 +1,200 @@
+"""What only those may see who may see the original: description, risk, seeds, pictures."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..auditing.lines import plain
+from ..exceptions import BadTableError
+from ..frame import Name, Table
+from ..io import Source
+from ..loss import Summary
+from ..planfile import PlanFile, to_toml
+from ..release import Protocol, Release, Study
+from ..risk import Assessment
+from ..schema import Column
+from .drawing import draw
+from .public import rounded
+
+__all__ = ["confidential_part"]
+
+RISKIEST = 20  # records that are listed
+BANDS = (("0", 0.0), ("up to 5 %", 0.05), ("up to 10 %", 0.1), ("up to 20 %", 0.2),
+         ("up to 50 %", 0.5), ("below 100 %", 0.999999), ("100 %", 1.0))  # fmt: skip
+
+
+def confidential_part(
+    study: Study,
+    release: Release,
+    *,
+    plan: PlanFile | None,
+    source: Source | None,
+    loss: Summary | None,
+    risk: Assessment | None,
+    risk_before: Assessment | None,
+    protocol: Protocol | None,
+    warned: Sequence[str],
+    pictures: bool,
+) -> dict[str, Any]:
+    """Build the confidential part of a summary."""
+    taken = protocol or study.protocol
+    return {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "input": _input(source),
+        "original": list(_describe(study)),
+        "records": Table.read(study.original).n_rows,
+        "audit": release.audit.to_dict(confidential=True),
+        "rules": {rule.name: rule.label for rule in release.rules if rule.label},
+        "total_loss": rounded(release.loss, 4),
+        "inconsistent": release.inconsistent,
+        "moved": rounded(release.moved),
+        "moved_inconsistent": rounded(release.moved_inconsistent),
+        "edited": release.edited,
+        "merged": release.merged,
+        "plan": "" if plan is None else to_toml(plan),
+        "explanation": "" if release.plan is None else release.plan.explain(),
+        "seed": study.random_state,
+        "protocol": [plain_data(entry) for entry in taken.confidential()],
+        "loss": [] if loss is None else [_loss(one.to_dict()) for one in loss],
+        "loss_notes": [] if loss is None else list(loss.notes),
+        "risk": None if risk is None else plain_data(risk.to_dict()),
+        "risk_before": None if risk_before is None else plain_data(risk_before.to_dict()),
+        "riskiest": [] if risk is None else _riskiest(study, risk),
+        "bands": [] if risk is None else _bands(risk),
+        "warnings": list(warned),
+        "pictures": draw(study, release) if pictures else [],
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result may depend on."""
+    import numba
+    import scipy
+    import sklearn
+
+    return {
+        "tessella": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def plain_data(value: Any) -> Any:
+    """Turn what was found into dicts, lists, texts and numbers that JSON can hold."""
+    if isinstance(value, dict):
+        return {str(key): plain_data(own) for key, own in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain_data(own) for own in value]
+    if isinstance(value, np.generic):
+        return plain_data(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def _input(source: Source | None) -> dict[str, Any]:
+    if source is None:
+        return {}
+    return {
+        "file": str(source.path),
+        "format": source.format,
+        "reading": [str(statement) for statement in source.how.statements],
+    }
+
+
+def _loss(told: dict[str, Any]) -> dict[str, Any]:
+    by_column = {name: rounded(value, 4) for name, value in told["by_column"].items()}
+    return told | {"value": rounded(told["value"], 4), "by_column": by_column}
+
+
+def _describe(study: Study) -> Iterator[dict[str, Any]]:
+    """Describe each column of the original, dropped ones too."""
+    table = Table.read(study.original)
+    for column in study.replay(()).schema:
+        facts = table.facts(column.name)
+        told = {
+            "name": plain(column.name),
+            "type": facts.family,
+            "kind": column.kind,
+            "role": column.role,
+            "guessed": column.guessed,
+            "why": column.why,
+        }
+        yield told | _values(table, column.name, column)
+
+
+def _values(table: Table, name: Name, column: Column) -> dict[str, Any]:
+    told: dict[str, Any] = dict.fromkeys(("low", "quartiles", "high", "mean"))
+    numbers = table.facts(name).numeric and column.kind in ("continuous", "integer")
+    if numbers:
+        try:
+            read = table.numeric([name], codes={name: column.missing})
+        except BadTableError:  # infinity, or too many digits
+            numbers = False
+    if numbers:
+        known = read.values[~read.missing[:, 0], 0]
+        told |= {"missing": int(read.missing.sum()), "distinct": len(np.unique(known))}
+        if len(known):
+            quartiles = np.quantile(known, [0.25, 0.5, 0.75])
+            told |= {
+                "low": float(known.min()),
+                "quartiles": [float(value) for value in quartiles],
+                "high": float(known.max()),
+                "mean": float(known.mean()),
+            }
+        return told
+    place, texts = table.labels(name)
+    return told | {"missing": int((place < 0).sum()), "distinct": len(texts)}
+
+
+def _riskiest(study: Study, risk: Assessment) -> list[dict[str, Any]]:
+    """List the records that attacks find most surely: row from 1 on, identifiers, chance."""
+    records = risk.records
+    chance = records["chance"].to_numpy()
+    found = np.flatnonzero(np.nan_to_num(chance) > 0)
+    worst = found[np.argsort(-chance[found], kind="stable")][:RISKIEST]
+    table = Table.read(study.original)
+    naming = study.replay(()).schema.names("identifier", "household")
+    chosen = Table.read(table.take(np.asarray(worst, dtype=np.int64)))
+    labels = {plain(name): chosen.labels(name) for name in naming}
+    attacks = list(records.columns[3:])
+    chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64)[worst])
+    return [
+        {
+            "row": int(row) + 1,
+            "ids": {
+                name: texts[place[at]] if place[at] >= 0 else ""
+                for name, (place, texts) in labels.items()
+            },
+            "chance": rounded(float(chance[row])),
+            "attack": str(records["attack"].iat[row]),
+            "found_by": [str(name) for name, own in zip(attacks, chances[at]) if own > 0],
+        }
+        for at, row in enumerate(worst)
+    ]
+
+
+def _bands(risk: Assessment) -> list[dict[str, Any]]:
+    """Count records by the largest chance of any attack."""
+    chance = risk.records["chance"].to_numpy()
+    known = chance[~np.isnan(chance)]
+    place = np.searchsorted([end for _, end in BANDS], known, side="left")
+    counts = np.bincount(np.minimum(place, len(BANDS) - 1), minlength=len(BANDS))
+    lines = [
+        {"band": name, "records": int(count)} for (name, _), count in zip(BANDS, counts.tolist())
+    ]
+    if len(known) < len(chance):
+        lines.append({"band": "not attacked", "records": int(len(chance) - len(known))})
+    return lines

@@ -1,0 +1,284 @@
+"""What may be published of a release.
+
+Everything here must be safe to print: figures are those that the audit shows without being asked
+for confidential ones, rounded; a category that the released table does not have is never named.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..auditing.lines import ColumnLine, plain
+from ..exceptions import BadTableError
+from ..frame import Name, Table
+from ..loss import Summary
+from ..plan.plan import OPERATORS
+from ..release import Entry, Release, Study
+from ..release.steps import PREPARING
+from ..schema import Schema
+from .advice import advise, limits
+
+__all__ = ["public_part", "rounded"]
+
+DIGITS = 3  # of a published figure
+FEW = 3  # records below which a count is not published
+MEASURES = {
+    "sse_sst": "Values: squared differences",
+    "il1s": "Values: absolute differences (IL1s)",
+    "pil": "Statistics: probabilistic information loss (PIL)",
+    "means_absolute": "Means",
+    "variances_absolute": "Variances",
+    "correlations_absolute": "Correlations",
+    "quantiles": "Quantiles",
+    "kolmogorov_smirnov": "Distributions: Kolmogorov-Smirnov",
+    "wasserstein": "Distributions: Wasserstein",
+    "contingency": "Tables of counts",
+    "entropy": "Categories: entropy",
+    "lost_cells": "Cells that are gone",
+}
+TYPES = {"float": "number", "decimal": "number", "integer": "whole number", "boolean": "yes or no"}
+TEXTS = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'')
+
+
+def rounded(value: float | None, digits: int = DIGITS) -> float | None:
+    """Return a figure with few digits, or None where there is none."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}")
+
+
+def public_part(
+    study: Study, release: Release, *, loss: Summary | None, order: str, title: str
+) -> dict[str, Any]:
+    """Build the public part of a summary."""
+    released = Table.read(release.table)
+    gone = Gone(study, released)
+    columns = list(_columns(study, release, released, loss))
+    withheld = [column["name"] for column in columns if column["withheld"]]
+    rules = [_rule(rule, gone) for rule in release.rules]
+    steps = [_step(entry, gone) for entry in study.protocol]
+    few = max(FEW, release.audit.k or 0)
+    part: dict[str, Any] = {
+        "title": title or "release",
+        "tessella": __version__,
+        "records": released.n_rows,
+        "order": order,
+        "columns": columns,
+        "left_out": sum(entry["left_out"] for entry in steps),
+        "steps": steps,
+        "k": release.audit.k,
+        "blocks": _blocks(release),
+        "strata": [] if release.plan is None else [plain(name) for name in release.plan.strata],
+        "rules": [rule for rule in rules if rule["text"]],
+        "rules_withheld": sum(not rule["text"] for rule in rules),
+        "tolerance": study.tolerance,
+        "edited": None if 0 < release.inconsistent < few else release.inconsistent,
+        "withheld": withheld,
+        "loss": None if withheld else rounded(release.loss),
+        "measures": [] if withheld else list(_measures(loss)),
+        "deviation": _mean(column["deviation"] for column in columns if column["masked"]),
+    }
+    return part | {"advice": advise(part), "limits": limits(part)}
+
+
+class Gone:
+    """Categories of the original that the released table does not have: never to be named."""
+
+    def __init__(self, study: Study, released: Table) -> None:
+        self._before, self._after = Table.read(study.original), released
+        self._schema = study.schema
+        self._known: dict[str, bool] = {}
+
+    def names(self, texts: Iterable[str]) -> bool:
+        """Say whether one of these texts is a category that is gone."""
+        asked = {text for text in texts if text not in self._known}
+        if asked:
+            before, after = _found(self._before, asked), _found(self._after, asked)
+            self._known |= {text: text in before and text not in after for text in asked}
+        return any(self._known[text] for text in texts)
+
+    def occurring(self, column: Any, texts: Iterable[object]) -> list[str]:
+        """Return those texts that are values of a released column."""
+        if not self._after.has(column):
+            return []
+        _, values = self._after.labels(column)
+        return sorted({str(text) for text in texts} & set(values))
+
+    def clean(self, value: Any) -> Any:
+        """Return a parameter as plain data, without categories that are gone."""
+        if isinstance(value, Mapping):
+            return {
+                str(key): self.clean(own)
+                for key, own in value.items()
+                if not self.names([str(key)])
+            }
+        if isinstance(value, list | tuple):
+            kept = [own for own in value if not (isinstance(own, str) and self.names([own]))]
+            return [self.clean(own) for own in kept]
+        if isinstance(value, np.generic):
+            return value.item()
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        return "withheld" if self.names([str(value)]) else str(value)
+
+
+def _found(table: Table, texts: set[str]) -> set[str]:
+    """Find texts among the categories of a table; numbers are looked at where they are codes."""
+    found: set[str] = set()
+    for name in table.columns:
+        if table.facts(name).family in ("float", "decimal"):
+            continue
+        if table.facts(name).numeric and not any(_is_number(text) for text in texts):
+            continue
+        try:
+            _, values = table.labels(name)
+        except BadTableError:  # lists and other things that have no text
+            continue
+        found |= texts.intersection(values)
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def _columns(
+    study: Study, release: Release, released: Table, loss: Summary | None
+) -> Iterator[dict[str, Any]]:
+    masked = set(study.masked)
+    strata = set() if release.plan is None else set(release.plan.strata)
+    for line in release.audit.columns:
+        name, schema = line.name, study.schema[line.name]
+        facts = released.facts(name)
+        told = {} if line.few else _figures(line, study, released, release, loss)
+        yield {
+            "name": plain(name),
+            "type": TYPES.get(facts.family, facts.family),
+            "kind": schema.kind,
+            "weight": schema.role == "weight" and not schema.guessed,
+            "masked": name in masked,
+            "stratum": name in strata,
+            "changed": rounded(line.share_changed),
+            "missing": line.missing_after,
+            "codes": _codes(schema.missing, released, name),
+            "withheld": line.few,
+            "loss": None, "mean_change": None, "deviation": None, "distribution": None,
+            "frequency_change": None, "entropy": None,
+        } | {key: rounded(value) for key, value in told.items()}  # fmt: skip
+
+
+def _figures(
+    line: ColumnLine, study: Study, released: Table, release: Release, loss: Summary | None
+) -> dict[str, float | None]:
+    name, told = line.name, line.to_dict()
+    if line.kind == "categories":
+        return {
+            "frequency_change": told["frequency_change"],
+            "entropy": _of_column(loss, "entropy", name),
+        }
+    relative = told["relative_change"]
+    return {
+        "loss": release.column_loss.get(name, 0.0 if not line.changed else None),
+        "mean_change": None if relative is None else _snapped(100 * relative),
+        "deviation": _deviation(Table.read(study.reference), released, name, study.schema),
+        "distribution": _of_column(loss, "kolmogorov_smirnov", name),
+    }
+
+
+def _snapped(value: float) -> float:
+    return 0.0 if abs(value) < 1e-9 else value  # the order of summation
+
+
+def _of_column(loss: Summary | None, measure: str, name: Name) -> float | None:
+    if loss is None or measure not in [one.name for one in loss]:
+        return None
+    return loss[measure].by_column.get(name)
+
+
+def _deviation(before: Table, after: Table, name: Name, schema: Schema) -> float | None:
+    """Return the released standard deviation as a share of the original's."""
+    codes = {name: schema[name].missing}
+    spreads = []
+    for table in (before, after):
+        read = table.numeric([name], codes=codes)
+        known = read.values[~read.missing[:, 0], 0]
+        spreads.append(float(known.std()) if len(known) else 0.0)
+    return spreads[1] / spreads[0] if spreads[0] > 0 else None
+
+
+def _codes(codes: Iterable[Any], released: Table, name: Name) -> list[str]:
+    given = {str(code) for code in codes}
+    return sorted(given & set(released.labels(name)[1])) if given else []
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return rounded(sum(known) / len(known)) if known else None
+
+
+def _measures(loss: Summary | None) -> Iterator[dict[str, Any]]:
+    for one in loss or ():
+        if one.name in MEASURES:
+            yield {
+                "name": one.name,
+                "title": MEASURES[one.name],
+                "value": rounded(one.value),
+                "range": [end if math.isfinite(end) else None for end in one.range],
+                "formula": one.formula,
+                "source": one.source,
+            }
+
+
+def _blocks(release: Release) -> list[dict[str, Any]]:
+    blocks = []
+    planned = () if release.plan is None else release.plan.blocks
+    for place, line in enumerate(release.audit.blocks):
+        own = planned[place] if place < len(planned) else None
+        operators: dict[str, list[Any]] = {}
+        for choice in () if own is None else own.choices:
+            said = OPERATORS[choice.operator] + (", in whole numbers" if choice.whole else "")
+            operators.setdefault(said, []).append(plain(choice.column))
+        blocks.append(
+            {
+                "columns": [plain(name) for name in line.columns],
+                "combinations": sum(line.combinations),
+                "smallest": line.k,
+                "operators": [
+                    {"says": said, "columns": names} for said, names in operators.items()
+                ],
+            }
+        )
+    return blocks
+
+
+def _rule(rule: Any, gone: Gone) -> dict[str, Any]:
+    """Tell a rule, unless its text names a category that is gone, or a file."""
+    texts = [double or single for double, single in TEXTS.findall(rule.text)]
+    safe = not gone.names(texts) and not any("/" in text or "\\" in text for text in texts)
+    return {"name": rule.name if safe else "", "text": rule.text if safe else ""}
+
+
+def _step(entry: Entry, gone: Gone) -> dict[str, Any]:
+    """Tell a step: of columns that were left out the number only, of categories the new ones."""
+    if entry.method == "drop":
+        return {"method": "drop", "options": {}, "columns": [], "left_out": len(entry.columns)}
+    options = dict(entry.public)
+    if entry.method == "recode":
+        fresh = options.get("groups") or options.get("labels") or ()
+        options = {
+            "column": options.get("column"),
+            "categories": gone.occurring(options.get("column"), fresh),
+            **({"breaks": options["breaks"]} if options.get("breaks") is not None else {}),
+        }
+    return {
+        "method": entry.method,
+        "options": gone.clean(options),
+        "columns": list(entry.columns) if entry.method not in PREPARING else [],
+        "left_out": 0,
+    }
