@@ -6,7 +6,7 @@ on it is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -194,7 +194,7 @@ def _learn(family: str) -> Callable[[Case], Estimate]:
 
 
 def _certify(case: Case) -> Estimate:
-    from .. import certify
+    from ..certifying import certify
 
     limit = 60.0 if case.seconds is None else case.seconds
     return certify(
@@ -219,7 +219,7 @@ def _no_transparency(case: Case) -> str:
 
     if case.method is None:
         return "the method is not told: give method="
-    if not isinstance(case.method, dict) and type(case.method) not in METHODS:
+    if not isinstance(case.method, Mapping) and type(case.method) not in METHODS:
         return f"there is no attack that knows {type(case.method).__name__}"
     if getattr(case.method, "rules", None) is not None:
         return "what was masked has been moved back to its rules"
