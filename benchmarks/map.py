@@ -111,8 +111,8 @@ def page() -> str:
         "### The least score of each method\n\nWith the setting that reaches it.\n\n"
         + methods_table(found, "values")
         + "\n\nA measure of squares is ruled by the largest values: in EIA a few utilities hold "
-        "most of the variation, and noise or steps of half a deviation leave them recognisable and bury "
-        "all others. With PIL as the loss, which compares quantiles and moments:\n\n"
+        "most of the variation, and noise or steps of half a deviation leave them recognisable "
+        "and bury all others. With PIL as the loss, which compares quantiles and moments:\n\n"
         + methods_table(found, "pil")
     )
     return "\n\n".join(parts)
