@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks import (
     attacks,
     bounds,
+    formats,
     fuzzy_constraints,
     fuzzy_noise,
     fuzzy_objective,
@@ -152,6 +153,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "generic": generic_specific.page,
     "loss-speed": loss_speed.page,
     "attacks": attacks.page,
+    "files": formats.page,
     "startup": starting,
 }
 

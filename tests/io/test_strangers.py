@@ -198,6 +198,7 @@ def test_moments(read):
         ("a;b\nx;1,5\ny;2,5\nz;3.5\n", 2, "a decimal point in line 4"),
         ("a;b\n1,5;2.5\n", 2, "decimal comma there, and column 'b' a decimal point in line 2"),
         ("a,b;c\n1,2;3\n", 1, "more than one delimiter"),
+        ("a,b\nñ,1\né,2\n".encode() + b"\xf1,3\n", 4, "byte that is not UTF-8"),
         (b"a,b\n\x81,1\n", 2, "neither UTF-8 nor Windows-1252"),
         ("a,b\n1,1e400\n2,3\n", 2, "1e400"),
         ("'a','b'\n'1','2'\n", 1, "apostrophes"),
@@ -290,6 +291,9 @@ def test_files_that_are_not_what_they_are_called(read, ending, content):
         ("a;b\n1,5;2.5\n", {"decimal": ","}, [[1.5, "2.5"]]),
         ("a,b\n192.168.100.200,1.5\n", {}, [["192.168.100.200", 1.5]]),
         ("a,b\n1.2.3,1.5\n", {}, [["1.2.3", 1.5]]),
+        ("a;b\n12.345.678;1\n23.456.789;2\n", {}, [["12.345.678", 1], ["23.456.789", 2]]),
+        ("a;b\n12.345.678;1\n", {"thousands": "."}, [[12345678, 1]]),
+        ("a;b\n600 123 456;1,5\n", {}, [["600 123 456", 1.5]]),
     ],
 )
 def test_how_numbers_are_written(read, content, options, expected):

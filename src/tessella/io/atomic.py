@@ -38,21 +38,28 @@ def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> I
         Whether only its owner may read it.
     """
     _refuse_bad_place(path, overwrite=overwrite)
-    folder = os.open(path.parent, os.O_RDONLY)
     mode = 0o600 if private else 0o666
+    nameless = _open_nameless(path.parent, mode)
+    if nameless is None:
+        yield from _by_renaming(path, overwrite=overwrite, mode=mode)
+    else:
+        with os.fdopen(nameless, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(nameless)
+            _give_name(nameless, path, overwrite=overwrite)
+    if os.name == "posix":  # the name, too, is on the disk
+        with _opened(path.parent) as folder:
+            os.fsync(folder)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        nameless = _open_nameless(path.parent, mode)
-        if nameless is None:
-            yield from _by_renaming(path, overwrite=overwrite, mode=mode)
-        else:
-            with os.fdopen(nameless, "w+b") as file:
-                yield file
-                file.flush()
-                os.fsync(nameless)
-                _give_name(nameless, path, folder, overwrite=overwrite)
-        os.fsync(folder)
+        yield descriptor
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def _refuse_bad_place(path: Path, *, overwrite: bool) -> None:
@@ -81,14 +88,17 @@ def _open_nameless(folder: Path, mode: int = 0o666) -> int | None:
         raise _refused(folder, error) from error
 
 
-def _give_name(descriptor: int, path: Path, folder: int, *, overwrite: bool) -> None:
+def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
+    # With a folder's descriptor Python calls linkat and follows the link, as is needed here.
     nameless = f"/proc/self/fd/{descriptor}"
-    try:
-        # With a folder's descriptor Python calls linkat and follows the link, as is needed here.
-        os.link(nameless, path.name, dst_dir_fd=folder, follow_symlinks=True)
-    except FileExistsError:
-        if not overwrite:  # it came into being while we were writing
-            raise _exists(path) from None
+    with _opened(path.parent) as folder:
+        try:
+            os.link(nameless, path.name, dst_dir_fd=folder, follow_symlinks=True)
+        except FileExistsError:
+            if not overwrite:  # it came into being while we were writing
+                raise _exists(path) from None
+        else:
+            return
         # A link cannot replace: the whole file takes a name next door first.
         beside = _name_beside(path)
         os.link(nameless, beside.name, dst_dir_fd=folder, follow_symlinks=True)

@@ -98,6 +98,8 @@ class Typist:
         if not filled:
             empty = "no value at all" if not column.n(looks.TOKEN) else "nothing but words as NA"
             return "text", empty
+        if column.coded and not self.convention.given:
+            return "text", "every value is in groups: codes, unless thousands= is given"
         fits: dict[Type, tuple[int, ...]] = {
             "integer": self.convention.whole,
             "number": numbers,

@@ -60,6 +60,15 @@ class Looks:
         return int(self.counts[: looks.SPACED].sum()) - self.n(looks.EMPTY, looks.TOKEN)
 
     @property
+    def coded(self) -> bool:
+        """Whether every text is grouped as 12.345.678 or 600 123 456: numbers of somebody, perhaps.
+
+        Amounts would have some below a thousand, or with decimals.
+        """
+        spaced = [looks.GROUPS + place for place, sign in enumerate(_SIGNS) if sign != ","]
+        return 0 < self.filled == self.n(*spaced)
+
+    @property
     def numeric(self) -> bool:
         """Whether each of them is a number by some convention, and none a code as 007."""
         return 0 < self.filled == self.n(*_NUMBERS)
@@ -67,10 +76,14 @@ class Looks:
 
 @dataclass(frozen=True)
 class Convention:
-    """The signs before decimals and between thousands; the latter may be empty."""
+    """The signs before decimals and between thousands; the latter may be empty.
+
+    `given` says that somebody named the sign between thousands.
+    """
 
     decimal: str = "."
     thousands: str = ""
+    given: bool = False
 
     @property
     def whole(self) -> tuple[int, ...]:
@@ -144,7 +157,9 @@ def find_convention(
     `line_of` gives the line of a row.
     """
     _check_options(decimal, thousands)
-    seen = _Evidence(path, [column for column in columns if column.numeric], line_of)
+    asked = thousands is not None
+    telling = [column for column in columns if column.numeric and (asked or not column.coded)]
+    seen = _Evidence(path, telling, line_of)
     point, comma = seen.first(_decimals(".")), seen.first(_decimals(","))
     if decimal is not None:
         why = "given"
@@ -169,7 +184,7 @@ def find_convention(
         because = "given"
     said = [Statement("decimal sign", _NAMED[decimal], why)]
     said.append(Statement("thousands", _NAMED.get(thousands, "not separated"), because))
-    return Convention(decimal, thousands), said
+    return Convention(decimal, thousands, given=asked), said
 
 
 def _check_options(decimal: str | None, thousands: str | None) -> None:

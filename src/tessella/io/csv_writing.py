@@ -167,11 +167,7 @@ def _cells(column: pa.Array, decimal: str, name: str) -> pa.Array:
     if pa.types.is_string(kind):
         return _quoted(column)
     if pa.types.is_floating(kind):
-        # As Python does: a whole float keeps its ".0", so that it is read as no integer.
-        texts = column.cast(pa.string())
-        whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(pc.abs(column), 1e15))
-        if pc.any(whole).as_py():
-            texts = pc.if_else(whole, pc.binary_join_element_wise(texts, "0", "."), texts)
+        texts = _float_texts(column)
         return pc.replace_substring(texts, ".", decimal) if decimal != "." else texts
     if pa.types.is_decimal(kind):
         texts = column.cast(pa.string())
@@ -186,6 +182,24 @@ def _cells(column: pa.Array, decimal: str, name: str) -> pa.Array:
             f"column {name!r}", str(kind), "a number: CSV has no lengths of time. Convert it"
         )
     return column.cast(pa.string())
+
+
+def _float_texts(column: pa.Array) -> pa.Array:
+    """Write floats in the fewest digits that give them back.
+
+    As in Python a whole float keeps its ".0", so that it is not read as an integer; and it is
+    written out below 1e15, where Arrow uses powers of ten from 1e10.
+    """
+    texts = column.cast(pa.string())
+    size = pc.abs(column)
+    whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(size, 1e15))
+    if not pc.any(whole).as_py():
+        return texts
+    large = pc.and_(whole, pc.greater_equal(size, 1e9))
+    if pc.any(large).as_py():
+        digits = pc.if_else(large, column, pa.scalar(None, column.type)).cast(pa.int64())
+        texts = pc.if_else(large, digits.cast(pa.string()), texts)
+    return pc.if_else(whole, pc.binary_join_element_wise(texts, "0", "."), texts)
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

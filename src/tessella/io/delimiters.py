@@ -213,6 +213,11 @@ def _sniff(path: Path, text: Bytes, quote: str, before: int) -> tuple[str, str]:
     if len(fitting) == 1:
         return fitting[0], "divides the first line and those after it alike"
     if len(fitting) > 1:
+        whole = {sign: _lay_out(text, sign, quote) for sign in fitting}
+        fitting = [sign for sign in fitting if whole[sign].agreeing == whole[sign].records]
+        if len(fitting) == 1:
+            return fitting[0], "the only one that divides every line alike"
+    if len(fitting) > 1:
         return _settle(path, fitting, seen, before)
     # None fits everywhere: take the one that fits best, so that the line at fault is named.
     best = max(several, key=lambda sign: (several[sign].agreeing, several[sign].fields))

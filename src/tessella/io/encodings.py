@@ -35,6 +35,8 @@ _NOT_TEXT = {
     b"\xd0\xcf\x11\xe0": "an Excel file of before 2007",
 }
 _PIECE = 1 << 24
+_HIGH = re.compile(rb"[\x80-\xff]")
+_LETTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _UNUSED = b"\x81\x8d\x8f\x90\x9d"  # bytes that mean nothing in Windows-1252
 
 
@@ -146,8 +148,19 @@ def _sniff(path: Path, raw: Buffer) -> tuple[str, str]:
     if bad is None:
         return "utf-8", "every byte of the file fits"
     high: set[int] = set()
+    letters_of_utf8 = others = 0
     for piece in _pieces(raw):
         high.update(re.sub(rb"[\x00-\x7f]+", b"", piece))
+        rest, count = _LETTER.subn(b"", piece)
+        letters_of_utf8, others = letters_of_utf8 + count, others + len(_HIGH.findall(rest))
+    if letters_of_utf8 > others:
+        raise BadFileError(
+            path,
+            f"there is a byte that is not UTF-8, and the file has {letters_of_utf8:,} letters of "
+            f"UTF-8 and {others:,} bytes of something else",
+            "Repair the line; or give encoding= if the file is something else",
+            line=_line(raw, bad),
+        )
     if unused := high & set(_UNUSED):
         where = min(raw.find(bytes([byte])) for byte in unused)
         raise BadFileError(

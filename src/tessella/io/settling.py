@@ -93,7 +93,7 @@ def _settled(name: str, column: Any) -> pa.Array:
         column = pa.concat_arrays(column.chunks)
     kind = column.type
     if isinstance(column, pa.ExtensionArray):
-        return _settled(name, column.storage)
+        raise _unwritable(name, kind)
     if pa.types.is_dictionary(kind):
         return _only_used(name, column)
     if pa.types.is_run_end_encoded(kind):
@@ -105,11 +105,15 @@ def _settled(name: str, column: Any) -> pa.Array:
     elif pa.types.is_decimal(kind) and kind.bit_width < 128:
         column = column.cast(pa.decimal128(kind.precision, kind.scale))
     if pa.types.is_nested(kind) or "binary" in str(kind):
-        raise BadTableError(
-            f"Column {name!r} has the type {kind}: lists, structures and bytes are not written. "
-            "Make columns of numbers or text out of it, or drop it."
-        )
+        raise _unwritable(name, kind)
     return _scrubbed(column)
+
+
+def _unwritable(name: str, kind: Any) -> BadTableError:
+    return BadTableError(
+        f"Column {name!r} has the type {kind}: periods, intervals, lists, structures and bytes are "
+        "not written. Make numbers, dates or text out of it, such as .astype(str), or drop it."
+    )
 
 
 def _scrubbed(column: pa.Array) -> pa.Array:
@@ -137,6 +141,8 @@ def _scrubbed(column: pa.Array) -> pa.Array:
 def _only_used(name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:
     """Leave out the categories that no record has; the order of the others stays."""
     values = column.dictionary
+    if isinstance(values, pa.ExtensionArray) or pa.types.is_nested(values.type):
+        raise _unwritable(name, values.type)
     if values.null_count or len(pc.unique(values)) < len(values):
         ordered = column.type.ordered
         column = column.cast(values.type).dictionary_encode()
