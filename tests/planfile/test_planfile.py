@@ -15,6 +15,7 @@ from tessella.exceptions import BadOptionError, PlanFileError
 from tessella.io import read_file
 from tessella.planfile import PlanFile, draft, parse_plan, read_plan, to_toml
 from tessella.planfile.places import lines_of_keys
+from tessella.release import Step
 
 LEAST = """
 [input]
@@ -74,6 +75,8 @@ def test_a_guessed_weight_is_masked_until_somebody_says_otherwise(tmp_path: Path
         {"rules": {"lines": ['a >= 0', 'b in {"x", "y"}'], "tolerance": 1e-6}},
         {"columns": {"a b.c": {"kind": "nominal", "labels": [[1, 'say "x"\n']], "missing": [-9]}}},
         {"measures": {"risk": "thorough", "known": ["a"], "time_limit": 10}},
+        {"steps": [{"method": "protect", "k": 3, "grouping": "mdav"},
+                   {"method": "individual ranking", "k": 3, "grouping": "optimal"}]},
         {"steps": [{"method": "noise", "scale": 0.1, "name": "first"},
                    {"method": "recode", "column": "a", "groups": {"low": [1, 2]}},
                    {"method": "protect", "k": 3, "blocks": [["a", "b"], ["c"]],
@@ -83,11 +86,16 @@ def test_a_guessed_weight_is_masked_until_somebody_says_otherwise(tmp_path: Path
 def test_what_is_written_is_read_again(more: dict[str, Any]) -> None:
     import tomllib
 
-    from tessella.release import Step
-
     known = tomllib.loads(LEAST) | more
     plan = PlanFile.model_validate(known | {"steps": list(map(Step.from_dict, known["steps"]))})
     assert parse_plan(to_toml(plan)) == plan
+
+
+def test_the_method_of_a_step_is_not_that_of_its_grouping() -> None:
+    """A bug once met: a plan that groups by MDAV was written as a step called mdav."""
+    step = Step(method="protect", options={"k": 3, "method": "mdav"})
+    assert step.to_dict() == {"method": "protect", "k": 3, "grouping": "mdav"}
+    assert Step.from_dict(step.to_dict()) == step
 
 
 @given(

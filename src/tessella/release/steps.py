@@ -36,6 +36,7 @@ MASKERS = {
 }
 METHODS = (*PREPARING, "protect", *MASKERS)
 GIVEN = ("schema", "random_state", "rules", "weights", "constraints")  # by the study, not the step
+GROUPING = "grouping"  # what a plan file calls the option `method` of a step
 OPTIONS = {
     "drop": ("columns",),
     "recode": ("column", "groups", "breaks", "labels", "other"),
@@ -92,14 +93,22 @@ class Step:
         return dict(self.options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dicts, as a plan file writes them."""
+        """Return plain dicts, as a plan file writes them.
+
+        The option that maskers call `method` is "grouping" there: "method" is that of the step.
+        """
         named = {"name": self.name} if self.name else {}
-        return {"method": self.method, **named, **self.options}
+        options = {GROUPING if key == "method" else key: v for key, v in self.options.items()}
+        return {"method": self.method, **named, **options}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Step:
         """Build a step from what `to_dict` gave."""
-        rest = {key: value for key, value in known.items() if key not in ("method", "name")}
+        rest = {
+            "method" if key == GROUPING else key: value
+            for key, value in known.items()
+            if key not in ("method", "name")
+        }
         return cls(method=known.get("method", ""), options=rest, name=str(known.get("name", "")))
 
 

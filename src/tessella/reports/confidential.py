@@ -45,7 +45,7 @@ def confidential_part(
     """Build the confidential part of a summary."""
     taken = protocol or study.protocol
     return {
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
         "input": _input(source),
         "original": list(_describe(study)),

@@ -42,7 +42,7 @@ MEASURES = {
     "entropy": "Categories: entropy",
     "lost_cells": "Cells that are gone",
 }
-TYPES = {"float": "number", "decimal": "number", "integer": "whole number", "boolean": "yes or no"}
+TYPES = {"float": "number", "decimal": "number", "boolean": "yes or no"}
 TEXTS = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'')
 
 

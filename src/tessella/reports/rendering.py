@@ -26,7 +26,6 @@ def templates() -> Any:
         loader=PackageLoader("tessella.reports", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
@@ -37,6 +36,7 @@ def templates() -> Any:
         "share": lambda x: percent(None if x is None else 100 * x),
         "signed": lambda x: percent(x, sign="+"),
         "parameters": parameters,
+        "power": power,
         "names": lambda names: ", ".join(map(str, names)),
     }
     return environment
@@ -112,6 +112,22 @@ def percent(value: float | None, sign: str = "") -> str:
     if value == 0:
         return "0 %"
     return f"{value:{sign}.3g}".replace("-", "−", 1) + " %"
+
+
+def power(value: float) -> str:
+    """Write a small number; powers of ten as such.
+
+    Examples
+    --------
+    >>> from tessella.reports.rendering import power
+    >>> power(1e-9), power(0.002), power(0)
+    ('10⁻⁹', '0.002', '0')
+    """
+    digits = f"{value:e}".partition("e")
+    if not 0 < value < 0.01 or digits[0].rstrip("0") != "1.":
+        return f"{value:g}"
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return "10" + str(int(digits[2])).translate(raised)
 
 
 def parameters(options: Mapping[str, Any]) -> str:
