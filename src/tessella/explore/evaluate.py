@@ -104,12 +104,11 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
 
 
 def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate], tuple[str, ...]]:
-    """Run the attacks that fit; say which do not, and which were refused."""
+    """Run the attacks that fit; say which were refused, and which were not needed."""
     estimates: dict[str, Estimate] = {}
     notes = []
     for attack in sorted(attacks, key=lambda one: one.dear):
-        if not attack.fits(case):
-            notes.append(f"attack {attack.name!r} does not fit")
+        if not attack.fits(case):  # `risks` lacks it
             continue
         if attack.dear and any(found.value >= EVERYBODY for found in estimates.values()):
             notes.append(f"attack {attack.name!r} was not needed: another finds everybody")

@@ -26,7 +26,7 @@ class Point:
     worst : str
         The attack that found most.
     losses, risks : dict of str to float
-        Every measure and every attack that fits, in per cent.
+        Every measure and every attack that fits and was tried, in per cent.
     baseline : float
         What the worst attack reaches by guessing, in per cent.
     k_reached : int or None
@@ -38,7 +38,7 @@ class Point:
     problems : tuple of str
         What the audit found that must not be so.
     notes : tuple of str
-        Warnings of the masker, and attacks that did not fit.
+        Warnings of the masker, and attacks that were refused or not needed.
     seconds : float
         For masking alone.
     seconds_all : float
