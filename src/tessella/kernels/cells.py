@@ -22,13 +22,24 @@ from ._jit import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Cells = tuple[Floats, Integers, Integers, Integers, Integers, Integers, Integers, Integers]
+Cells = tuple[
+    Floats,
+    Integers,
+    Integers,
+    Integers,
+    Integers,
+    Integers,
+    Integers,
+    Integers,
+    Integers,
+]
 
 GAP = 1e-13  # of the share of one row in a combination of two
 WORD = 62  # records in a word of a set; the signs of int64 stay out of it
 FRONT = 16  # rows of a record that others are compared with
 ENOUGH = 24  # records that exclude a record: more are not looked for
 HOPE = 0.6  # of the undecided: rarely fewer are left when pairs are compared
+EVERY = 2  # generations: then pairs are compared in any case
 TESTS = 100_000  # pairs of rows after which no more kinds of them are compared
 
 
@@ -45,6 +56,23 @@ def _exclude(values: Floats, r: int, s: int) -> bool:
         else:
             continue
         if low > high - GAP:
+            return False
+    return True
+
+
+@kernel
+def _covers(values: Floats, s: int, r: int) -> bool:
+    """Whether row r is at least some multiple of row s, so that s positive makes r positive."""
+    low, high = 0.0, np.inf
+    for v in range(values.shape[1]):
+        x, y = values[r, v], values[s, v]
+        if y > 0.0:
+            high = min(high, x / y)
+        elif x < 0.0:
+            low = max(low, x / y) if y < 0.0 else np.inf
+        else:
+            continue
+        if low > high:
             return False
     return True
 
@@ -98,17 +126,12 @@ def _decide(
                 break
             if mask == full:
                 continue
-            # A row that nowhere lies below another never decides.
+            # A row that nowhere lies below some multiple of another never decides.
             spare = False
             for other in range(first, min(rows, first + FRONT)):
-                if masks[other] & ~mask == 0:
+                if masks[other] & ~mask == 0 and _covers(new_values, other, rows):
                     spare = True
-                    for v in range(k):
-                        if new_values[other, v] > new_values[rows, v]:
-                            spare = False
-                            break
-                    if spare:
-                        break
+                    break
             if spare:
                 continue
             masks[rows], new_which[rows] = mask, which[row]
@@ -278,6 +301,7 @@ def explore(
     U: Floats,
     classes: Integers,
     corners: Floats,
+    depth: int,
     linked: int,
     records: Integers,
     starts: Integers,
@@ -288,9 +312,10 @@ def explore(
     """Halve a cell, and what comes of it, depth first, until `budget` rows were looked at.
 
     `U` has all rows (R x p), `classes` the class of each record masked to the same values. The cell
-    has corners (k x p), `linked` records that are decided, and undecided `records` with their rows.
+    has corners (k x p), the `depth` at which it came up, `linked` records that are decided, and
+    undecided `records` with their rows.
     Cells that link at most `best` are dropped. Returns the most links met at the middle of a cell,
-    that middle, the cells halved, and the cells still open: corners, linked, bounds, then where
+    that middle, the cells halved, and the cells still open: corners, depths, linked, bounds, where
     rows and records of each start, then rows, records, and the number of rows of each record.
     """
     p, k = U.shape[1], corners.shape[0]
@@ -298,6 +323,7 @@ def explore(
     deep = 64
     all_corners = np.empty((deep, k, p))
     all_linked, bounds = np.empty(deep, dtype=np.int64), np.empty(deep, dtype=np.int64)
+    depths = np.empty(deep, dtype=np.int64)
     row_ends, record_ends = np.zeros(deep + 1, np.int64), np.zeros(deep + 1, np.int64)
     kept_values = np.empty((3 * n_rows + 64, k))
     kept_rows = np.empty(3 * n_rows + 64, dtype=np.int64)
@@ -313,6 +339,7 @@ def explore(
     for at in range(n_records):
         kept_records[at], kept_sizes[at] = records[at], starts[at + 1] - starts[at]
     all_corners[0] = corners
+    depths[0] = depth
     all_linked[0], bounds[0] = linked, linked + n_records
     row_ends[1], record_ends[1] = n_rows, n_records
     top = 1
@@ -337,7 +364,7 @@ def explore(
         row_start, record_start = row_ends[top], record_ends[top]
         rows, left = row_ends[top + 1] - row_start, record_ends[top + 1] - record_start
         here[:] = all_corners[top]
-        sure, bound = all_linked[top], bounds[top]
+        sure, bound, depth = all_linked[top], bounds[top], depths[top]
         values[:rows] = kept_values[row_start : row_start + rows]
         which_[:rows] = kept_rows[row_start : row_start + rows]
         for at in range(left):
@@ -378,7 +405,9 @@ def explore(
                     theta[column] = total / k
             new_bound = now + new_left
             if new_bound > best:
-                new_bound = now + _most(out, new_left, classes, best - now, cells % 4 == 0)
+                new_bound = now + _most(
+                    out, new_left, classes, best - now, (depth + 1) % EVERY == 0
+                )
                 looked += (new_left * new_left) // 16
             new_bound = min(new_bound, bound)
             if new_bound <= best:
@@ -409,6 +438,9 @@ def explore(
                 longer[:top] = all_linked[:top]
                 all_linked = longer
                 longer = np.empty(deep, dtype=np.int64)
+                longer[:top] = depths[:top]
+                depths = longer
+                longer = np.empty(deep, dtype=np.int64)
                 longer[:top] = bounds[:top]
                 bounds = longer
                 longer = np.empty(deep + 1, dtype=np.int64)
@@ -426,11 +458,12 @@ def explore(
                 kept_sizes[record_start + at] = out[4][at + 1] - out[4][at]
             all_corners[top] = here
             all_corners[top, corner] = between
-            all_linked[top], bounds[top] = now, new_bound
+            all_linked[top], bounds[top], depths[top] = now, new_bound, depth + 1
             row_ends[top + 1], record_ends[top + 1] = row_start + new_rows, record_start + new_left
             top += 1
     left_over = (
         all_corners[:top].copy(),
+        depths[:top].copy(),
         all_linked[:top].copy(),
         bounds[:top].copy(),
         row_ends[: top + 1].copy(),

@@ -38,8 +38,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
-BATCH = 16  # cells that are searched before results are compared; not a matter of cores
-BUDGET = 200_000  # rows looked at in one cell before it comes back
+BATCH = 64  # cells that are searched before results are compared; not a matter of cores
+BUDGET = 50_000  # rows looked at in one cell before it comes back
 HELD = 150_000_000  # rows held by open cells; beyond, cells that are nearly done come first
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
@@ -204,7 +204,16 @@ def _compile() -> None:
     """Have the kernel ready, so that its compilation, once, is not taken for the proof's time."""
     no = np.empty(0, dtype=np.int64)
     explore(
-        np.zeros((1, 2)), np.zeros(1, np.int64), np.eye(2), 0, no, np.zeros(1, np.int64), no, 0, 0
+        np.zeros((1, 2)),
+        np.zeros(1, np.int64),
+        np.eye(2),
+        0,
+        0,
+        no,
+        np.zeros(1, np.int64),
+        no,
+        0,
+        0,
     )
 
 
@@ -319,6 +328,7 @@ class _Cell(NamedTuple):
     rank: int
     age: int
     corners: Floats
+    depth: int
     linked: int
     records: NDArray[np.int32]
     sizes: NDArray[np.int32]
@@ -351,7 +361,8 @@ class _Search:
         everyone = np.arange(len(sizes), dtype=np.int32)
         every_row = np.arange(len(self.rows), dtype=np.int32)
         open_ = [
-            _Cell(-most, age, one, 0, everyone, sizes, every_row) for age, one in enumerate(corners)
+            _Cell(-most, age, one, 0, 0, everyone, sizes, every_row)
+            for age, one in enumerate(corners)
         ]
         born, held = len(open_), 0
         while open_ and time.perf_counter() < until:
@@ -377,8 +388,8 @@ class _Search:
     def _explored(self, cell: _Cell) -> Any:
         starts = np.concatenate([[0], np.cumsum(cell.sizes)]).astype(np.int64)
         return explore(
-            self.rows, self.classes, cell.corners, cell.linked, cell.records.astype(np.int64),
-            starts, cell.which.astype(np.int64), self.links, BUDGET + 4 * len(cell.which),
+            self.rows, self.classes, cell.corners, cell.depth, cell.linked,
+            cell.records.astype(np.int64), starts, cell.which.astype(np.int64), self.links, BUDGET,
         )  # fmt: skip
 
     def _try(self, theta: Floats) -> None:
@@ -391,13 +402,13 @@ class _Search:
 
 
 def _children(left: Any) -> list[tuple[int, tuple[Any, ...]]]:
-    corners, linked, bounds, row_ends, record_ends, which, records, sizes = left
+    corners, depths, linked, bounds, row_ends, record_ends, which, records, sizes = left
     out = []
     for at in range(len(linked)):
         some = slice(record_ends[at], record_ends[at + 1])
         rows = which[row_ends[at] : row_ends[at + 1]].astype(np.int32)
         child = (
-            corners[at].copy(), int(linked[at]), records[some].astype(np.int32),
+            corners[at].copy(), int(depths[at]), int(linked[at]), records[some].astype(np.int32),
             sizes[some].astype(np.int32), rows,
         )  # fmt: skip
         out.append((int(bounds[at]), child))
