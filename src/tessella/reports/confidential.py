@@ -164,13 +164,14 @@ def _riskiest(study: Study, risk: Assessment) -> list[dict[str, Any]]:
     records = risk.records
     chance = records["chance"].to_numpy()
     found = np.flatnonzero(np.nan_to_num(chance) > 0)
-    worst = found[np.argsort(-chance[found], kind="stable")][:RISKIEST]
+    attacks = list(records.columns[3:])
+    chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64))
+    agreeing = (chances[found] > 0).sum(axis=1)
+    worst = found[np.lexsort((-agreeing, -chance[found]))][:RISKIEST]
     table = Table.read(study.original)
     naming = study.replay(()).schema.names("identifier", "household")
     chosen = Table.read(table.take(np.asarray(worst, dtype=np.int64)))
     labels = {plain(name): chosen.labels(name) for name in naming}
-    attacks = list(records.columns[3:])
-    chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64)[worst])
     return [
         {
             "row": int(row) + 1,
@@ -180,7 +181,7 @@ def _riskiest(study: Study, risk: Assessment) -> list[dict[str, Any]]:
             },
             "chance": rounded(float(chance[row])),
             "attack": str(records["attack"].iat[row]),
-            "found_by": [str(name) for name, own in zip(attacks, chances[at]) if own > 0],
+            "found_by": [str(name) for name, own in zip(attacks, chances[row]) if own > 0],
         }
         for at, row in enumerate(worst)
     ]

@@ -88,6 +88,7 @@ def inline(figure: Any, prefix: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    text = _only_used_names(text)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
@@ -96,3 +97,18 @@ def inline(figure: Any, prefix: str) -> str:
     text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[\d.]+pt"', r"\1", text, count=1)
     size = f'style="width: {float(width):.0f}pt; aspect-ratio: {width} / {height}"'
     return text.replace("<svg", f"<svg {size}", 1).strip()
+
+
+def _only_used_names(text: str) -> str:
+    """Keep the id of an element if something points to it, and once."""
+    used = {"".join(both) for both in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text)}
+    seen: set[str] = set()
+
+    def keep(found: re.Match[str]) -> str:
+        name = found[1]
+        if name not in used or name in seen:
+            return ""
+        seen.add(name)
+        return found[0]
+
+    return re.sub(r'\sid="([^"]+)"', keep, text)

@@ -1,0 +1,336 @@
+"""From a plan file to a release on disk: whole, the same each time, telling nothing it must not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tessella import Rules, publish, verify
+from tessella.exceptions import BadFileError, BadOptionError, RefusedError, TessellaError
+from tessella.io import read_file
+from tessella.planfile import parse_plan
+
+from .conftest import make_plan, write_survey
+
+PUBLIC = ("release.csv", "report.html", "manifest.json")
+BEFORE = {"firms.csv", "firms.parquet", "rules.txt"}
+
+
+def new_files(home) -> set[str]:
+    return set(os.listdir(home)) - BEFORE
+
+
+# End to end
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_plan_becomes_a_release_with_reports(home, ending):
+    plan = make_plan(home, file=f"firms.{ending}", release=f"release.{ending}", risk="quick")
+    heard = []
+    done = publish(plan, progress=lambda *step: heard.append(step))
+    assert new_files(home) == {
+        f"release.{ending}", "report.html", "internal.html", "manifest.json",
+    }  # fmt: skip
+    table = read_file(home / f"release.{ending}").table.to_pandas()
+    assert "firm" not in table
+    assert table.groupby(list(table)).size().min() >= 4  # counted by another library
+    rules = Rules.read(home / "rules.txt")
+    assert rules.confront(table).all_hold
+    told = json.loads((home / "manifest.json").read_text())
+    assert [file["what"] for file in told["files"]] == ["release", "external report"]
+    for file in told["files"]:
+        content = (home / file["file"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == file["sha256"]
+        assert len(content) == file["bytes"]
+    assert stat.S_IMODE((home / "internal.html").stat().st_mode) == 0o600
+    totals = {total for _, total, _ in heard}
+    assert totals == {heard[-1][0]}
+    assert [done for done, _, _ in heard] == sorted(done for done, _, _ in heard)
+    names = [entry.method for entry in done.protocol]
+    assert names == [
+        "read", "check", "drop", "protect", "audit", "measure loss", "measure risk",
+        "measure risk of the original", "report", "write",
+    ]  # fmt: skip
+    internal = (home / "internal.html").read_text()
+    assert "77123456" in internal
+    assert done.risk.value < done.risk_before.value
+    assert "Risk: the worst of" in str(done)
+    again = verify(
+        home / f"firms.{ending}", home / f"release.{ending}", manifest=home / "manifest.json"
+    )
+    assert again.passed, again
+    assert again.hashes == {f"release.{ending}": True, "report.html": True}
+    assert again.loss["sse_sst"].value == pytest.approx(done.loss["sse_sst"].value)
+
+
+def test_steps_are_logged_without_values(home, caplog):
+    with caplog.at_level(logging.INFO, logger="tessella"):
+        publish(make_plan(home), pictures=False)
+    said = [re.sub(r": [\d.]+ s$", "", record.getMessage()) for record in caplog.records]
+    assert said == ["read", "check", "drop", "protect", "audit", "measure loss", "report", "write"]
+
+
+def test_without_reports_only_the_release_is_written(home):
+    plan = make_plan(home)
+    less = plan.model_copy(update={"output": plan.output.model_copy(update={
+        "external_report": None, "internal_report": None, "manifest": None,
+        "summary": "summary.json"})})  # fmt: skip
+    publish(less)
+    assert new_files(home) == {"release.csv", "summary.json"}
+    told = json.loads((home / "summary.json").read_text())
+    assert sorted(told) == ["confidential", "format", "public"]
+    assert stat.S_IMODE((home / "summary.json").stat().st_mode) == 0o600
+
+
+# The same plan and seed
+
+
+def bytes_of(home, names=PUBLIC) -> list[bytes]:
+    return [(home / name).read_bytes() for name in names]
+
+
+@pytest.mark.parametrize("order", ["kept", "shuffled"])
+def test_the_same_plan_gives_the_same_bytes(home, monkeypatch, order):
+    seen = []
+    for cores in ("1", "2"):
+        monkeypatch.setenv("TESSELLA_CORES", cores)
+        publish(make_plan(home, order=order, risk="quick"), overwrite=True, pictures=False)
+        seen.append(bytes_of(home))
+    assert seen[0] == seen[1]
+    publish(make_plan(home, order=order, seed=5), overwrite=True, pictures=False)
+    assert (bytes_of(home)[0] == seen[0][0]) == (order == "kept")  # MDAV draws nothing
+
+
+def test_the_same_bytes_from_pandas_polars_and_arrow(tmp_path):
+    polars = pytest.importorskip("polars")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    write_survey(tmp_path)
+    frame = pd.read_csv(tmp_path / "firms.csv")
+    seen = []
+    for kind in ("pandas", "polars", "arrow", "csv"):
+        home = tmp_path / kind
+        home.mkdir()
+        shutil.copy(tmp_path / "rules.txt", home)
+        if kind == "pandas":
+            frame.to_parquet(home / "firms.parquet")
+        elif kind == "polars":
+            polars.from_pandas(frame).write_parquet(home / "firms.parquet")
+        elif kind == "arrow":
+            pq.write_table(pa.Table.from_pandas(frame), home / "firms.parquet")
+        else:
+            shutil.copy(tmp_path / "firms.csv", home)
+        file = "firms.csv" if kind == "csv" else "firms.parquet"
+        publish(make_plan(home, file=file, order="shuffled"), pictures=False)
+        seen.append(bytes_of(home))
+    assert all(one == seen[0] for one in seen)
+
+
+def test_shuffling_permutes_the_records_and_says_so(home):
+    publish(make_plan(home), pictures=False)
+    kept = pd.read_csv(home / "release.csv")
+    assert "order drawn by chance" not in (home / "report.html").read_text()
+    publish(make_plan(home, order="shuffled"), overwrite=True, pictures=False)
+    shuffled = pd.read_csv(home / "release.csv")
+    assert not kept.equals(shuffled)
+    names = list(kept)
+    pd.testing.assert_frame_equal(
+        kept.sort_values(names, ignore_index=True), shuffled.sort_values(names, ignore_index=True)
+    )
+    assert "order drawn by chance" in (home / "report.html").read_text()
+    assert json.loads((home / "manifest.json").read_text())["order"] == "shuffled"
+
+
+def test_without_a_seed_the_order_is_another_each_time(home):
+    plan = make_plan(home, order="shuffled").model_copy(update={"seed": None})
+    seen = []
+    for _ in range(2):
+        publish(plan, overwrite=True, pictures=False)
+        seen.append((home / "release.csv").read_bytes())
+    assert seen[0] != seen[1]
+    assert "No seed" in (home / "internal.html").read_text()
+
+
+# What must not be told
+
+
+def spellings(value: float) -> Iterator[str]:
+    """Ways to write a number."""
+    yield from (repr(value), f"{value:.6g}", f"{value:.2f}", f"{value:,.2f}", f"{value:.1f}")
+    if float(value).is_integer():
+        yield from (f"{int(value)}", f"{int(value):,}", f"{int(value):,}".replace(",", " "))
+
+
+LEAKY = """
+seed = 918273645
+[input]
+file = "secret-people.csv"
+[rules]
+lines = ['if job == "lighthouse keeper": income >= 0', "income >= 0"]
+[columns.full_name]
+kind = "nominal"
+role = "identifier"
+[columns.tax_number]
+kind = "integer"
+role = "identifier"
+[columns.income]
+kind = "continuous"
+[columns.plot]
+kind = "integer"
+[columns.job]
+kind = "nominal"
+[[steps]]
+method = "drop"
+name = "take out the Quills"
+columns = ["full_name", "tax_number"]
+[[steps]]
+method = "recode"
+column = "job"
+[steps.groups]
+rare = ["lighthouse keeper", "sword swallower"]
+[[steps]]
+method = "protect"
+k = 5
+grouping = "mdav"
+[output]
+file = "open.csv"
+external_report = "open.html"
+internal_report = "closed.html"
+manifest = "open.json"
+"""
+
+
+def test_public_files_tell_no_original_value(tmp_path):
+    """Greps for every original value of every identifying column, in several spellings."""
+    random = np.random.default_rng(3)
+    n = 150
+    table = pd.DataFrame({
+        "full_name": [f"Zacharias Quill {i:03d}" for i in range(n)],
+        "tax_number": 40_000_019 + 7 * random.permutation(n),
+        "income": np.round(random.lognormal(10.3, 0.8, n), 2),
+        "plot": 1_000_003 + 97 * random.permutation(n),
+        "job": random.choice(
+            ["clerk", "cook", "lighthouse keeper", "sword swallower"], n, p=[0.5, 0.4, 0.05, 0.05]
+        ),
+    })  # fmt: skip
+    table.to_csv(tmp_path / "secret-people.csv", index=False)
+    plan = parse_plan(LEAKY, folder=tmp_path)
+    done = publish(plan)
+    public = "".join((tmp_path / name).read_text() for name in ("open.html", "open.json"))
+    tokens = set(re.findall(r"[\w.,]*\d[\w.,]*", public))
+    for name in ("tax_number", "income", "plot"):
+        for value in table[name].tolist():
+            assert not tokens.intersection(spellings(value)), (name, value)
+        for extreme in (table[name].min(), table[name].max()):
+            shown = {f"{extreme:.{digits}g}" for digits in range(3, 8)}
+            assert not tokens & shown, name
+    for i in range(n):
+        assert f"Quill {i:03d}" not in public
+    seeds = {str(entry.seed) for entry in done.protocol if entry.seed is not None}
+    assert seeds
+    for secret in (
+        "918273645", *seeds, str(tmp_path), "secret-people", "full_name", "tax_number", "Quill",
+        "lighthouse", "swallower", "closed.html", "chance of", "attack", "intruder",
+    ):  # fmt: skip
+        assert secret not in public, secret
+    internal = (tmp_path / "closed.html").read_text()
+    for told in ("918273645", "secret-people.csv", "tax_number", "lighthouse keeper"):
+        assert told in internal
+
+
+def test_the_manifest_has_no_hash_of_the_original(home):
+    publish(make_plan(home), pictures=False)
+    digest = hashlib.sha256((home / "firms.csv").read_bytes()).hexdigest()
+    assert digest not in (home / "manifest.json").read_text()
+
+
+# What is refused leaves nothing
+
+
+def test_files_that_exist_are_refused_before_reading(home):
+    (home / "report.html").write_text("mine")
+    plan = make_plan(home, file="there is no such file.csv")
+    with pytest.raises(BadFileError, match="the file exists"):
+        publish(plan)
+    assert new_files(home) == {"report.html"}
+
+
+def test_the_original_is_never_an_output(home):
+    for name in ("firms.csv", "rules.txt"):
+        plan = make_plan(home, release=name)
+        with pytest.raises(BadFileError, match="this is the"):
+            publish(plan, overwrite=True)
+    assert new_files(home) == set()
+
+
+def test_a_folder_that_is_not_there_is_refused(home):
+    with pytest.raises(BadFileError, match="folder does not exist"):
+        publish(make_plan(home, release="no/release.csv"))
+
+
+def test_a_step_that_fails_leaves_nothing(home):
+    with pytest.raises(TessellaError):
+        publish(make_plan(home, k=500))
+    assert new_files(home) == set()
+
+
+def test_a_release_that_is_refused_leaves_nothing(home):
+    """Rounding alone breaks the sums, and the audit sees it."""
+    text = """
+    [input]
+    file = "firms.csv"
+    [rules]
+    lines = ["profit == turnover - costs", "wages == hours * hourly_rate"]
+    [[steps]]
+    method = "drop"
+    columns = ["firm", "region", "branch"]
+    [[steps]]
+    method = "rounding"
+    base = 1000
+    columns = ["profit", "wages"]
+    [output]
+    file = "release.csv"
+    external_report = "report.html"
+    """
+    with pytest.raises(TessellaError):
+        publish(parse_plan(text, folder=home))
+    assert new_files(home) == set()
+
+
+def test_old_files_stay_when_a_new_release_is_refused(home):
+    publish(make_plan(home), pictures=False)
+    before = bytes_of(home)
+    with pytest.raises(TessellaError):
+        publish(make_plan(home, k=500), overwrite=True)
+    assert bytes_of(home) == before
+
+
+@pytest.mark.parametrize("late", ["release.csv", "internal.html", "report.html", "manifest.json"])
+def test_a_file_that_appears_on_the_way_stops_all_of_it(home, late):
+    def watch(done, total, name):
+        if name == "write":
+            (home / late).write_text("somebody else's")
+
+    with pytest.raises(BadFileError, match="the file exists"):
+        publish(make_plan(home), progress=watch, pictures=False)
+    assert new_files(home) == {late}
+    assert (home / late).read_text() == "somebody else's"
+
+
+def test_what_is_not_a_plan_is_refused():
+    with pytest.raises(BadOptionError, match="a plan file"):
+        publish({"steps": []})
+
+
+def test_refused_is_an_error_of_its_own():
+    assert issubclass(RefusedError, TessellaError)

@@ -1,0 +1,237 @@
+"""Reports: nothing leaks, nothing is fetched, nothing in a table is taken for markup."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tessella import Study, datasets
+from tessella.loss import measure
+from tessella.reports import external_report, internal_report, manifest, summarise, templates
+from tessella.schema import Schema
+
+VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
+METHODS = {
+    "noise": {"scale": 0.2},
+    "rank swapping": {"percent": 10},
+    "individual ranking": {"k": 3},
+    "rounding": {"base": 50},
+    "coding": {"top": 0.05},
+    "microaggregation": {"k": 3, "method": "mdav"},
+    "fuzzy microaggregation": {"k": 3},
+    "protect": {"k": 3, "method": "mdav"},
+}
+
+
+class Balance(HTMLParser):
+    """Checks that every tag is closed where it should be, and gathers attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.tags: set[str] = set()
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += attrs
+        self.tags.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += attrs
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+def study_of(table, steps, **options) -> tuple[Study, dict]:
+    study = Study(table, random_state=5, **options)
+    for method, given in steps:
+        study.do(method, **given)
+    release = study.release()
+    loss = measure(study.reference, release.table, schema=study.schema, missing="pairs")
+    return study, summarise(study, release, loss=loss, pictures=False)
+
+
+@pytest.fixture(scope="module")
+def firms() -> pd.DataFrame:
+    return datasets.make_business_survey(120, random_state=1).drop(columns="firm")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_advice_and_both_reports(firms, method):
+    numbers = ["employees", "hours", "wages", "turnover"]
+    _, summary = study_of(firms[numbers], [(method, METHODS[method])])
+    titles = [one["title"] for one in summary["public"]["advice"]]
+    assert len(titles) == 2
+    for text in (external_report(summary), internal_report(summary)):
+        page = Balance(text)
+        assert "script" not in page.tags
+        assert ("lang", "en") in page.attributes
+
+
+def test_pram_tells_its_chances_and_recoding_its_new_categories_only(firms):
+    steps = [
+        ("recode", {"column": "branch", "groups": {"other": ["trade", "transport"]}}),
+        ("pram", {"p": 0.9, "columns": ["branch", "region"]}),
+    ]
+    _, summary = study_of(firms[["branch", "region"]], steps)
+    text = external_report(summary) + manifest(summary, [])
+    assert "0.9" in text
+    assert "other" in text
+    assert "transport" not in text
+    assert "transport" in internal_report(summary)
+
+
+def test_the_external_report_needs_nothing_confidential(firms):
+    """It is rendered from the public part alone, so nothing else can slip in."""
+    _, summary = study_of(firms, [("protect", METHODS["protect"])])
+    assert external_report(summary) == external_report({"public": summary["public"]})
+    assert manifest(summary, []) == manifest({"public": summary["public"]}, [])
+
+
+def test_a_summary_is_plain_json(firms):
+    _, summary = study_of(firms, [("protect", METHODS["protect"])], rules="turnover >= 0")
+    again = json.loads(json.dumps(summary, allow_nan=False))
+    assert again == summary
+    assert internal_report(again) == internal_report(summary)
+
+
+HOSTILE = [
+    "<script>alert(1)</script>", 'a"b', "x&y", "{{ 7*7 }}", "'; --", "$x^2$", "</style>", "<!--",
+    "https://example.org/a.png",
+]  # fmt: skip
+
+
+def test_names_and_labels_are_never_markup():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({name: random.normal(size=40) for name in HOSTILE})
+    table["<b>c</b>"] = np.where(random.random(40) < 0.5, "<i>yes</i>", '"no"')
+    study = Study(table, random_state=0)
+    study.do("protect", k=4, method="mdav", name="<u>mine</u>")
+    release = study.release()
+    summary = summarise(study, release, title="<h1>t</h1>", warned=["<em>w</em>"])
+    for text in (external_report(summary), internal_report(summary)):
+        page = Balance(text)
+        assert not page.tags & {"script", "b", "i", "u"}
+        assert "&lt;script&gt;alert(1)" in text
+        assert "{{ 7*7 }}" in text
+
+
+def test_nothing_is_fetched(firms):
+    study = Study(firms, rules="turnover >= 0", random_state=1).do("protect", k=3, method="mdav")
+    summary = summarise(study, study.release())
+    drawn = summary["confidential"]["pictures"]
+    assert [picture["why"] for picture in drawn] == [""] * 4
+    for text in (external_report(summary), internal_report(summary)):
+        assert not re.search(r"https?:|@import|<link|<script|<iframe|<img", text)
+        assert not [at for at in re.findall(r"url\(([^)]*)\)", text) if not at.startswith("#")]
+        for name, value in Balance(text).attributes:
+            assert name != "src"
+            assert name != "href" or value.startswith(("#", "data:image/png"))
+            assert not name.startswith("on")
+
+
+def test_pictures_have_names_of_their_own(firms):
+    study = Study(firms, random_state=1).do("protect", k=3, method="mdav")
+    text = internal_report(summarise(study, study.release()))
+    names = re.findall(r'\bid="([^"]+)"', text)
+    assert len(names) == len(set(names))
+    for used in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text):
+        assert "".join(used) in names
+
+
+def test_the_internal_report_says_everywhere_that_it_is_confidential(firms):
+    _, summary = study_of(firms, [("protect", METHODS["protect"])])
+    text = internal_report(summary)
+    assert "<title>CONFIDENTIAL" in text
+    assert re.search(r'@top-center \{ content: "CONFIDENTIAL', text)
+    assert "h2::after" in text
+    assert "onfidential" not in external_report(summary).replace("as confidential", "")
+
+
+def test_a_column_with_few_changes_tells_no_figure():
+    """By hand: one cell of b differs, so its loss and the overall loss would tell the cell."""
+    table = pd.DataFrame({"a": np.arange(30) % 7, "b": [0.0] * 29 + [12345.5]})
+    _, summary = study_of(table, [("coding", {"top": 0.05, "columns": ["a", "b"]})])
+    public = summary["public"]
+    b = public["columns"][1]
+    assert b["withheld"]
+    assert b["loss"] is b["mean_change"] is b["deviation"] is None
+    assert public["withheld"] == ["b"]
+    assert public["loss"] is None
+    assert public["measures"] == []
+    text = external_report(summary)
+    assert "withheld" in text
+    assert "12345" not in text
+    assert "12,345" not in text
+
+
+def test_a_rule_that_names_a_lost_category_is_kept_without_its_words():
+    table = pd.DataFrame(
+        {"job": ["clown"] * 3 + ["cook"] * 27, "pay": [float(i * i) for i in range(30)]}
+    )
+    study = Study(table, rules=['if job == "clown": pay >= 0', "pay <= 1000"], random_state=0)
+    study.do("recode", column="job", groups={"any": ["clown", "cook"]})
+    study.do("protect", k=3, method="mdav")
+    summary = summarise(study, study.release(), pictures=False)
+    assert summary["public"]["rules_withheld"] == 1
+    text = external_report(summary) + manifest(summary, [])
+    assert "clown" not in text
+    assert "cook" not in text
+    assert "pay &lt;= 1000" in text
+
+
+def test_missing_codes_are_told_if_they_are_there():
+    table = pd.DataFrame(
+        {"age": [-9] * 5 + list(range(20, 45)), "pay": [float(i * i) for i in range(30)]}
+    )
+    schema = Schema.guess(table).override(age={"kind": "integer", "missing": (-9, -8)})
+    _, summary = study_of(table, [("protect", METHODS["protect"])], schema=schema)
+    assert summary["public"]["columns"][0]["codes"] == ["-9"]
+    assert "age: -9" in external_report(summary)
+
+
+def test_templates_are_in_the_package():
+    held = {path.name for path in (files("tessella.reports") / "templates").iterdir()}
+    assert set(templates().list_templates()) == held
+    assert {"base.html", "external.html", "internal.html", "macros.html", "style.css"} <= held
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="needs hatchling")
+def test_templates_are_in_the_wheel(tmp_path):
+    import subprocess
+    import sys
+    import zipfile
+    from pathlib import Path
+
+    root = Path(__file__).parents[2]
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=root, capture_output=True, text=True,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert "tessella/reports/templates/external.html" in zipfile.ZipFile(wheel).namelist()
+
+
+def test_docs():
+    import doctest
+    from pathlib import Path
+
+    page = Path(__file__).parents[2] / "docs" / "reports.md"
+    ran = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert ran.attempted > 0
+    assert ran.failed == 0
