@@ -285,8 +285,8 @@ def test_statistical_formats_of_any_table(tmp_path, table, ending):
         _, source = there_and_back(table, path)
     except BadFileError:
         numbers = [abs(v) for v in table["b"].to_pylist() if v]
-        if "sav" in ending:  # the largest number stands for "missing" there
-            assert max(numbers) == sys.float_info.max
+        if "sav" in ending:  # numbers at the end of the range have meanings of their own there
+            assert max(numbers) > 0.999 * sys.float_info.max
         else:
             assert max(numbers, default=0) > 1e70 or min(numbers, default=1) < 1e-70
         return

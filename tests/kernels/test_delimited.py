@@ -54,10 +54,12 @@ def test_the_first_record_that_differs(rows):
 
 
 def test_by_hand():
-    seen = layout('a,b\n1,2\n"x\ny",3\n\n4\n', wanted=2)
+    text = 'a,b\n1,2\n"x\ny",3\n\n4\n'
+    seen = layout(text)
+    assert [layout(text, wanted=record).wanted for record in range(4)] == [1, 2, 3, 6]
     assert (seen.fields, seen.records, seen.agreeing, seen.header_end) == (2, 4, 3, 3)
     assert (seen.ragged, seen.ragged_fields) == (6, 1)
-    assert (seen.blank, seen.first_blank, seen.inner, seen.wanted) == (1, 5, 1, 3)
+    assert (seen.blank, seen.first_blank, seen.inner, seen.wanted) == (1, 5, 1, 0)
     assert seen.quoted.tolist() == [1, 0]
     assert seen.bare.tolist() == [2, 2]
     assert layout('a,b\r\n1,"2').unclosed == 2

@@ -179,7 +179,7 @@ def _after_preamble(path: Path, text: Bytes, skip: int) -> tuple[Bytes, int, str
     if head[:4].lower() == b"sep=" and head[5:6] in (b"\r", b"\n"):
         found = head[4:5].decode("latin-1")
         begin, before = _next_line(text, begin), before + 1
-    if not (text[begin:] > 32).any():
+    if not any((text[at : at + _SAMPLE] > 32).any() for at in range(begin, len(text), _SAMPLE)):
         raise BadFileError(
             path, "there is no line with text", "A table needs a line of names at least"
         )
@@ -187,11 +187,13 @@ def _after_preamble(path: Path, text: Bytes, skip: int) -> tuple[Bytes, int, str
 
 
 def _next_line(text: Bytes, begin: int) -> int:
-    ends = np.flatnonzero((text[begin:] == 10) | (text[begin:] == 13))
-    if not len(ends):
-        return len(text)
-    end = begin + int(ends[0])
-    return end + 1 + int(text[end] == 13 and end + 1 < len(text) and text[end + 1] == 10)
+    for at in range(begin, len(text), _SAMPLE):
+        piece = text[at : at + _SAMPLE]
+        ends = np.flatnonzero((piece == 10) | (piece == 13))
+        if len(ends):
+            end = at + int(ends[0])
+            return end + 1 + int(text[end] == 13 and end + 1 < len(text) and text[end + 1] == 10)
+    return len(text)
 
 
 def _sample(text: Bytes) -> Bytes:

@@ -47,7 +47,8 @@ class Layout(NamedTuple):
 def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int) -> Layout:
     """Read a text once; `expected` is the number of fields, or 0 for that of the first record.
 
-    `wanted` is the number of a record, the first being 0, whose line is asked for; -1 for none.
+    `wanted` is the number of a record, the first being 0, whose line is asked for; the text is read
+    so far only. -1 for none.
     """
     n = text.shape[0]
     fields, records, agreeing, header_end = expected, 0, 0, n
@@ -127,6 +128,7 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
                 quoted, bare = np.zeros(fields, np.int64), np.zeros(fields, np.int64)
         if records == wanted:
             found = began
+            break
         records += 1
         if count == fields:
             agreeing += 1
