@@ -1,0 +1,115 @@
+"""From file to release: a CSV file of 20 columns, k = 5, quick effort, release and both reports.
+
+An identifier, two categories and 17 correlated numbers, some of them whole. The whole plan runs
+in a process of its own, so that the peak of memory is its own. Compiling is not counted: a small
+table goes first.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+SIZES = (100_000, 1_000_000)
+NUMBERS = 17
+
+SCRIPT = """
+import json, resource, sys, time
+from pathlib import Path
+from tessella import publish
+from tessella.planfile import read_plan
+
+home = Path(sys.argv[1])
+publish(read_plan(home / "small.toml"), overwrite=True)
+began = time.perf_counter()
+done = publish(read_plan(home / "large.toml"), overwrite=True)
+seconds = time.perf_counter() - began
+print(json.dumps({
+    "seconds": seconds,
+    "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    "steps": {entry.method: round(entry.seconds, 1) for entry in done.protocol},
+    "loss": done.release.loss,
+    "risk": done.risk.value,
+    "attacks": {one.name: round(one.seconds, 1) for one in done.risk.tried},
+    "audit": done.release.audit.passed,
+}))
+"""
+
+PLAN = """
+version = 1
+seed = 1
+[input]
+file = "{name}.csv"
+{columns}
+[[steps]]
+method = "drop"
+columns = ["id"]
+[[steps]]
+method = "protect"
+k = 5
+options = {{ effort = "quick" }}
+[measures]
+risk = "quick"
+[output]
+file = "{name}-release.csv"
+external_report = "{name}-report.html"
+internal_report = "{name}-confidential.html"
+manifest = "{name}-manifest.json"
+"""
+
+
+def write(home: Path, name: str, n: int) -> None:
+    """Write a table and its plan."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    random = np.random.default_rng(0)
+    factors = random.standard_normal((n, 4))
+    values = factors @ random.standard_normal((4, NUMBERS)) + random.standard_normal((n, NUMBERS))
+    table = {
+        "id": 10_000_000 + random.permutation(n),
+        "region": np.array(["north", "east", "south", "west"])[random.integers(0, 4, n)],
+        "branch": np.array(["trade", "crafts", "services"])[random.integers(0, 3, n)],
+    }
+    kinds = {"id": "integer", "region": "nominal", "branch": "nominal"}
+    for j in range(NUMBERS):
+        whole = j % 3 == 0
+        own = np.round(1000 * np.exp(values[:, j] / 3), 0 if whole else 2)
+        table[f"x{j + 1}"] = own.astype(np.int64) if whole else own
+        kinds[f"x{j + 1}"] = "integer" if whole else "continuous"
+    csv.write_csv(pa.table(table), home / f"{name}.csv")
+    columns = "\n".join(
+        f'[columns.{column}]\nkind = "{kind}"' + ('\nrole = "identifier"' if column == "id" else "")
+        for column, kind in kinds.items()
+    )
+    (home / f"{name}.toml").write_text(PLAN.format(name=name, columns=columns))
+
+
+def measure(sizes: tuple[int, ...] = SIZES) -> list[dict[str, object]]:
+    """Publish a table of each size."""
+    rows = []
+    for n in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder)
+            write(home, "small", 2_000)
+            write(home, "large", n)
+            done = subprocess.run(
+                [sys.executable, "-c", SCRIPT, folder], check=True, capture_output=True, text=True
+            )
+            rows.append({"n": n, **json.loads(done.stdout.splitlines()[-1])})
+    return rows
+
+
+def main() -> None:
+    sizes = tuple(map(int, sys.argv[1:])) or SIZES
+    for row in measure(sizes):
+        print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()
