@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tessella import Microaggregation, Rules, Schema, make_plan, protect
+from tessella import Microaggregation, Rules, Schema, Study, make_plan, protect
 from tessella.datasets import make_business_survey, make_households
 from tessella.exceptions import (
     BadOptionError,
@@ -594,3 +594,15 @@ def test_blocks_and_a_scale_by_name():
     assert protect(people()[["income", "tax"]], k=4, blocks=blocks, scale=scale, random_state=0)
     with pytest.raises(BadOptionError, match="positive numbers"):
         protect(people()[["income", "tax"]].assign(w=np.nan), k=4, weights="w")
+
+
+def test_records_that_join_a_part_of_zeros_keep_its_product() -> None:
+    """Bug once met: zeros were pinned to the mean of a part that records had joined."""
+    firms, rules = make_business_survey(
+        2000, random_state=1, inconsistent=0.02, missing=0.005, weights=True, return_rules=True
+    )
+    firms = firms.drop(columns="firm")
+    schema = Schema.guess(firms).override(weight={"role": "weight"})
+    study = Study(firms, schema=schema, rules=rules, random_state=0).do("suppress", k=5)
+    study.do("protect", k=5, fit="project", small="merge", method="mdav")
+    assert study.release().audit.passed

@@ -12,6 +12,7 @@ from ..frame import Table
 from ..io import Source
 from ..plan import make_plan
 from ..release import Step
+from ..release.patterns import count_rare
 from ..release.steps import drop
 from ..rules import Rules
 from ..schema import Column, Schema
@@ -129,6 +130,13 @@ def _steps(
         notes["steps.0"] = ["Columns that name respondents or households must not be released."]
         left, schema = drop(table, schema, telling)
         table = Table.read(left)
+    if rare := count_rare(table, schema, k):
+        steps.append(Step(method="suppress", options={"k": k}))
+        notes[f"steps.{len(steps) - 1}"] = [
+            f"{rare:,} records lack values that fewer than {k} records lack together. Missing "
+            "cells stay missing, so such records can hide in no group: as few further cells as "
+            f"possible are suppressed until {k} records lack the same."
+        ]
     wishes: dict[str, Any] = {"k": k}
     if strata:
         wishes["strata"] = strata

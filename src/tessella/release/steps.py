@@ -1,8 +1,8 @@
 """Steps: what can be done to a table on its way to a release, each of them data.
 
-A *preparing* step (drop, recode) changes what the release is about; loss and audit then compare
-with the table as prepared. A *masking* step changes values. A step knows nothing of others: the
-same step with the same seed on the same table gives the same table.
+A *preparing* step (drop, recode, suppress) changes what the release is about; loss and audit then
+compare with the table as prepared. A *masking* step changes values. A step knows nothing of others:
+the same step with the same seed on the same table gives the same table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .planned import WISHES
 
 __all__ = ["MASKERS", "METHODS", "PREPARING", "Step", "drop", "make_masker", "recode"]
 
-PREPARING = ("drop", "recode")
+PREPARING = ("drop", "recode", "suppress")
 MASKERS = {
     "noise": ("noise", "NoiseAddition"),
     "rank swapping": ("rank_swapping", "RankSwapping"),
@@ -40,6 +40,7 @@ GROUPING = "grouping"  # what a plan file calls the option `method` of a step
 OPTIONS = {
     "drop": ("columns",),
     "recode": ("column", "groups", "breaks", "labels", "other"),
+    "suppress": ("k", "columns"),
     "protect": ("k", *WISHES),
 }
 
@@ -51,7 +52,8 @@ class Step:
     Parameters
     ----------
     method : str
-        What is done: "drop", "recode", "protect", or one of the maskers "noise", "rank swapping",
+        What is done: "drop", "recode", "suppress" (cells of records that lack what nobody else
+        lacks), "protect", or one of the maskers "noise", "rank swapping",
         "individual ranking", "rounding", "coding", "pram", "microaggregation", "fuzzy
         microaggregation".
     options : mapping

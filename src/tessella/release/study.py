@@ -18,6 +18,7 @@ from ..frame import Name, Table
 from ..rules import Rules
 from ..schema import Schema
 from .judging import judge, weights_of
+from .patterns import suppress
 from .planned import (
     WISHES,
     Planned,
@@ -232,25 +233,23 @@ def _native(table: Table) -> Any:
     return table.native
 
 
-def _prepare(change: Callable[..., tuple[Any, Schema]]) -> Callable[..., State]:
+def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..., State]:
     def carry(study: Study, here: State, step: Step, seed: int | None) -> State:  # noqa: ARG001
-        table, schema = change(here.table, here.schema, **_complete(step, change))
-        prepared = Table.read(table)
-        lost = [rule.name for rule in study.rules if not set(rule.columns) <= set(prepared.columns)]
-        said = f"No longer judged: {', '.join(lost)}." if lost else ""
+        if needed not in step.options:
+            raise BadOptionError(needed, None, f"what {step.method!r} needs")
+        table, schema, *lost = change(here.table, here.schema, **step.options)
+        prepared, said = Table.read(table), []
+        if lost:
+            said.append(f"{lost[0]:,} cells suppressed.")
+        gone = [rule.name for rule in study.rules if not set(rule.columns) <= set(prepared.columns)]
+        if gone:
+            said.append(f"No longer judged: {', '.join(gone)}.")
         about = step.options.get("columns", step.options.get("column", ()))
-        named = [about] if isinstance(about, str) or not isinstance(about, list | tuple) else about
-        entry = Entry(method=step.method, account=said, columns=tuple(map(str, named)))
+        named = about if isinstance(about, list | tuple) else [about]
+        entry = Entry(method=step.method, account=" ".join(said), columns=tuple(map(str, named)))
         return State(table=prepared, reference=prepared, schema=schema, entry=entry)
 
     return carry
-
-
-def _complete(step: Step, change: Callable[..., Any]) -> dict[str, Any]:
-    needed = {drop: "columns", recode: "column"}[change]
-    if needed not in step.options:
-        raise BadOptionError(needed, None, f"what to {step.method}")
-    return dict(step.options)
 
 
 def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
@@ -293,7 +292,8 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
 
 
 _CARRIERS: dict[str, Callable[..., State]] = {
-    "drop": _prepare(drop),
-    "recode": _prepare(recode),
+    "drop": _prepare(drop, "columns"),
+    "recode": _prepare(recode, "column"),
+    "suppress": _prepare(suppress, "k"),
     "protect": _protect,
 }

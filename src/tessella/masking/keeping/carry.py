@@ -266,6 +266,7 @@ def _settle(
     if kind == "project":
         frozen = signs == 0
         found = means(values, weights, groups, count)
+        found[:, frozen] = 0.0 - offsets[frozen]  # also for records that joined from another part
         return settle_together(found, ground, part.claims, constants, frozen)
     signs[signs == 2] = 1.0
     centres = np.where(signs == 0, 0.0, 1.0) * np.ones((count, len(names)))
