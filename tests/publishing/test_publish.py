@@ -278,6 +278,19 @@ def test_a_folder_that_is_not_there_is_refused(home):
         publish(make_plan(home, release="no/release.csv"))
 
 
+def test_a_format_that_cannot_be_written_is_refused_at_once(home):
+    with pytest.raises(TessellaError, match="sas7bdat"):
+        publish(make_plan(home, file="none.csv", release="release.sas7bdat"))
+
+
+def test_knowledge_of_a_column_that_is_dropped_is_refused(home):
+    plan = make_plan(home, risk="quick")
+    asked = plan.measures.model_copy(update={"known": ["firm"]})
+    with pytest.raises(TessellaError, match=r"measures\.known"):
+        publish(plan.model_copy(update={"measures": asked}))
+    assert new_files(home) == set()
+
+
 def test_a_step_that_fails_leaves_nothing(home):
     with pytest.raises(TessellaError):
         publish(make_plan(home, k=500))

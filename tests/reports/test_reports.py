@@ -194,6 +194,18 @@ def test_a_rule_that_names_a_lost_category_is_kept_without_its_words():
     assert "pay &lt;= 1000" in text
 
 
+def test_a_rule_that_names_a_lost_code_is_kept_without_its_words():
+    """Codes that are numbers: 7 is gone from the release."""
+    table = pd.DataFrame({"job": [7] + [1, 2] * 20, "pay": [float(i * i) for i in range(41)]})
+    schema = Schema.guess(table).override(job={"kind": "nominal"})
+    rules = ["job in {1, 2, 7}", "pay <= 1700"]
+    study, summary = study_of(
+        table, [("protect", {"k": 9, "method": "mdav"})], schema=schema, rules=rules
+    )
+    assert 7 not in set(study.table["job"])
+    assert [rule["text"] for rule in summary["public"]["rules"]] == ["pay <= 1700"]
+
+
 def test_missing_codes_are_told_if_they_are_there():
     table = pd.DataFrame(
         {"age": [-9] * 5 + list(range(20, 45)), "pay": [float(i * i) for i in range(30)]}

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 from ..exceptions import BadFileError
 from ..io import Written
 from ..io.atomic import whole_or_nothing
+from ..io.formats import find_format
 from ..io.writing import staged_file
 
 __all__ = ["Texts", "refuse_places", "to_json", "write_all"]
@@ -41,6 +42,7 @@ def refuse_places(
     paths: Mapping[str, Path], *, inputs: Mapping[str, Path], overwrite: bool
 ) -> None:
     """Refuse outputs that cannot be written, before anything is read."""
+    find_format(paths["release"], None, write=True)
     for path in paths.values():
         if not path.parent.is_dir():
             raise BadFileError(path, "its folder does not exist", "Create it, or give another path")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import BadOptionError
+from ..exceptions import BadOptionError, UnknownColumnError
 from ..frame import Table
 from ..io import Source
 from ..loss import Summary, measure
@@ -172,6 +172,7 @@ def _prepare(
         said.append(f"{read.n_rows:,} records in {len(read.columns)} columns.")
     with steps.step("check", rules=len(plan.read_rules())) as said:
         study = plan.study(read)
+        _refuse_unknown(plan, read)
         said.append(_account_of_rules(study))
     for step in plan.steps:
         steps.tell(step.name or step.method)
@@ -210,6 +211,20 @@ def _prepare(
         )  # fmt: skip
 
     return write
+
+
+def _refuse_unknown(plan: PlanFile, source: Source) -> None:
+    """Refuse knowledge of columns that will not be there, before hours of masking."""
+    gone = [n for step in plan.steps if step.method == "drop" for n in _listed(step)]
+    left = [name for name in source.columns if name not in gone]
+    for name in plan.measures.known or ():
+        if name not in left:
+            raise UnknownColumnError(name, left, who="measures.known of the plan")
+
+
+def _listed(step: Step) -> list[str]:
+    named = step.options.get("columns", ())
+    return [named] if isinstance(named, str) else list(named)
 
 
 def _account_of_rules(study: Study) -> str:

@@ -215,6 +215,14 @@ def _recode(options: Part, part: Part) -> tuple[str, list[str]]:  # noqa: ARG001
     ]
 
 
+def _suppress(options: Part, part: Part) -> tuple[str, list[str]]:  # noqa: ARG001
+    return "Suppressed cells", [
+        "Some cells were made missing, because their records could have been recognised by what "
+        "they lack. They are not missing at random: compare results with and without the records "
+        "that lack a cell."
+    ]
+
+
 def _listed(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {own}" for name, own in value.items())
@@ -232,4 +240,5 @@ METHODS: dict[str, Any] = {
     "coding": _coding,
     "pram": _pram,
     "recode": _recode,
+    "suppress": _suppress,
 }

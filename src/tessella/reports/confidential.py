@@ -44,6 +44,7 @@ def confidential_part(
 ) -> dict[str, Any]:
     """Build the confidential part of a summary."""
     taken = protocol or study.protocol
+    records = None if risk is None else risk.records
     return {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
@@ -66,8 +67,8 @@ def confidential_part(
         "loss_notes": [] if loss is None else list(loss.notes),
         "risk": None if risk is None else plain_data(risk.to_dict()),
         "risk_before": None if risk_before is None else plain_data(risk_before.to_dict()),
-        "riskiest": [] if risk is None else _riskiest(study, risk),
-        "bands": [] if risk is None else _bands(risk),
+        "riskiest": [] if records is None else _riskiest(study, records),
+        "bands": [] if records is None else _bands(records),
         "warnings": list(warned),
         "pictures": draw(study, release) if pictures else [],
     }
@@ -159,9 +160,8 @@ def _values(table: Table, name: Name, column: Column) -> dict[str, Any]:
     return told | {"missing": int((place < 0).sum()), "distinct": len(texts)}
 
 
-def _riskiest(study: Study, risk: Assessment) -> list[dict[str, Any]]:
+def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
     """List the records that attacks find most surely: row from 1 on, identifiers, chance."""
-    records = risk.records
     chance = records["chance"].to_numpy()
     found = np.flatnonzero(np.nan_to_num(chance) > 0)
     attacks = list(records.columns[3:])
@@ -187,9 +187,9 @@ def _riskiest(study: Study, risk: Assessment) -> list[dict[str, Any]]:
     ]
 
 
-def _bands(risk: Assessment) -> list[dict[str, Any]]:
+def _bands(records: Any) -> list[dict[str, Any]]:
     """Count records by the largest chance of any attack."""
-    chance = risk.records["chance"].to_numpy()
+    chance = records["chance"].to_numpy()
     known = chance[~np.isnan(chance)]
     place = np.searchsorted([end for _, end in BANDS], known, side="left")
     counts = np.bincount(np.minimum(place, len(BANDS) - 1), minlength=len(BANDS))

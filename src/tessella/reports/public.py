@@ -43,6 +43,7 @@ MEASURES = {
     "lost_cells": "Cells that are gone",
 }
 TYPES = {"float": "number", "decimal": "number", "boolean": "yes or no"}
+NUMBERS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 TEXTS = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'')
 
 
@@ -102,6 +103,14 @@ class Gone:
             before, after = _found(self._before, asked), _found(self._after, asked)
             self._known |= {text: text in before and text not in after for text in asked}
         return any(self._known[text] for text in texts)
+
+    def codes(self, column: Any) -> set[str]:
+        """Return the numbers that stood for categories of a column and are gone."""
+        if not self._before.has(column) or not self._before.facts(column).numeric:
+            return set()
+        if self._schema[column].kind not in ("nominal", "ordinal"):
+            return set()
+        return set(self._before.labels(column)[1]) - set(self._after.labels(column)[1])
 
     def occurring(self, column: Any, texts: Iterable[object]) -> list[str]:
         """Return those texts that are values of a released column."""
@@ -260,7 +269,9 @@ def _blocks(release: Release) -> list[dict[str, Any]]:
 def _rule(rule: Any, gone: Gone) -> dict[str, Any]:
     """Tell a rule, unless its text names a category that is gone, or a file."""
     texts = [double or single for double, single in TEXTS.findall(rule.text)]
+    numbers = set(NUMBERS.findall(rule.text))
     safe = not gone.names(texts) and not any("/" in text or "\\" in text for text in texts)
+    safe = safe and not any(numbers & gone.codes(column) for column in rule.columns)
     return {"name": rule.name if safe else "", "text": rule.text if safe else ""}
 
 
