@@ -114,6 +114,21 @@ def spans(
 
 
 @kernel
+def product(matrix: Floats, theta: Floats) -> Floats:
+    """The product of each row with θ; the matrix lies column by column."""
+    rows, columns = matrix.shape
+    out = np.zeros(rows)
+    for first in range(0, rows, 1024):  # a stretch of sums stays in the cache
+        last = min(first + 1024, rows)
+        for column in range(columns):
+            weight = theta[column]
+            if weight != 0.0:
+                for row in range(first, last):
+                    out[row] += weight * matrix[row, column]
+    return out
+
+
+@kernel
 def count_positive(starts: Integers, level: Floats, margin: float) -> int:
     """Count the records all of whose rows lie above the margin."""
     count = 0

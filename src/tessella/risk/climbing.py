@@ -20,10 +20,13 @@ from .rows import Rows
 __all__ = ["MARGIN", "climb", "links"]
 
 Floats = NDArray[np.float64]
+Truths = NDArray[np.bool_]
 
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1
 WORK = 1.5e9  # numbers looked at in one climb; a limit of time would depend on the machine
+LARGE = 2_000_000  # numbers in all rows: beyond, lines are searched on the lowest rows
+LOWEST = 10  # rows of each record then
 PATIENCE = 2  # sweeps without a new link
 
 
@@ -43,25 +46,23 @@ def climb(
     family, theta = start, start.theta.copy()
     level = rows.along(theta)
     best = int(count_positive(rows.starts, level, MARGIN))
-    idle = 0
+    idle, misled = 0, 0
+    kept = np.zeros(len(level), dtype=bool)
     lines = len(theta) / 8 + 40  # single parameters cost little
-    affordable = max(3, int(WORK / max(rows.cells * lines, 1.0)))
+    affordable = max(3, int(WORK / max(min(rows.cells, LARGE) * lines, 1.0)))
     for _ in range(min(sweeps, affordable)):
+        some, chosen = _nearest_to_break(rows, level, kept)
+        moved = _sweep(some, family, theta, level[chosen], generator)
+        exact = family.repair(moved)  # rounding may have left the feasible set by a hair
+        new_level = rows.along(exact.theta)
+        count = int(count_positive(rows.starts, new_level, MARGIN))
+        if count < best and len(some.starts) and not chosen.all() and misled < PATIENCE:
+            kept |= new_level <= MARGIN  # rows that were overlooked: once more from here with them
+            misled += 1
+            continue
         before = best
-        for direction in _directions(rows, family, theta, level, generator):
-            slope = rows.along(direction)
-            low, high = _feasible(family, theta, direction)
-            count, step = _best_step(rows, level, slope, low, high)
-            if count >= best and step != 0:
-                theta = theta + step * direction
-                scale = _size(family, theta)
-                theta, level = theta / scale, (level + step * slope) / scale
-                best = count
-        exact = family.repair(theta)  # rounding may have left the feasible set by a hair
-        again = links(rows, exact.theta)
-        theta = exact.theta.copy() if again >= best else theta
-        level = rows.along(theta)
-        best = int(count_positive(rows.starts, level, MARGIN))
+        if count >= best:
+            theta, level, best = exact.theta.copy(), new_level, count
         idle = 0 if best > before else idle + 1
         if idle >= PATIENCE:
             break
@@ -69,6 +70,43 @@ def climb(
     count = links(rows, found.theta)
     at_start = links(rows, start.theta)
     return (found, count) if count >= at_start else (start, at_start)
+
+
+def _sweep(
+    rows: Rows, family: Family, theta: Floats, level: Floats, generator: np.random.Generator
+) -> Floats:
+    """Follow one line after the other as long as none of them loses a link."""
+    best = int(count_positive(rows.starts, level, MARGIN))
+    for direction in _directions(rows, family, theta, level, generator):
+        slope = rows.along(direction)
+        low, high = _feasible(family, theta, direction)
+        count, step = _best_step(rows, level, slope, low, high)
+        if count >= best and step != 0:
+            theta = theta + step * direction
+            scale = _size(family, theta)
+            theta, level = theta / scale, (level + step * slope) / scale
+            best = count
+    return theta
+
+
+def _nearest_to_break(rows: Rows, level: Floats, kept: Truths) -> tuple[Rows, Truths]:
+    """Return the few rows of each record that are lowest, those kept, and which they are.
+
+    Where rows are many, lines are searched on these alone and counted on all after each sweep.
+    """
+    if rows.cells <= LARGE:
+        return rows, np.ones(len(level), dtype=bool)
+    sizes = np.diff(rows.starts)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((level, owner))
+    rank = np.arange(len(level)) - rows.starts[owner]
+    chosen = kept.copy()
+    chosen[order[rank < LOWEST]] = True
+    ends = np.cumsum(np.bincount(owner[chosen], minlength=len(sizes)))
+    matrix = rows.matrix[np.flatnonzero(chosen)]
+    if isinstance(matrix, np.ndarray):
+        matrix = np.asfortranarray(matrix)
+    return Rows(starts=np.concatenate([[0], ends]).astype(np.int64), matrix=matrix), chosen
 
 
 def _size(family: Family, theta: Floats) -> float:

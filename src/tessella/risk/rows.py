@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.competing import least_rows
+from ..kernels.competing import least_rows, product
 from ..parallel import each
 from .family import Family
 from .sides import Sides
@@ -74,10 +74,8 @@ class Rows:
 
     def along(self, theta: Floats) -> Floats:
         """Return the product of each row with θ."""
-        used = np.flatnonzero(theta)
-        if len(used) == 1 and isinstance(self.matrix, np.ndarray):  # one column, as it lies there
-            column: Floats = self.matrix[:, used[0]] * theta[used[0]]
-            return column
+        if isinstance(self.matrix, np.ndarray):
+            return product(self.matrix, theta)
         out: Floats = np.asarray(self.matrix @ theta, dtype=np.float64)
         return out
 
