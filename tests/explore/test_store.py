@@ -27,10 +27,10 @@ def table():
 
 def counting(counted):
     def run(case):
-        counted.append(case.candidate)
+        counted.append(case.tag)
         return Estimate.of(1, 60, baseline=0.0, attack="counted")
 
-    return [Attack(name="counted", says="", run=run)]
+    return [Attack(name="counted", about="identity", run=run)]
 
 
 def test_nothing_is_tried_twice(table, tmp_path):
@@ -138,13 +138,13 @@ def slow(case):
 
 def note(what, case):
     with open(log, "a") as file:
-        file.write(f"{what} {case.candidate['k']}\\n")
+        file.write(f"{what} {case.tag['k']}\\n")
 
 table = np.random.default_rng(0).normal(size=(60, 2))
 candidates = [Candidate("mdav", k=k) for k in range(3, 15)]
 found = explore(
-    table, candidates=candidates, attacks=[Attack(name="slow", says="", run=slow)], jobs=jobs,
-    store=store,
+    table, candidates=candidates, jobs=jobs, store=store,
+    attacks=[Attack(name="slow", about="identity", run=slow)],
 )
 print(len(found), found.reused)
 """
@@ -163,12 +163,13 @@ def test_a_process_that_dies_is_told_and_not_kept(table, tmp_path):
     """The kernel ends processes that take too much memory; what was in flight is tried again."""
 
     def deadly(case):
-        if case.candidate["k"] == 5 and not (tmp_path / "survives").exists():
+        if case.tag["k"] == 5 and not (tmp_path / "survives").exists():
             os._exit(1)
         return Estimate.of(1, 60, baseline=0.0, attack="deadly")
 
     settings = {
-        "attacks": [Attack(name="deadly", says="", run=deadly)], "jobs": 2, "store": tmp_path / "s",
+        "attacks": [Attack(name="deadly", about="identity", run=deadly)], "jobs": 2,
+        "store": tmp_path / "s",
     }  # fmt: skip
     tried = explore(table, candidates=CANDIDATES, **settings)
     assert [point.candidate for point in tried] == CANDIDATES

@@ -119,20 +119,23 @@ def _options(
 
 @app.command("demo")
 def _demo(
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="The folder to write to; made if it is not there.")
+    ] = "tessella-demo",
     n: Annotated[int, typer.Option("--n", "-n", help="Number of firms.")] = 2000,
     k: K = 5,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another survey.")] = 1,
     method: Annotated[
         str, typer.Option("--method", help="How to group: search, mdav, igd, ...")
     ] = "search",
-    effort: Annotated[
-        str, typer.Option("--effort", help="Of the search: quick, standard or thorough.")
-    ] = "quick",
 ) -> None:
-    """Mask a made-up business survey and give an account of it."""
+    """Protect a made-up business survey from end to end, and say what was done.
+
+    Writes the survey, its rules and a plan, then the release, both reports and the manifest.
+    """
     from .demo import run
 
-    run(n=n, k=k, seed=seed, method=method, effort=effort)
+    run(out=out, n=n, k=k, seed=seed, method=method)
 
 
 @app.command("check")
@@ -219,6 +222,94 @@ def _plan(
         file, k, rules=rules, stated=stated, strata=strata, out=out, release=release, seed=seed,
         read=read or [], voice=Voice(quiet),
     )  # fmt: skip
+
+
+@app.command("protect")
+def _protect(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="A file, where there is no plan for it yet."),
+    ] = None,
+    plan: Annotated[str | None, typer.Option("--plan", "-p", help="A plan file to run.")] = None,
+    k: MaybeK = None,
+    rules: RulesFile = None,
+    strata: Strata = None,
+    release: Annotated[
+        str | None, typer.Option("--release", "-o", help="The file of the release.")
+    ] = None,
+    seed: Seed = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that exist.")
+    ] = False,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a plan: read, check, mask, audit, measure, write the release and both reports.
+
+    tessella protect --plan plan.toml, or, with the plan that `tessella plan` would draft,
+    tessella protect firms.csv -k 5 --rules rules.txt. Ends with 1 if the release is refused.
+    """
+    from .protecting import protect
+    from .telling import Voice
+
+    protect(
+        file, plan=plan, k=k, rules=rules, strata=strata, release=release, seed=seed,
+        overwrite=overwrite, read=read or [], voice=Voice(quiet, verbose, json),
+    )  # fmt: skip
+
+
+@app.command("verify")
+def _verify(
+    original: Original,
+    release: Masked,
+    k: MaybeK = None,
+    rules: RulesFile = None,
+    strata: Strata = None,
+    identity: Identity = None,
+    manifest: Annotated[
+        str | None, typer.Option("--manifest", help="The manifest that was written with it.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Audit a masked file, made by whatever tool: k, rules, hashes, and what was lost.
+
+    Ends with 1 if something is not as it must be.
+    """
+    from .protecting import verify
+    from .telling import Voice
+
+    raise typer.Exit(
+        verify(
+            original, release, k=k, rules=rules, strata=strata, identity=identity,
+            manifest=manifest, voice=Voice(quiet, False, json),
+        )
+    )  # fmt: skip
+
+
+@app.command("report")
+def _report(
+    summary: Annotated[
+        str, typer.Argument(metavar="SUMMARY", help="The summary.json of a release. CONFIDENTIAL.")
+    ],
+    external: Annotated[
+        str | None, typer.Option("--external", help="Where to write the report for the public.")
+    ] = None,
+    internal: Annotated[
+        str | None, typer.Option("--internal", help="Where to write the confidential report.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that exist.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the reports of a release again, from its summary."""
+    from .protecting import report
+    from .telling import Voice
+
+    report(summary, external, internal, overwrite, Voice(quiet))
 
 
 @app.command("loss")

@@ -1,37 +1,44 @@
-"""`tessella demo`: a made-up survey is masked, and an account is given of what was done to it.
+"""`tessella demo`: a made-up business survey, from a file and its rules to a release with reports.
 
-First the facts (`Account`), then the telling (`tell`).
+Every figure that is told is computed on the spot, from the release and its audit. The sections
+are functions that yield a title and then paragraphs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import floor
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ..datasets import make_business_survey
+from ..exceptions import BadFileError
 from ..grouping.bound import lower_bound
 from ..grouping.checks import check_k
-from ..masking.fuzzy_microaggregation import FuzzyMicroaggregation
-from ..release import Release, protect
+from ..io import Source, read_file, write_file
+from ..io.atomic import whole_or_nothing
+from ..planfile import draft, read_plan
+from ..publishing import Publication, publish
+from ..release import Release
+from .telling import Voice
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["run"]
 
-IDENTIFIER, KEPT = "firm", "branch"
 SHOWN = ["employees", "hours", "hourly_rate", "wages", "turnover", "profit"]
 MOST_ROWS = 6  # of a group, shown
-MONEY = ["wages", "costs", "turnover", "profit"]
-SLIPS = 0.02  # share of records that break a rule
+SLIPS, MISSING = 0.02, 0.005  # share of records that break a rule, chance of a cell to be missing
+SURVEY, RULES, PLAN = "firms.csv", "rules.txt", "plan.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,106 +46,116 @@ class Account:
     """All that is told."""
 
     k: int
-    seed: int
-    original: pd.DataFrame
-    rules: list[str]
-    strata: list[str]
-    release: Release
+    folder: Path
+    source: Source
+    done: Publication
     unavoidable: float  # share of the loss below which no grouping can go
-    fuzzy: FuzzyMicroaggregation
-    compiling: float  # seconds
-    masking: float
-    proving: float
+    seconds: float
+    compiling: float
 
     @property
-    def sizes(self) -> pd.Series[int]:
-        """The number of records in each group."""
-        return pd.Series(self.release.labels[0]).value_counts()
+    def release(self) -> Release:
+        """The release."""
+        return self.done.release
 
     @property
-    def fewest_alike(self) -> int:
-        """The least number of equal rows, counted in the released table itself."""
-        masked = self.release.table
-        return int(masked.groupby(list(masked), observed=True).size().min())
+    def original(self) -> pd.DataFrame:
+        """The survey."""
+        frame: pd.DataFrame = self.source.to_pandas()
+        return frame
+
+    @property
+    def masked(self) -> pd.DataFrame:
+        """The released table."""
+        frame: pd.DataFrame = self.release.table.to_pandas()
+        return frame
 
 
-def run(*, n: int, k: int, seed: int, method: str, effort: str) -> None:
-    """Make a survey, mask it, print the account."""
-    console = Console(highlight=False)
-    firms, rules = make_business_survey(n, random_state=seed, inconsistent=SLIPS, return_rules=True)
-    k = check_k(k, n)
-    strata = strata_that_hold(firms, k)
-    original = firms.drop(columns=[IDENTIFIER])
-    options = {"effort": effort} if method == "search" else None
-
-    def mask(table: pd.DataFrame, apart: list[str]) -> Release:
-        return protect(
-            table, k=k, rules=rules, strata=apart, fit="project", small="merge", method=method,
-            options=options, random_state=seed,
-        )  # fmt: skip
-
-    fuzzy = FuzzyMicroaggregation(
-        k, m2=1.3, at_least_k=True, columns=MONEY, random_state=seed, round_integers=True
+def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
+    """Make a survey, protect it, print the account."""
+    console, voice = Console(highlight=False), Voice()
+    folder = Path(out)
+    firms, rules = make_business_survey(
+        n, random_state=seed, inconsistent=SLIPS, missing=MISSING, weights=True, return_rules=True
     )
-    with waiting(console, "Loading; the first time, compiling, once ..."):
-        start = perf_counter()
-        small = make_business_survey(max(200, 8 * k), random_state=0).drop(columns=[IDENTIFIER])
-        mask(small, [])
-        compiling = perf_counter() - start
-    with waiting(console, f"Masking {n:,} firms ..."):
-        start = perf_counter()
-        release = mask(original, strata)
-        masking = perf_counter() - start
-    with waiting(console, "Proving how much of the loss is unavoidable, and drawing fuzzily ..."):
-        start = perf_counter()
-        unavoidable = unavoidable_share(original, release, strata, k)
-        fuzzy.fit(make_business_survey(n, random_state=seed)[MONEY])
-        proving = perf_counter() - start
+    check_k(k, n)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFileError(out, f"no folder: {error.strerror}", "Give another --out") from None
+    write_file(firms, folder / SURVEY, overwrite=True)
+    _write(folder / RULES, "\n".join(rules) + "\n")
+    source = read_file(folder / SURVEY)
+    schema = source.schema().override(weight={"role": "weight"})
+    text = draft(
+        source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
+        wishes={"method": method} if method != "search" else {"options": {"effort": "quick"}},
+    )  # fmt: skip
+    _write(folder / PLAN, text)
+    with voice.waiting("Loading; the first time, compiling, once ..."):
+        compiling = _warm(folder)
+    began = perf_counter()
+    with voice.progress(f"Protecting {n:,} firms ...") as step:
+        done = publish(folder / PLAN, progress=step, overwrite=True)
+    seconds = perf_counter() - began
+    with voice.waiting("Proving how much of the loss is unavoidable ..."):
+        unavoidable = unavoidable_share(source, done.release, k)
     tell(
         console,
         Account(
-            k=k, seed=seed, original=original, rules=rules, strata=strata, release=release,
-            unavoidable=unavoidable, fuzzy=fuzzy, compiling=compiling, masking=masking,
-            proving=proving,
+            k=k, folder=folder, source=source, done=done, unavoidable=unavoidable,
+            seconds=seconds, compiling=compiling,
         ),
     )  # fmt: skip
 
 
-def waiting(console: Console, what: str) -> AbstractContextManager[Any]:
-    """Say what is being waited for: in passing on a terminal, as a line elsewhere."""
-    if console.is_terminal:
-        return console.status(what)
-    console.print(what)
-    return nullcontext()
+def _write(path: Path, text: str) -> None:
+    with whole_or_nothing(path, overwrite=True) as out:
+        out.write(text.encode())
 
 
-def strata_that_hold(firms: pd.DataFrame, k: int) -> list[str]:
-    """Keep the category exact if every branch has firms enough, else mask it."""
-    return [KEPT] if firms[KEPT].value_counts().min() >= 4 * k else []
+def _warm(folder: Path) -> float:
+    """Run the plan's steps on a few records, so that what comes is not compiling."""
+    began = perf_counter()
+    plan = read_plan(folder / PLAN)
+    source = plan.read()
+    few = min(source.n_rows, 20 * plan.steps[-1].options["k"])
+    small = Source(
+        table=source.table.slice(0, few), metadata=source.metadata, how=source.how,
+        format=source.format, path=source.path,
+    )  # fmt: skip
+    study = plan.study(small)
+    for step in plan.steps:
+        study.do(step)
+    return perf_counter() - began
 
 
-def unavoidable_share(original: pd.DataFrame, release: Release, strata: list[str], k: int) -> float:
+def unavoidable_share(source: Source, release: Release, k: int) -> float:
     """Return the share of the loss that no grouping of these records avoids, by a quick bound.
 
-    The bound is one for means of the columns of numbers, without rules, which only add to it.
+    The bound is one for means of complete records in the columns of numbers, without rules and
+    weights, which only add to it; the loss it is compared with is that of the same records.
     """
-    numbers = original[list(release.column_loss)].to_numpy(dtype=np.float64)
-    scaled = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
-    apart = original[strata[0]].to_numpy() if strata else None
-    bound = lower_bound(scaled, k, effort="quick", strata=apart).value
-    lost = release.loss / 100 * scaled.size
-    return bound / lost if lost > 0 else 1.0
+    before = source.to_pandas()[list(release.column_loss)].astype("Float64")
+    after = release.table.to_pandas()[list(release.column_loss)]
+    complete = before.notna().all(axis=1).to_numpy()
+    numbers = before[complete].to_numpy(dtype=np.float64)
+    masked = after[complete].to_numpy(dtype=np.float64)
+    spread = numbers.std(axis=0)
+    bound = lower_bound(numbers / spread, k, effort="quick").value
+    lost = float((((numbers - masked) / spread) ** 2).sum())
+    return min(bound / lost, 1.0) if lost > 0 else 1.0
 
 
 def tell(console: Console, account: Account) -> None:
     """Print the account."""
-    console.print(f"\n[bold]tessella demo[/]: a business survey, masked at k = {account.k}\n")
+    console.print(f"\n[bold]tessella demo[/]: a business survey, protected at k = {account.k}\n")
     console.print(
-        f"{len(account.original):,} small and medium firms, made up on the spot (seed "
-        f"{account.seed}), with {len(account.rules)} edit rules; in {SLIPS:.0%} of the records a "
-        "slip breaks one.\n"
+        f"{account.source.n_rows:,} small and medium firms, made up on the spot, with "
+        f"{len(account.release.rules)} edit rules. In {SLIPS:.0%} of the records a slip breaks "
+        f"one, and {MISSING:.1%} of the figures are missing.\n"
     )
-    for part in (_columns, _rules, _groups, _loss, _fuzzy, _limits, _time, _next):
+    for part in (_steps, _rules, _groups, _loss, _risk, _limits, _files, _next):
         title, *paragraphs = part(account)
         console.print(f"[bold cyan]{title}[/]")
         for paragraph in paragraphs:
@@ -146,20 +163,21 @@ def tell(console: Console, account: Account) -> None:
         console.print()
 
 
-def _columns(account: Account) -> Iterator[str | Table]:
-    yield "What is released"
-    plan = account.release.plan
-    (block,) = plan.blocks if plan is not None else ()
+def _steps(account: Account) -> Iterator[str | Table]:
+    yield "What was done"
+    said = {
+        "drop": "the firm's number names the respondent, and is left out",
+        "suppress": "so that no firm is known by what it did not answer",
+        "protect": f"at least {account.k} firms share every released record",
+    }
     rows = Table.grid(padding=(0, 2))
-    for operator in dict.fromkeys(choice.operator for choice in block.choices):
-        rows.add_row(operator, ", ".join(map(str, block.with_operator(operator))))
-    for name in account.strata:
-        rows.add_row("as it is", f"{name}: no group mixes two of them")
-    rows.add_row("left out", f"{IDENTIFIER}: it names the respondent")
+    for entry in account.release.protocol:
+        cells = entry.account if entry.method == "suppress" else ""
+        rows.add_row(entry.method, f"{said.get(entry.method, '')}{'. ' if cells else ''}{cells}")
     yield rows
     yield (
         "wages are in a product and in a sum, and no mean keeps both: these columns get the "
-        "nearest point that keeps all rules. release.plan.explain() tells which rule led to what."
+        f"nearest point that keeps all rules. {PLAN} tells which rule led to what."
     )
 
 
@@ -169,47 +187,57 @@ def _rules(account: Account) -> Iterator[str | Table]:
     table.add_column("rule")
     for head in ("before", "after"):
         table.add_column(head, justify="right")
-    audit = account.release.audit
-    for line in audit.rule_frame().itertuples():
+    for line in account.release.audit.rule_frame().itertuples():
         after = f"[{'green' if line.breaks_after == 0 else 'red'}]{line.breaks_after}[/]"
         table.add_row(str(line.text), str(line.breaks_before), after)
     yield table
     yield (
         f"{account.release.inconsistent} firms broke a rule; no released record does, in whole "
-        f"euros. {account.release.merged} firms joined another part of the table, because a "
-        "condition cut theirs out with too few."
+        f"euros. {account.release.merged} firms joined another part of the table, because "
+        "conditions cut theirs out with too few."
     )
 
 
 def _groups(account: Account) -> Iterator[str | Table]:
-    sizes, masked = account.sizes, account.release.table
+    labels = account.release.labels[0]
+    sizes = np.bincount(labels)
+    sizes = sizes[sizes > 0]
+    (block,) = account.release.audit.blocks
     yield "Groups"
     yield (
         f"{len(sizes):,} groups of {sizes.min()} to {sizes.max()} firms, median "
-        f"{sizes.median():g}. Counted in the released table: every row occurs at least "
-        f"[bold]{account.fewest_alike}[/] times. One group, and what is released for it:"
+        f"{np.median(sizes):g}. Counted in the released table: every combination of values occurs "
+        f"at least [bold]{min(block.smallest)}[/] times. One group, and what is released for it:"
     )
-    members = np.flatnonzero(account.release.labels[0] == sizes.index[sizes == sizes.min()].min())
+    complete = account.original[SHOWN].notna().all(axis=1).to_numpy()
+    counts = np.bincount(labels, minlength=labels.max() + 1)
+    fit = np.unique(labels[complete & (counts[labels] == counts[counts > 0].min())])
+    chosen = int(fit[0]) if len(fit) else int(labels[0])
+    members = np.flatnonzero(labels == chosen)
     table = Table()
     for name in SHOWN:
         table.add_column(name, justify="right")
     for i in members[:MOST_ROWS]:
-        table.add_row(*(f"{value:,}" for value in account.original[SHOWN].iloc[i]))
+        table.add_row(*(_cell(value) for value in account.original[SHOWN].iloc[i]))
     if len(members) > MOST_ROWS:
         table.add_row(*("..." for _ in SHOWN))
     table.add_section()
-    table.add_row(*(f"{value:,}" for value in masked[SHOWN].iloc[members[0]]), style="bold")
+    table.add_row(*(_cell(v) for v in account.masked[SHOWN].iloc[members[0]]), style="bold")
     yield table
+
+
+def _cell(value: Any) -> str:
+    missing = value is None or value != value or str(value) == "<NA>"
+    return "" if missing else f"{value:,.0f}"
 
 
 def _loss(account: Account) -> Iterator[str | Table]:
     release = account.release
-    apart = f", no {KEPT} mixed with another" if account.strata else ""
     yield "Loss"
     yield (
         f"[bold]{release.loss:.1f} %[/] of the variation between firms (100 SSE / SST on "
-        f"standardised columns). Proved: at least {floor(100 * account.unavoidable)} % of that "
-        f"loss is unavoidable, whatever the grouping (k = {account.k}{apart})."
+        f"standardised columns). Proved: at least {floor(100 * account.unavoidable)} % of the loss "
+        f"of complete records is unavoidable, whatever the grouping (k = {account.k})."
     )
     if release.inconsistent:
         yield (
@@ -227,50 +255,59 @@ def _loss(account: Account) -> Iterator[str | Table]:
     yield table
 
 
-def _fuzzy(account: Account) -> Iterator[str | Table]:
-    told = account.fuzzy.uncertainty_[0]
-    yield "Money columns of the survey without slips, drawn fuzzily"
-    yield (
-        f"Centres are drawn by membership (m2 = 1.3), every one by at least {account.k} firms: "
-        f"loss {account.fuzzy.loss_:.1f} %, {told.entropy.mean():.2f} bits of uncertainty about a "
-        "firm's centre. An intruder with the original file and all parameters names a firm with a "
-        f"chance of {told.naming_chance.mean():.2f} on average, {told.naming_chance.max():.2f} at "
-        "most."
-    )
+def _risk(account: Account) -> Iterator[str | Table]:
+    yield "Risk"
+    risk, before = account.done.risk, account.done.risk_before
+    if risk is None or risk.worst is None:
+        yield "Not measured."
+        return
+    table = Table()
+    table.add_column("an intruder with the whole original file")
+    for head in ("finds", "by guessing"):
+        table.add_column(head, justify="right")
+    for one in risk.about("identity"):
+        table.add_row(
+            one.found.attack, f"{100 * one.found.value:.1f} %", f"{100 * one.found.baseline:.2g} %"
+        )
+    yield table
+    if before is not None:
+        yield (
+            f"The worst finds [bold]{100 * risk.value:.1f} %[/] of the firms; in the survey as it "
+            f"is, {100 * before.value:.1f} %."
+        )
 
 
 def _limits(account: Account) -> Iterator[str | Table]:
     yield "What this does not do"
-    if account.strata:
-        smallest = account.release.table[KEPT].value_counts().min()
-        yield (
-            f"The {KEPT} is released as it is, and an unmasked category can help to identify: the "
-            f"smallest {KEPT} has {smallest} firms."
-        )
     yield (
+        "The weight is released as it is, and a column that is not masked can help to identify. "
         "k hides which record is whose. It does not hide what all firms of a group have in common."
     )
+    del account
 
 
-def _time(account: Account) -> Iterator[str | Table]:
-    yield "Time"
+def _files(account: Account) -> Iterator[str | Table]:
+    yield "Files"
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(overflow="fold")
+    for name, what in ((SURVEY, "the survey"), (RULES, "its rules"), (PLAN, "the plan")):
+        rows.add_row(str(account.folder / name), what)
+    for what, path in account.done.paths.items():
+        secret = " (confidential)" if what in ("internal report", "summary") else ""
+        rows.add_row(str(path), f"the {what}{secret}")
+    yield rows
     yield (
-        f"masking {account.masking:.1f} s, bound and fuzzy draw {account.proving:.1f} s; before "
-        f"them {account.compiling:.1f} s of loading and, the first time, compiling (once: it is "
-        "kept)"
+        f"In {account.seconds:.1f} s; before that {account.compiling:.1f} s of loading and, the "
+        "first time, compiling (once: it is kept)."
     )
 
 
 def _next(account: Account) -> Iterator[str | Table | Text]:
-    strata = f", strata={account.strata!r}" if account.strata else ""
-    yield "Try next: the same in Python, then with a table of your own"
+    home = account.folder
+    yield "Try next"
     yield Text(
-        "from tessella import datasets, protect\n"
-        f"firms, rules = datasets.make_business_survey({len(account.original)}, "
-        f"random_state={account.seed},\n"
-        f"    inconsistent={SLIPS}, return_rules=True)\n"
-        f'release = protect(firms.drop(columns="{IDENTIFIER}"), k={account.k}, rules=rules'
-        f"{strata},\n"
-        '    fit="project", small="merge")\n'
-        "print(release)"
+        f"tessella check {home / SURVEY} --rules {home / RULES}\n"
+        f"tessella risk {home / SURVEY} {account.done.paths['release']} --effort standard\n"
+        f"tessella explore {home / SURVEY}\n"
+        f"edit {home / PLAN}, then: tessella protect --plan {home / PLAN} --overwrite"
     )

@@ -11,7 +11,7 @@ from typing import Any
 from ..auditing import Audit, audit
 from ..exceptions import TessellaError
 from ..risk.estimate import Estimate
-from .attacks import Attack, Case
+from .attacks import SAMPLE, Attack, Case
 from .candidate import Candidate
 from .measures import measure_losses
 from .methods import METHODS
@@ -73,8 +73,9 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
     found = _audit(task, made)
     losses = measure_losses(task, made.table, settings.measures)
     case = Case(
-        original=task.table, masked=made.table, task=task, candidate=candidate, made=made,
-        effort=settings.effort, seed=seed,
+        original=task.table, masked=made.table, known=tuple(task.masked),
+        method=None if task.rules is not None else made.masker, effort=settings.effort,
+        held_out=False, seed=seed, sample=SAMPLE if task.n > SAMPLE else None, tag=candidate,
     )  # fmt: skip
     estimates, notes = _attack(case, settings.attacks)
     if not estimates:
@@ -108,7 +109,7 @@ def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate
     estimates: dict[str, Estimate] = {}
     notes = []
     for attack in sorted(attacks, key=lambda one: one.dear):
-        if not attack.fits(case):  # `risks` lacks it
+        if attack.unfit(case):  # `risks` lacks it
             continue
         if attack.dear and any(found.value >= EVERYBODY for found in estimates.values()):
             notes.append(f"attack {attack.name!r} was not needed: another finds everybody")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from .writing import to_toml
 
 __all__ = ["draft"]
 
+LARGE = 20_000  # records, above which groups are looked for quickly
 HEAD = (
     "A plan of tessella: what is read, what is done, what is written. Edit it, then run",
     "    tessella protect --plan THIS-FILE",
@@ -48,6 +49,7 @@ def draft(
     output: str | None = None,
     seed: int | None = None,
     folder: str | os.PathLike[str] = ".",
+    wishes: Mapping[str, Any] | None = None,
 ) -> str:
     """Write a commented plan for a table that was read.
 
@@ -69,6 +71,8 @@ def draft(
         Makes the release repeatable.
     folder : path
         Where the plan will be kept: names of files are made relative to it.
+    wishes : mapping, optional
+        Further options of the protecting step, such as {"method": "mdav"}.
 
     Returns
     -------
@@ -81,7 +85,10 @@ def draft(
     written = output or f"{_stem(source.path)}-release{_ending(source.path)}"
     stem = _stem(Path(written))
     careful = Schema([_careful(column) for column in known])
-    steps, said = _steps(source, careful, given, k, list(strata))
+    wanted = dict(wishes or {})
+    if source.n_rows > LARGE and not {"method", "options"} & set(wanted):
+        wanted["options"] = {"effort": "quick"}
+    steps, said = _steps(source, careful, given, list(strata), {"k": k, **wanted})
     plan = PlanFile(
         seed=seed,
         input=Input(file=_relative(source.path, home), **_options(source)),
@@ -119,9 +126,10 @@ def draft(
 
 
 def _steps(
-    source: Source, schema: Schema, rules: Rules, k: int, strata: list[str]
+    source: Source, schema: Schema, rules: Rules, strata: list[str], wishes: dict[str, Any]
 ) -> tuple[list[Step], dict[str, Sequence[str]]]:
     """Choose steps that will work, as far as that can be known without doing them."""
+    k = wishes["k"]
     steps: list[Step] = []
     notes: dict[str, Sequence[str]] = {}
     table, telling = Table.read(source.table), schema.names("identifier", "household")
@@ -137,7 +145,6 @@ def _steps(
             "cells stay missing, so such records can hide in no group: as few further cells as "
             f"possible are suppressed until {k} records lack the same."
         ]
-    wishes: dict[str, Any] = {"k": k}
     if strata:
         wishes["strata"] = strata
     about = rules.for_columns(table.columns, only=True)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..exceptions import BadOptionError, Mistake, PlanFileError, TessellaError
 from ..release import Step
-from ..release.steps import make_masker
+from ..release.steps import PREPARING, make_masker
 from ..rules import Rules
 from ..schema import Schema
 from .model import PlanFile
@@ -131,7 +131,7 @@ def _look_at(step: Step) -> None:
         if not isinstance(step.options.get("k"), int) or isinstance(step.options["k"], bool):
             raise BadOptionError("k", step.options.get("k"), "a whole number of at least 2")
         return
-    if step.method in ("drop", "recode"):
+    if step.method in PREPARING:
         return
     masker = make_masker(step, schema=Schema([]), rules=Rules(), seed=None)
     if hasattr(masker, "_check"):

@@ -151,7 +151,9 @@ class Data:
                 off = off - slack
             else:
                 off = np.where(off < -slack, off, np.maximum(off, slack) + 1e-300)
-            spread = np.nanstd(np.sum(terms, axis=0)) or 1.0
+            sums = np.sum(terms, axis=0)
+            known = sums[~np.isnan(sums)]
+            spread = (float(known.std()) if len(known) else 0.0) or 1.0
             worst = np.fmax(worst, np.where(off > 0, off / spread + 1e-300, 0.0))
         return worst
 

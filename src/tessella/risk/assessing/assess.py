@@ -12,7 +12,7 @@ from ...exceptions import BadOptionError, OutOfRangeError, TessellaError
 from ...frame import Table
 from ...schema import Schema
 from ..sides import read_sides
-from .attacks import Attack, Case, find_attacks
+from .attacks import Attack, Case, attacks_of, find_attacks
 from .result import Assessment, Tried
 
 __all__ = ["assess"]
@@ -93,7 +93,8 @@ def assess(
     True
     """
     began = perf_counter()
-    chosen = find_attacks(attacks, effort)
+    included = attacks_of(effort)
+    chosen = included if attacks is None else find_attacks(attacks)
     _check(time_limit, sample, random_state)
     table = Table.read(masked)
     scenarios = _scenarios(original, masked, knowledge, id, schema)

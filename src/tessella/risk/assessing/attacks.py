@@ -7,19 +7,15 @@ on it is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ...exceptions import BadOptionError, UnknownOptionError
 from ...frame import Table
-from ...schema import Schema
 from ..estimate import Estimate
-from ..sides import Sides, read_sides
-from .strata import Draw, draw_strata
+from .case import Case
 
-__all__ = ["ATTACKS", "EFFORTS", "Attack", "Case", "find_attacks"]
+__all__ = ["ATTACKS", "EFFORTS", "Attack", "Case", "attacks_of", "find_attacks"]
 
 Name = Hashable
 
@@ -33,97 +29,6 @@ MOST_KEYS = 12  # columns among which special uniques are looked for
 WIDTH = 0.01  # of an interval by rank, to each side
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Case:
-    """What the intruder is given.
-
-    Attributes
-    ----------
-    original, masked : tables
-        The two files.
-    known : tuple of names
-        The variables that he knows.
-    schema : Schema or None
-        Kinds, roles and missing codes.
-    id : name or None
-        The column that says who is who.
-    method : masker, mapping or None
-        How the table was masked, if he knows it.
-    confidential : tuple of names
-        What he wants to know of a person.
-    weights, household : name, array or None
-        Of a sample.
-    effort : {"quick", "standard", "thorough"}
-        How hard he tries.
-    seconds : float or None
-        How long a single attack may take, where it can be told to stop.
-    seed : int
-        Of anything random.
-    """
-
-    original: Any
-    masked: Any
-    known: tuple[Name, ...]
-    schema: Schema | None = None
-    id: Name | None = None
-    method: Any = None
-    confidential: tuple[Name, ...] = ()
-    weights: Any = None
-    household: Any = None
-    effort: str = "standard"
-    seconds: float | None = None
-    seed: int = 0
-    sample: int | None = None
-    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is read once
-
-    @property
-    def sides(self) -> Sides:
-        """The two tables in the variables that he knows."""
-        if "sides" not in self._kept:
-            self._kept["sides"] = read_sides(
-                self.original, self.masked, known=self.known, id=self.id, schema=self.schema
-            )
-        found: Sides = self._kept["sides"]
-        return found
-
-    @property
-    def plain(self) -> tuple[Name, ...]:
-        """The known variables that are numbers, without a missing one."""
-        sides = self.sides
-        whole = ~(np.isnan(sides.A).any(axis=0) | np.isnan(sides.B).any(axis=0))
-        fit = whole & ~sides.nominal
-        return tuple(name for name, fits in zip(sides.columns, fit) if fits)
-
-    @property
-    def mixed(self) -> bool:
-        """Whether there is more than plain numbers."""
-        return len(self.plain) < len(self.known)
-
-    @property
-    def varied(self) -> bool:
-        """Whether there are two plain numbers that can be weighed against each other."""
-        return len(self.plain) > 1
-
-    @property
-    def keys(self) -> tuple[Name, ...]:
-        """The known variables, without what is confidential: what classes are made by."""
-        left = tuple(name for name in self.known if name not in self.confidential)
-        return left or self.known
-
-    def draw(self, pairs: float) -> Draw | None:
-        """Return records to attack where all would be too many pairs; None for all."""
-        m, n = len(self.sides.A), len(self.sides.B)
-        most = int(max(1000, pairs / n))
-        if self.sample is not None:
-            most = min(most, self.sample)
-        if m <= most:
-            return None
-        if most not in self._kept:
-            self._kept[most] = draw_strata(self.sides, most, self.seed)
-        drawn: Draw = self._kept[most]
-        return drawn
-
-
 @dataclass(frozen=True, kw_only=True)
 class Attack:
     """One way to attack.
@@ -131,7 +36,8 @@ class Attack:
     Attributes
     ----------
     name : str
-        As `attacks=` names it.
+        As `attacks=` names it. A store of `tessella.explore` finds results by it: an attack that
+        was changed needs another name.
     about : {"identity", "attribute", "table"}
         Whether it finds out who is who, what is true of somebody, or what the table shows.
     effort : {"quick", "standard", "thorough"}
@@ -140,6 +46,10 @@ class Attack:
         From a `Case` to an `Estimate`.
     unfit : callable
         Why it does not fit a case; an empty text if it does.
+    says : str
+        What the intruder does, in few words.
+    dear : bool
+        Takes long: an exploration tries it last, and not at all where others find everybody.
     """
 
     name: str
@@ -147,6 +57,8 @@ class Attack:
     run: Callable[[Case], Estimate]
     effort: str = "quick"
     unfit: Callable[[Case], str] = lambda case: ""  # noqa: ARG005
+    says: str = ""
+    dear: bool = False
 
 
 def _link(distance: str, **options: Any) -> Callable[[Case], Estimate]:
@@ -186,7 +98,7 @@ def _learn(family: str) -> Callable[[Case], Estimate]:
         return learn(
             case.original, case.masked, family, known=case.plain, id=case.id,
             effort={"quick": 1, "standard": 3, "thorough": 6}[case.effort],
-            max_records=LEARN_FROM[case.effort], held_out=case.effort != "quick",
+            max_records=LEARN_FROM[case.effort], held_out=case.held_out and case.effort != "quick",
             random_state=case.seed,
         )  # fmt: skip
 
@@ -346,69 +258,162 @@ def _choquet_size(case: Case) -> str:
 ATTACKS: dict[str, Attack] = {
     attack.name: attack
     for attack in (
-        Attack(name="k-anonymity", about="table", run=_k_anonymity),
-        Attack(name="euclidean", about="identity", run=_link("euclidean"), unfit=_needs_numbers),
-        Attack(name="mahalanobis", about="identity", run=_link("mahalanobis"), unfit=_needs_two),
         Attack(
-            name="manhattan", about="identity", run=_link("manhattan"), effort="standard",
+            name="k-anonymity",
+            about="table",
+            says="counts who shares the released values",
+            run=_k_anonymity,
+        ),
+        Attack(
+            name="euclidean",
+            about="identity",
+            says="links to the nearest record, Euclidean distance",
+            run=_link("euclidean"),
+            unfit=_needs_numbers,
+        ),
+        Attack(
+            name="mahalanobis",
+            about="identity",
+            says="links to the nearest record, Mahalanobis distance",
+            run=_link("mahalanobis"),
             unfit=_needs_two,
         ),
-        Attack(name="gower", about="identity", run=_link("gower"), unfit=_needs_mixed),
-        Attack(name="transparency", about="identity", run=_transparency, unfit=_no_transparency),
-        Attack(name="interval", about="attribute", run=_intervals, unfit=_needs_numbers),
-        Attack(name="homogeneity", about="attribute", run=_homogeneity, unfit=_no_homogeneity),
-        Attack(name="individual risk", about="table", run=_individual, unfit=_no_weights),
         Attack(
-            name="learned", about="identity", run=_learn("weighted mean"), unfit=_needs_two
+            name="manhattan",
+            about="identity",
+            says="links to the nearest record, Manhattan distance",
+            run=_link("manhattan"),
+            effort="standard",
+            unfit=_needs_two,
         ),
         Attack(
-            name="one-to-one", about="identity", run=_one_to_one, effort="standard",
+            name="gower",
+            about="identity",
+            says="links to the nearest record, Gower's distance",
+            run=_link("gower"),
+            unfit=_needs_mixed,
+        ),
+        Attack(
+            name="transparency",
+            about="identity",
+            says="knows the method and its parameters, and works out who it can be",
+            run=_transparency,
+            unfit=_no_transparency,
+        ),
+        Attack(
+            name="interval",
+            about="attribute",
+            says="takes the released number for the original, within 1 % of the ranks",
+            run=_intervals,
+            unfit=_needs_numbers,
+        ),
+        Attack(
+            name="homogeneity",
+            about="attribute",
+            says="takes the most frequent confidential value of equal records",
+            run=_homogeneity,
+            unfit=_no_homogeneity,
+        ),
+        Attack(
+            name="individual risk",
+            about="table",
+            says="looks for a record's person in the population",
+            run=_individual,
+            unfit=_no_weights,
+        ),
+        Attack(
+            name="learned",
+            about="identity",
+            says="links by the weighted distance that links most records",
+            dear=True,
+            run=_learn("weighted mean"),
+            unfit=_needs_two,
+        ),
+        Attack(
+            name="one-to-one",
+            about="identity",
+            says="links all records at once, each original to one",
+            run=_one_to_one,
+            effort="standard",
             unfit=_needs_two_few,
         ),
         Attack(
-            name="probabilistic", about="identity", run=_probabilistic, effort="standard",
+            name="probabilistic",
+            about="identity",
+            says="links by agreement of variables, weighed by EM",
+            run=_probabilistic,
+            effort="standard",
             unfit=_needs_agreement,
         ),
         Attack(
-            name="prediction", about="attribute", run=_predict, effort="standard",
+            name="prediction",
+            about="attribute",
+            says="learns from the release to predict what is confidential",
+            run=_predict,
+            effort="standard",
             unfit=_no_prediction,
         ),
         Attack(
-            name="special uniques", about="table", run=_suda, effort="standard", unfit=_few_values
+            name="special uniques",
+            about="table",
+            says="looks for records that few variables single out",
+            run=_suda,
+            effort="standard",
+            unfit=_few_values,
         ),
         Attack(
-            name="learned bilinear", about="identity", run=_learn("bilinear"), effort="thorough",
+            name="learned bilinear",
+            about="identity",
+            says="links by the quadratic form that links most records",
+            dear=True,
+            run=_learn("bilinear"),
+            effort="thorough",
             unfit=_needs_two,
         ),
         Attack(
-            name="learned choquet", about="identity", run=_learn("choquet"), effort="thorough",
+            name="learned choquet",
+            about="identity",
+            says="links by the Choquet integral that links most records",
+            dear=True,
+            run=_learn("choquet"),
+            effort="thorough",
             unfit=_choquet_size,
         ),
         Attack(
-            name="certified", about="identity", run=_certify, effort="thorough",
+            name="certified",
+            about="identity",
+            says="links by the best weighted distance, proved to be the best",
+            dear=True,
+            run=_certify,
+            effort="thorough",
             unfit=_needs_certifiable,
         ),
     )
-}  # fmt: skip
+}
 
 
-def find_attacks(given: Iterable[Any] | None, effort: str) -> tuple[Attack, ...]:
-    """Return attacks by name, or as they are; all that an effort includes where none are given."""
+def attacks_of(effort: str) -> tuple[Attack, ...]:
+    """Return the attacks that an effort includes."""
     if effort not in EFFORTS:
         raise UnknownOptionError("effort", effort, EFFORTS)
-    if given is None:
-        most = EFFORTS.index(effort)
-        return tuple(a for a in ATTACKS.values() if EFFORTS.index(a.effort) <= most)
+    most = EFFORTS.index(effort)
+    return tuple(a for a in ATTACKS.values() if EFFORTS.index(a.effort) <= most)
+
+
+def find_attacks(
+    given: Iterable[Any], registry: Mapping[str, Attack] = ATTACKS
+) -> tuple[Attack, ...]:
+    """Return attacks by their names in a registry, or as they are."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadOptionError("attacks", given, "a list of names, or of Attack")
     found = []
     for one in given:
         if isinstance(one, Attack):
             found.append(one)
-        elif isinstance(one, str) and one in ATTACKS:
-            found.append(ATTACKS[one])
+        elif isinstance(one, str) and one in registry:
+            found.append(registry[one])
         else:
-            raise UnknownOptionError("attack", one, ATTACKS)
+            raise UnknownOptionError("attack", one, registry)
     names = [attack.name for attack in found]
     if not names or len(set(names)) < len(names):
         raise BadOptionError("attacks", names, "at least one attack, and each name once")
