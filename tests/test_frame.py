@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -377,3 +377,38 @@ def test_select_take_and_relabel(frame: Any) -> None:
     gone = Table.read(table.relabel("town", ["south", None]))
     assert (gone.labels("town")[0] < 0).tolist() == [False, True, True, False]
     assert type(table.select(["age"])) is type(frame)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["text", "integer", "boolean", "date", "category"]),
+    st.lists(st.integers(0, 5) | st.none(), min_size=1, max_size=30),
+)
+def test_every_library_numbers_labels_alike(family: str, cells: list[int | None]) -> None:
+    """pandas is the oracle; Arrow in several chunks, with a dictionary in another order."""
+    made = {
+        "text": lambda c: "abcxyz"[c],
+        "integer": lambda c: c,
+        "boolean": lambda c: c > 2,
+        "date": lambda c: datetime.date(2024, 1, 1 + c),
+        "category": lambda c: "abcxyz"[c],
+    }[family]
+    values = [None if cell is None else made(cell) for cell in cells]
+    want = number_labels(np.array([*values, None], dtype=object)[:-1])
+    arrow = (
+        pa.chunked_array([pa.array(values[:3]), pa.array(values[3:], pa.array(values).type)])
+        if values[:3] != [None] * len(values[:3])
+        else pa.chunked_array([pa.array(values)])
+    )
+    if pa.types.is_null(arrow.type):
+        return
+    if family == "category":
+        codes = [None if v is None else "zyxcba".index(v) for v in values]
+        plain = pa.array(list("zyxcba"))
+        arrow = pa.chunked_array(
+            [pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), plain)]
+        )
+    for table in (pa.table({"v": arrow}), pl.from_arrow(pa.table({"v": arrow}))):
+        place, texts = Table.read(table).labels("v")
+        assert place.tolist() == want[0].tolist()
+        assert texts == want[1]

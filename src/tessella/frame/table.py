@@ -275,6 +275,9 @@ class Table:
         series = self._series(column)
         if self.kind in ("pandas", "numpy"):
             return number_labels(series.to_native())
+        if self.facts(column).family in ("text", "category", "integer", "boolean", "date"):
+            native = series.to_native()
+            return _number_arrow(native.to_arrow() if self.kind == "polars" else native)
         return number_labels(np.array([*series.to_list(), None], dtype=object)[:-1])
 
     def order(self, column: Name) -> list[str] | None:
@@ -503,6 +506,20 @@ def number_labels(values: Any) -> tuple[Integers, list[str]]:
             "The values cannot be told apart (lists or objects). Give numbers, text or categories."
         ) from None
     return np.asarray(place, dtype=np.int64), [str(value) for value in distinct]
+
+
+def _number_arrow(values: Any) -> tuple[Integers, list[str]]:
+    """Number the distinct values of Arrow's as `number_labels` does, without a list of them all."""
+    import pyarrow as pa
+
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(array, pa.ChunkedArray):  # no rows, or too much text for one chunk
+        array = pa.concat_arrays(array.chunks)
+    if pa.types.is_dictionary(array.type):  # its dictionary may be in another order
+        array = array.cast(array.type.value_type)
+    coded = array.dictionary_encode()
+    place = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return place.astype(np.int64), [str(value) for value in coded.dictionary.to_pylist()]
 
 
 def _refuse_duplicates(columns: Iterable[Name]) -> None:
