@@ -7,7 +7,10 @@ from typing import Any
 
 from ..exceptions import BadOptionError
 from ..explore import explore
+from ..frame import Table
+from ..release.patterns import count_rare, suppress
 from ..rules import Rules
+from ..schema import Schema
 from .checking import read_source
 from .telling import Voice, columns_of
 
@@ -38,7 +41,7 @@ def run(
     if wanted is None:
         schema = source.schema()
         wanted = [str(name) for name in schema.names("quasi-identifier", "confidential")]
-    table = source.table.select(wanted)
+    table = _complete_enough(source.table.select(wanted), max(sizes), voice)
     given = None if rules is None else Rules.read(rules).for_columns(wanted, only=True)
     many = int(budget) if budget is not None and budget.isdecimal() else budget
     with voice.progress("Exploring ...") as step:
@@ -48,7 +51,7 @@ def run(
         )  # fmt: skip
     if out is not None:
         found.save(out)
-    if picture is not None:
+    if picture is not None and any(point.tried for point in found):
         from ..pictures import save
 
         save(found.picture(), Path(picture))
@@ -58,6 +61,22 @@ def run(
         text += f"\n\nBest: {best}"
         data["best"] = str(best)
     voice.give(text, data)
+
+
+def _complete_enough(table: Any, k: int, voice: Voice) -> Any:
+    """Suppress cells of records that lack what fewer than k lack, or groups could not be made."""
+    read = Table.read(table)
+    schema = Schema.guess(table).override(
+        {name: {"role": "quasi-identifier"} for name in read.columns}
+    )
+    if k > read.n_rows or not count_rare(read, schema, k):
+        return table
+    prepared, _, lost = suppress(read, schema, k=k)
+    voice.say(
+        f"{lost:,} cells are taken as missing, so that {k} records lack the same; the plan's step "
+        "'suppress' does the same."
+    )
+    return prepared
 
 
 def _sizes(text: str) -> tuple[int, ...]:
