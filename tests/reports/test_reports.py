@@ -247,3 +247,29 @@ def test_docs():
     ran = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert ran.attempted > 0
     assert ran.failed == 0
+
+
+def test_a_record_that_dominates_a_column_cannot_be_worked_out() -> None:
+    """A firm a thousand times as large: from mean, deviation or loss anybody could reckon it."""
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"pay": random.integers(900, 1100, 60), "age": random.integers(20, 60, 60)}
+    )
+    table.loc[7, "pay"] = 1_234_567
+    study = Study(table, random_state=0).do("noise", scale=0.3).do("protect", k=3)
+    release = study.release()
+    loss = measure(table, release.table)
+    public = summarise(study, release, loss=loss, pictures=False)["public"]
+    pay, age = public["columns"]
+    assert pay["withheld"] == "dominated"
+    assert all(pay[key] is None for key in ("loss", "mean_change", "deviation", "distribution"))
+    assert age["withheld"] == ""
+    assert public["loss"] == pytest.approx(release.column_loss["age"], rel=0.01)
+    kept = {one["name"]: one["value"] for one in public["measures"]}
+    alone = measure(table, release.table, columns=["age"])
+    assert kept["variances_absolute"] == pytest.approx(alone["variances_absolute"].value, rel=0.01)
+    assert "a single record is most of the variation" in external_report(
+        {"public": public, "confidential": {}}
+    )
+    even = Study(table.drop(index=7), random_state=0).do("protect", k=3)
+    assert not summarise(even, even.release(), pictures=False)["public"]["dominated"]

@@ -47,6 +47,12 @@ def limits(part: Part) -> list[str]:
             f"So few cells differ in {names} that figures about them, and overall figures, would "
             "tell single values: they are withheld."
         )
+    if part["dominated"]:
+        names = ", ".join(map(str, part["dominated"]))
+        said.append(
+            f"In {names} a single record is most of the variation, or of its change: figures about "
+            "it are withheld, and overall figures are about the other columns."
+        )
     said.append(
         "Figures of this report are rounded. It tells no figure of disclosure risk and nothing "
         "about single records; both are kept by the data holder."

@@ -17,7 +17,7 @@ from .. import __version__
 from ..auditing.lines import ColumnLine, plain
 from ..exceptions import BadTableError
 from ..frame import Name, Table
-from ..loss import Summary
+from ..loss import Summary, measure
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
 from ..release.steps import PREPARING
@@ -28,6 +28,7 @@ __all__ = ["public_part", "rounded"]
 
 DIGITS = 3  # of a published figure
 FEW = 3  # records below which a count is not published
+NEAR = 0.2  # a figure from which somebody can work out a record's part to within 20 % is withheld
 MEASURES = {
     "sse_sst": "Values: squared differences",
     "il1s": "Values: absolute differences (IL1s)",
@@ -60,8 +61,10 @@ def public_part(
     """Build the public part of a summary."""
     released = Table.read(release.table)
     gone = Gone(study, released)
-    columns = list(_columns(study, release, released, loss))
-    withheld = [column["name"] for column in columns if column["withheld"]]
+    telling = find_telling(study, released)
+    columns = list(_columns(study, release, released, loss, telling))
+    withheld = [column["name"] for column in columns if column["few"]]
+    loss, overall = _without(telling, study, release, loss)
     rules = [_rule(rule, gone) for rule in release.rules]
     steps = [_step(entry, gone) for entry in study.protocol]
     few = max(FEW, release.audit.k or 0)
@@ -81,11 +84,70 @@ def public_part(
         "tolerance": study.tolerance,
         "edited": None if 0 < release.inconsistent < few else release.inconsistent,
         "withheld": withheld,
-        "loss": None if withheld else rounded(release.loss),
+        "dominated": [column["name"] for column in columns if column["withheld"] == "dominated"],
+        "loss": None if withheld else rounded(overall),
         "measures": [] if withheld else list(_measures(loss)),
         "deviation": _mean(column["deviation"] for column in columns if column["masked"]),
     }
     return part | {"advice": advise(part), "limits": limits(part)}
+
+
+def find_telling(study: Study, released: Table) -> set[Name]:
+    """Return the masked columns of numbers of which no figure may be published.
+
+    Notes
+    -----
+    The change of the mean, the loss and the deviation tell the sums of |x - r|, (x - r)² and
+    (x - mean)². Where the largest term s1 of such a sum S and the second s2 leave less than 20 %
+    of s1, whoever contributed s2 works s1 out that closely (the p% rule of tabular data): a single
+    firm can be most of a column's variation.
+
+    References
+    ----------
+    L. Willenborg, T. de Waal (2001). Elements of Statistical Disclosure Control. Springer.
+    """
+    before, found = Table.read(study.reference), set()
+    for name in study.masked:
+        if not before.facts(name).numeric or study.schema[name].kind == "nominal":
+            continue
+        codes = {name: study.schema[name].missing}
+        old, new = (table.numeric([name], codes=codes) for table in (before, released))
+        seen = ~(old.missing | new.missing)[:, 0]
+        x, r = old.values[seen, 0], new.values[seen, 0]
+        if len(x) and any(
+            _dominates(terms) for terms in (np.abs(x - r), (x - r) ** 2, (x - x.mean()) ** 2)
+        ):
+            found.add(name)
+    return found
+
+
+def _dominates(terms: Any) -> bool:
+    """Say whether the largest term can be worked out from the sum by who knows the second."""
+    if len(terms) < FEW:
+        return bool(terms.any())
+    two = np.partition(terms, -2)[-2:]
+    largest = float(two.max())
+    return largest > 0 and float(terms.sum() - two.sum()) < NEAR * largest
+
+
+def _without(
+    telling: set[Name], study: Study, release: Release, loss: Summary | None
+) -> tuple[Summary | None, float]:
+    """Return the measures and the loss over the columns of which figures may be published."""
+    if not telling:
+        return loss, release.loss
+    kept = [own for name, own in release.column_loss.items() if name not in telling]
+    overall = sum(kept) / len(kept) if kept else math.nan
+    if loss is None:
+        return None, overall
+    measured = {name for one in loss for name in one.by_column} - telling
+    columns = [name for name in Table.read(release.table).columns if name in measured]
+    if not columns:
+        return None, overall
+    again = measure(
+        study.reference, release.table, columns=columns, schema=study.schema, missing="pairs"
+    )
+    return again, overall
 
 
 class Gone:
@@ -158,14 +220,15 @@ def _is_number(text: str) -> bool:
 
 
 def _columns(
-    study: Study, release: Release, released: Table, loss: Summary | None
+    study: Study, release: Release, released: Table, loss: Summary | None, telling: set[Name]
 ) -> Iterator[dict[str, Any]]:
     masked = set(study.masked)
     strata = set() if release.plan is None else set(release.plan.strata)
     for line in release.audit.columns:
         name, schema = line.name, study.schema[line.name]
         facts = released.facts(name)
-        told = {} if line.few else _figures(line, study, released, release, loss)
+        why = "few" if line.few else "dominated" if name in telling else ""
+        told = {} if why else _figures(line, study, released, release, loss)
         yield {
             "name": plain(name),
             "type": TYPES.get(facts.family, facts.family),
@@ -176,7 +239,8 @@ def _columns(
             "changed": rounded(line.share_changed),
             "missing": line.missing_after,
             "codes": _codes(schema.missing, released, name),
-            "withheld": line.few,
+            "few": line.few,
+            "withheld": why,
             "loss": None, "mean_change": None, "deviation": None, "distribution": None,
             "frequency_change": None, "entropy": None,
         } | {key: rounded(value) for key, value in told.items()}  # fmt: skip
