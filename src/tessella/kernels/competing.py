@@ -34,7 +34,6 @@ def least_rows(
         beaten = False
         for j in range(n):
             sums[j] = 0.0
-            worse = False
             for column in range(d):
                 side = A[i, column] - B[j, column]
                 squares[j, column] = side * side
@@ -82,6 +81,88 @@ def least_rows(
             found = wider
         found[starts[at] : starts[at + 1]] = kept[:count]
     return starts, found[: starts[m]].copy()
+
+
+@kernel
+def unbeaten(
+    A: Floats, B: Floats, truth: Integers, records: Integers
+) -> tuple[NDArray[np.bool_], Integers]:
+    """Whether no other original is at least as near to a record in every column as its own.
+
+    Returns the answers, and the records as they were given.
+    """
+    n, d = B.shape
+    out = np.ones(records.shape[0], dtype=np.bool_)
+    own_squares = np.empty(d)
+    for at in range(records.shape[0]):
+        i = records[at]
+        own = truth[i]
+        for column in range(d):
+            side = A[i, column] - B[own, column]
+            own_squares[column] = side * side
+        for j in range(n):
+            worse = j == own
+            for column in range(d):
+                side = A[i, column] - B[j, column]
+                if side * side > own_squares[column]:
+                    worse = True
+                    break
+            if not worse:
+                out[at] = False
+                break
+    return out, records
+
+
+@kernel
+def lowest(
+    starts: Integers, level: Floats, count: int, kept: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Mark the `count` lowest rows of each record, and those that are kept in any case."""
+    out = kept.copy()
+    values, places = np.empty(count), np.empty(count, dtype=np.int64)
+    for at in range(starts.shape[0] - 1):
+        held = 0
+        for row in range(starts[at], starts[at + 1]):
+            if held == count and not level[row] < values[held - 1]:
+                continue
+            place = held if held < count else count - 1
+            while place > 0 and values[place - 1] > level[row]:
+                values[place], places[place] = values[place - 1], places[place - 1]
+                place -= 1
+            values[place], places[place] = level[row], row
+            held = min(held + 1, count)
+        for place in range(held):
+            out[places[place]] = True
+    return out
+
+
+@kernel
+def widest_step(lows: Floats, highs: Floats) -> tuple[int, float, float]:
+    """The most open intervals that overlap, and the ends of the widest stretch where they do.
+
+    Takes the sorted lower and the sorted upper ends. Where one interval ends and another begins at
+    the same place, they do not overlap.
+    """
+    m = lows.shape[0]
+    most, first, last = 0, 0.0, 0.0
+    begun, ended = 0, 0
+    while ended < m:
+        if begun < m and lows[begun] < highs[ended]:
+            here = lows[begun]
+            begun += 1
+        else:
+            here = highs[ended]
+            ended += 1
+        if ended == m:
+            break
+        following = highs[ended]
+        if begun < m and lows[begun] < following:
+            following = lows[begun]
+        open_ = begun - ended
+        width = following - here
+        if width > 0.0 and (open_ > most or (open_ == most and width > last - first)):
+            most, first, last = open_, here, following
+    return most, first, last
 
 
 @kernel

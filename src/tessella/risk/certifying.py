@@ -8,28 +8,25 @@ halving the space of parameters, cell by cell, until no cell can link more than 
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields
-from itertools import permutations
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import OutOfRangeError
-from ..kernels.cells import explore
-from ..kernels.linkage import SLACK
-from ..parallel import each
+from .cells import CellSearch, corners_of, ready
 from .choquet import Choquet
 from .distances import OWA, WeightedMean
 from .family import Family
-from .learning import ALL_COMPETITORS, LOWER, Learned, learn
-from .linkage import Measure, count_family, linkage
+from .learning import LOWER, Learned, Options, learned, prepared
+from .linkage import Measure, checked_within, count_family, linkage
 from .programme import solve
-from .rows import Competitors, least_competitors
-from .sides import Sides, read_sides
+from .rows import hopeful, least_competitors
+from .searching import ALL_COMPETITORS, tried
+from .sides import Sides
 
 __all__ = ["Certified", "certify"]
 
@@ -38,10 +35,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
-BATCH = 64  # cells that are searched before results are compared; not a matter of cores
-BUDGET = 50_000  # rows looked at in one cell before it comes back
-HELD = 150_000_000  # rows held by open cells; beyond, cells that are nearly done come first
-ROUNDING = 8 * float(np.finfo(np.float64).eps)
+RICHER = ("bilinear", "choquet")  # than the weighted mean, with which they begin
+MOST_NUMBERS = 60_000_000  # in the rows of a proof
+EVERYBODY = 2**62  # records to learn from
+SAMPLED = 32  # records that tell how many rows there will be
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -124,7 +121,9 @@ def certify(
     original, masked, family, known, id, scale, order, effort, held_out, within, random_state
         As for `learn`, which comes first. At most 5,000 originals.
     time_limit : float
-        Seconds for the proof. When they are over, the bound reached is given.
+        Seconds for the proof, learning not counted; for the bilinear form and the Choquet integral,
+        which begin with the certified weighted mean, as many again for that. When they are over,
+        the bound reached is given.
 
     Returns
     -------
@@ -164,33 +163,45 @@ def certify(
     number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
     if not number or not 0 <= time_limit < float("inf"):
         raise OutOfRangeError("time_limit", time_limit, "seconds, at least 0")
-    sides = read_sides(original, masked, known=known, id=id)
+    options = Options(order, effort, EVERYBODY, held_out, checked_within(within), random_state)
+    sides = prepared(original, masked, family, options, known=known, id=id, scale=scale)
     if len(sides.B) > ALL_COMPETITORS:
         raise OutOfRangeError(
             "the number of originals", len(sides.B),
             f"at most {ALL_COMPETITORS:,} for a certificate; `learn` takes more",
         )  # fmt: skip
-    learned = learn(
-        original, masked, family, known=known, id=id, scale=scale, order=order, effort=effort,
-        max_records=max(len(sides.A), 1), held_out=held_out, within=within,
-        random_state=random_state,
-    )  # fmt: skip
-    sides = sides.scaled(scale)
-    _compile()
+    ready()
+    if family not in RICHER:
+        return _certified(sides, family, options, time_limit)
+    plain = _certified(sides, "weighted mean", replace(options, held_out=False), time_limit)
+    rich = _certified(sides, family, options, time_limit, plain=plain)
+    most = f"{plain.links:,} links, " + ("proved" if plain.proved else f"at most {plain.most:,}")
+    return replace(
+        rich,
+        method=f"{rich.method}; begun with the weighted mean: {most}",
+        seconds=plain.seconds + rich.seconds,
+    )
+
+
+def _certified(
+    sides: Sides,
+    family: str,
+    options: Options,
+    time_limit: float,
+    *,
+    plain: Certified | None = None,
+) -> Certified:
+    """Learn a family, and prove how many records it links; `plain` is what to begin with."""
+    weights = None if plain is None else plain.strictest
+    assert weights is None or isinstance(weights, WeightedMean)
+    found = learned(sides, family, options, proved=weights)
     began = time.perf_counter()
-    until = began + time_limit
-    proof = _proof(sides, family, order, learned, until)
+    proof = _proof(sides, family, options.order, found, began + time_limit)
     if proof.member is not None:
-        found = f"best {family} distance found"
-        how = Measure(count_family(sides, proof.member), found, learned.assumptions[1:])
-        learned = linkage(
-            sides, how, np.arange(len(sides.A)), within=sorted(learned.within), make=Learned,
-            distance=proof.member, held_out=learned.held_out, simpler=learned.simpler,
-            most=learned.most,
-        )  # fmt: skip
-    told = {one.name: getattr(learned, one.name) for one in fields(Learned)}
-    told["most"] = max(proof.most, learned.links)
-    told["assumptions"] = tuple(line for line in learned.assumptions if LOWER not in line)
+        found = _with(found, proof.member, sides, family)
+    told = {one.name: getattr(found, one.name) for one in fields(Learned)}
+    told["most"] = max(proof.most, found.links)
+    told["assumptions"] = tuple(line for line in found.assumptions if LOWER not in line)
     return Certified(
         **told,
         method=proof.method,
@@ -200,21 +211,21 @@ def certify(
     )
 
 
-def _compile() -> None:
-    """Have the kernel ready, so that its compilation, once, is not taken for the proof's time."""
-    no = np.empty(0, dtype=np.int64)
-    explore(
-        np.zeros((1, 2)),
-        np.zeros(1, np.int64),
-        np.eye(2),
-        0,
-        0,
-        no,
-        np.zeros(1, np.int64),
-        no,
-        0,
-        0,
+def _with(found: Learned, member: Family, sides: Sides, family: str) -> Learned:
+    """Let a member that links more records strictly take part; the larger share stays."""
+    everyone = np.arange(len(sides.A))
+    now = tried(sides, member, everyone)
+    if now < tried(sides, found.distance, everyone):
+        return replace(found, links=now.links, strictest=member)
+    how = Measure(
+        count_family(sides, member), f"best {family} distance found", found.assumptions[1:]
     )
+    better: Learned = linkage(
+        sides, how, everyone, within=sorted(found.within), make=Learned, distance=member,
+        held_out=found.held_out, simpler=found.simpler, most=found.most, links=now.links,
+        strictest=member,
+    )  # fmt: skip
+    return better
 
 
 class _Proof(NamedTuple):
@@ -225,25 +236,30 @@ class _Proof(NamedTuple):
     rows: int
 
 
-def _proof(sides: Sides, family: str, order: int | None, learned: Learned, until: float) -> _Proof:
+def _proof(sides: Sides, family: str, order: int | None, found: Learned, until: float) -> _Proof:
     classes = _classes(sides.A)
     if family == "bilinear":
         kept = ~_repeated(sides.B)[sides.truth]
         most = len(np.unique(classes[kept]))
         return _Proof(most, None, "only identical records are excluded", 0, 0)
-    competitors = least_competitors(sides, np.arange(len(sides.A)))
-    rows = len(competitors.which)
-    most = len(np.unique(classes[competitors.records]))
+    chance = hopeful(sides, np.arange(len(sides.A)))
+    most = len(np.unique(classes[chance]))
+    beaten = "records that another original beats in every variable are out of reach"
+    if most <= found.links:
+        return _Proof(most, None, beaten, 0, 0)
     d = len(sides.columns)
     member = _member(family, d, order)
-    if not rows or most <= learned.links:
-        return _Proof(most, None, "records that another original beats in every variable", 0, rows)
+    numbers = _expected_rows(sides, chance) * len(member.theta)
+    if numbers > MOST_NUMBERS:
+        return _Proof(most, None, f"{beaten}; too many competitors for more", 0, 0)
+    competitors = least_competitors(sides, chance)
+    rows = len(competitors.which)
     if isinstance(member, Choquet) and (member.additive or d > BY_CELLS):
-        bound = solve(sides, competitors, classes, member, learned.distance, until)
-        better = bound.member if bound.links > learned.links else None
+        bound = solve(sides, competitors, classes, member, found.distance, until)
+        better = bound.member if bound.links > found.links else None
         return _Proof(min(most, bound.most), better, bound.method, bound.nodes, rows)
-    search = _Search(sides, competitors, classes, member, learned.links)
-    search.run(_corners(member), most, until)
+    search = CellSearch(sides, competitors, classes, member, found.links)
+    search.run(corners_of(member), most, until)
     how = "the space of parameters searched by cells"
     return _Proof(min(most, search.most), search.better, how, search.cells, rows)
 
@@ -252,6 +268,11 @@ def _member(family: str, d: int, order: int | None) -> Family:
     if family == "choquet":
         return Choquet.neutral(d, order=order)
     return WeightedMean.neutral(d) if family == "weighted mean" else OWA.neutral(d)
+
+
+def _expected_rows(sides: Sides, chance: Integers) -> float:
+    few = chance[:: max(1, len(chance) // SAMPLED)]
+    return len(least_competitors(sides, few).which) * len(chance) / max(len(few), 1)
 
 
 def _classes(A: Floats) -> Integers:
@@ -263,153 +284,4 @@ def _classes(A: Floats) -> Integers:
 def _repeated(B: Floats) -> NDArray[np.bool_]:
     _, places, counts = np.unique(B + 0.0, axis=0, return_inverse=True, return_counts=True)
     out: NDArray[np.bool_] = counts[places.reshape(-1)] > 1
-    return out
-
-
-def _corners(member: Family) -> list[Floats]:
-    """Return simplices that cover the parameters of a family.
-
-    Weights are one simplex. Measures are cut by the order of their values (Stanley 1986): every
-    order of the sets that never puts a larger set first is one simplex, its corners the measures
-    that are 1 from some set on.
-    """
-    if not isinstance(member, Choquet):
-        return [np.eye(member.d)]
-    size = 1 << member.d
-    middle = range(1, size - 1)
-    found = []
-    for rising in permutations(middle):
-        place = {one: at for at, one in enumerate(rising)}
-        if any(one & other == one and place[one] > place[other] and one != other
-               for one in middle for other in middle):  # fmt: skip
-            continue
-        corners = np.zeros((size - 1, size))
-        corners[:, size - 1] = 1.0
-        for at, one in enumerate(rising):
-            corners[: at + 1, one] = 1.0
-        found.append(corners)
-    return found
-
-
-def decisive_rows(sides: Sides, competitors: Competitors, member: Family) -> Floats:
-    """Return rows whose product with θ is above zero wherever linkage may see a strict link.
-
-    Linkage wants a competitor farther by SLACK; half of it, and an allowance for the rounding of
-    standardised values, are left to the intruder.
-    """
-    records = competitors.records
-    owner = np.repeat(np.arange(len(records)), np.diff(competitors.starts))
-    A, own_B = sides.A[records], sides.B[sides.truth[records]]
-    their_B = sides.B[competitors.which]
-    own, theirs = A - own_B, A[owner] - their_B
-    dense = [member.features(one) for one in (own, theirs)]
-    phi_own, phi = (one.toarray() if hasattr(one, "toarray") else one for one in dense)
-    rows = phi - (1 + SLACK / 2) * phi_own[owner]
-    slip = ROUNDING * (
-        np.where(
-            their_B == own_B[owner], 0.0, (np.abs(A[owner]) + np.abs(their_B)) * np.abs(theirs)
-        )
-        + np.where(
-            their_B == own_B[owner], 0.0, (np.abs(A) + np.abs(own_B))[owner] * np.abs(own[owner])
-        )
-    )
-    if isinstance(member, WeightedMean):
-        rows += slip
-    elif isinstance(member, OWA):
-        rows += slip.max(axis=1)[:, None]
-    else:
-        rows[:, -1] += slip.max(axis=1)  # the measure of all variables is 1
-    return np.ascontiguousarray(rows)
-
-
-class _Cell(NamedTuple):
-    """An open cell; cells compare by their bound, the largest first, then by age."""
-
-    rank: int
-    age: int
-    corners: Floats
-    depth: int
-    linked: int
-    records: NDArray[np.int32]
-    sizes: NDArray[np.int32]
-    which: NDArray[np.int32]
-
-
-class _Search:
-    """Best-first search of cells; `most` is valid at any time."""
-
-    def __init__(
-        self,
-        sides: Sides,
-        competitors: Competitors,
-        classes: Integers,
-        member: Family,
-        links: int,
-    ) -> None:
-        self.sides, self.member = sides, member
-        self.rows = decisive_rows(sides, competitors, member)
-        self.classes = np.ascontiguousarray(classes[competitors.records])
-        self.starts = competitors.starts
-        self.links = links
-        self.better: Family | None = None
-        self.cells = 0
-        self.most = len(competitors.records)
-
-    def run(self, corners: list[Floats], most: int, until: float) -> None:
-        """Halve cells until none can link more than what was found, or time is over."""
-        sizes = np.diff(self.starts).astype(np.int32)
-        everyone = np.arange(len(sizes), dtype=np.int32)
-        every_row = np.arange(len(self.rows), dtype=np.int32)
-        open_ = [
-            _Cell(-most, age, one, 0, 0, everyone, sizes, every_row)
-            for age, one in enumerate(corners)
-        ]
-        born, held = len(open_), 0
-        while open_ and time.perf_counter() < until:
-            if held > HELD:
-                open_.sort()
-                batch, open_ = open_[-BATCH:], open_[:-BATCH]
-            else:
-                batch = [heapq.heappop(open_) for _ in range(min(BATCH, len(open_)))]
-            held -= sum(len(cell.which) for cell in batch)
-            batch = [cell for cell in batch if -cell.rank > self.links]
-            for cell, (seen, theta, halved, left) in zip(batch, each(self._explored, batch)):
-                self.cells += halved
-                if seen > self.links:
-                    self._try(theta)
-                for bound, child in _children(left):
-                    if bound > self.links:
-                        rank = max(-bound, cell.rank)
-                        heapq.heappush(open_, _Cell(rank, born, *child))
-                        born += 1
-                        held += len(child[-1])
-        self.most = max([self.links, *(-cell.rank for cell in open_)])
-
-    def _explored(self, cell: _Cell) -> Any:
-        starts = np.concatenate([[0], np.cumsum(cell.sizes)]).astype(np.int64)
-        return explore(
-            self.rows, self.classes, cell.corners, cell.depth, cell.linked,
-            cell.records.astype(np.int64), starts, cell.which.astype(np.int64), self.links, BUDGET,
-        )  # fmt: skip
-
-    def _try(self, theta: Floats) -> None:
-        """Count the links of some parameters over all originals, as `link` does."""
-        member = self.member.repair(theta)
-        nearer, tied = count_family(self.sides, member)(np.arange(len(self.sides.A)), 1)
-        count = int(((nearer == 0) & (tied == 1)).sum())
-        if count > self.links:
-            self.links, self.better = count, member
-
-
-def _children(left: Any) -> list[tuple[int, tuple[Any, ...]]]:
-    corners, depths, linked, bounds, row_ends, record_ends, which, records, sizes = left
-    out = []
-    for at in range(len(linked)):
-        some = slice(record_ends[at], record_ends[at + 1])
-        rows = which[row_ends[at] : row_ends[at + 1]].astype(np.int32)
-        child = (
-            corners[at].copy(), int(depths[at]), int(linked[at]), records[some].astype(np.int32),
-            sizes[some].astype(np.int32), rows,
-        )  # fmt: skip
-        out.append((int(bounds[at]), child))
     return out

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.competing import count_positive, spans
+from ..kernels.competing import count_positive, lowest, spans, widest_step
 from .family import Family
 from .rows import Rows
 
@@ -25,8 +25,8 @@ Truths = NDArray[np.bool_]
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1
 WORK = 1.5e9  # numbers looked at in one climb; a limit of time would depend on the machine
-LARGE = 2_000_000  # numbers in all rows: beyond, lines are searched on the lowest rows
-LOWEST = 10  # rows of each record then
+LARGE = 100_000  # numbers in all rows: beyond, lines are searched on the lowest rows
+LOWEST = 8  # rows of each record then
 PATIENCE = 2  # sweeps without a new link
 
 
@@ -96,17 +96,12 @@ def _nearest_to_break(rows: Rows, level: Floats, kept: Truths) -> tuple[Rows, Tr
     """
     if rows.cells <= LARGE:
         return rows, np.ones(len(level), dtype=bool)
-    sizes = np.diff(rows.starts)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((level, owner))
-    rank = np.arange(len(level)) - rows.starts[owner]
-    chosen = kept.copy()
-    chosen[order[rank < LOWEST]] = True
-    ends = np.cumsum(np.bincount(owner[chosen], minlength=len(sizes)))
+    chosen = lowest(rows.starts, level, LOWEST, kept)
+    ends = np.concatenate([[0], np.cumsum(chosen)])[rows.starts]
     matrix = rows.matrix[np.flatnonzero(chosen)]
     if isinstance(matrix, np.ndarray):
         matrix = np.asfortranarray(matrix)
-    return Rows(starts=np.concatenate([[0], ends]).astype(np.int64), matrix=matrix), chosen
+    return Rows(starts=ends.astype(np.int64), matrix=matrix), chosen
 
 
 def _size(family: Family, theta: Floats) -> float:
@@ -175,17 +170,9 @@ def _best_step(
     open_ = lows < highs
     if not open_.any():
         return 0, 0.0
-    ends = np.concatenate([lows[open_], highs[open_]])
-    change = np.repeat([1, -1], int(open_.sum()))
-    order = np.lexsort((change, ends))  # at the same t, one interval ends before another begins
-    counts = np.cumsum(change[order])
-    ends = ends[order]
-    widths = np.append(np.diff(ends), 0.0)
-    most = int(counts[widths > 0].max(initial=0))
+    most, first, last = widest_step(np.sort(lows[open_]), np.sort(highs[open_]))
     if most == 0:
         return 0, 0.0
-    place = int(np.argmax(np.where(counts == most, widths, -1.0)))
-    first, last = float(ends[place]), float(ends[place + 1])
     if last - first > 2.0:  # an open end: a moderate step into it
         step = first + 1.0 if first > -FAR else last - 1.0
         return most, 0.0 if first < 0.0 < last else step

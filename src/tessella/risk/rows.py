@@ -14,12 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.competing import least_rows, product
+from ..kernels.competing import least_rows, product, unbeaten
 from ..parallel import each
 from .family import Family
 from .sides import Sides
 
-__all__ = ["Competitors", "Rows", "least_competitors", "near_competitors", "rows_of"]
+__all__ = [
+    "Competitors",
+    "Rows",
+    "hopeful",
+    "least_competitors",
+    "near_competitors",
+    "rows_of",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -78,6 +85,14 @@ class Rows:
             return product(self.matrix, theta)
         out: Floats = np.asarray(self.matrix @ theta, dtype=np.float64)
         return out
+
+
+def hopeful(sides: Sides, records: Integers) -> Integers:
+    """Return the records that no other original beats in every variable."""
+    work = partial(unbeaten, sides.A, sides.B, sides.truth)
+    pieces = np.array_split(records, max(1, -(-len(records) // PIECE)))
+    found: Integers = np.concatenate([some[good] for good, some in each(work, pieces)])
+    return found
 
 
 def least_competitors(sides: Sides, records: Integers) -> Competitors:
