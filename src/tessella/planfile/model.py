@@ -168,9 +168,8 @@ class PlanFile(Part):
 
     def schema_of(self, source: Source) -> Schema:
         """Return what the plan says of the columns, or what the file lets guess."""
-        guess = source.schema()
         if not self.columns:
-            return guess
+            return source.schema()
         known = Schema({name: part.known() for name, part in self.columns.items()})
         known.check(source.table)
         return Schema([known[name] for name in source.columns])

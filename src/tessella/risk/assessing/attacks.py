@@ -7,8 +7,10 @@ on it is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from ...exceptions import BadOptionError, UnknownOptionError
 from ...frame import Table
@@ -27,6 +29,7 @@ LEARN_FROM = {"quick": 300, "standard": 1000, "thorough": 2000}  # records
 PREDICTED = 20_000  # records of a table from which a confidential variable is predicted
 MOST_KEYS = 12  # columns among which special uniques are looked for
 WIDTH = 0.01  # of an interval by rank, to each side
+MANY = 200_000  # records of which quick effort asks no more than it must
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +126,32 @@ def _transparency(case: Case) -> Estimate:
     most = case.sample or {"quick": 5000, "standard": 20_000, "thorough": 100_000}[case.effort]
     if size > most:
         options = {"sample": most, "random_state": case.seed}
-    return attack(case.original, case.masked, case.method, known=case.known, id=case.id, **options)
+    changed = _changed_otherwise(case)
+    known = [name for name in case.known if name not in changed]
+    found = attack(case.original, case.masked, case.method, known=known, id=case.id, **options)
+    if not changed:
+        return found
+    named = ", ".join(map(str, changed))
+    note = f"not used, because this method did not mask them and they were changed: {named}"
+    return replace(found, assumptions=(*found.assumptions, note))
+
+
+def _changed_otherwise(case: Case) -> list[Name]:
+    """List known columns that differ though the method did not mask them: another one did.
+
+    The attack takes what the method did not mask for released as it is, and would refuse the whole
+    table for a column that was, for example, drawn anew by PRAM.
+    """
+    from ..transparency.dispatch import masked_columns
+
+    sides, own = case.sides, masked_columns(case.method, case.original, case.id)
+    truth = sides.B[sides.truth]
+    agree = (truth == sides.A) | (np.isnan(truth) & np.isnan(sides.A))
+    return [
+        name
+        for j, name in enumerate(sides.columns)
+        if name not in own and not bool(agree[:, j].all())
+    ]
 
 
 def _no_transparency(case: Case) -> str:
@@ -141,8 +169,9 @@ def _no_transparency(case: Case) -> str:
 def _intervals(case: Case) -> Estimate:
     from ..attributes.intervals import interval_disclosure
 
+    fewer: dict[str, Any] = {"widths": (WIDTH,)} if len(case.sides.A) > MANY else {}
     return interval_disclosure(
-        case.original, case.masked, width=WIDTH, known=case.plain, id=case.id
+        case.original, case.masked, width=WIDTH, known=case.plain, id=case.id, **fewer
     )
 
 
@@ -224,6 +253,12 @@ def _needs_numbers(case: Case) -> str:
 
 def _needs_two(case: Case) -> str:
     return "" if case.varied else "fewer than two known variables are plain numbers"
+
+
+def _needs_learnable(case: Case) -> str:
+    if case.effort == "quick" and len(case.sides.B) > MANY:
+        return f"more than {MANY:,} records: a distance is learned under standard effort"
+    return _needs_two(case)
 
 
 def _needs_two_few(case: Case) -> str:
