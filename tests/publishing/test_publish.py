@@ -16,7 +16,13 @@ import pandas as pd
 import pytest
 
 from tessella import Rules, publish, verify
-from tessella.exceptions import BadFileError, BadOptionError, RefusedError, TessellaError
+from tessella.exceptions import (
+    BadFileError,
+    BadOptionError,
+    RefusedError,
+    SmallJointGroupsWarning,
+    TessellaError,
+)
 from tessella.io import read_file
 from tessella.planfile import parse_plan
 
@@ -159,6 +165,43 @@ def test_without_a_seed_the_order_is_another_each_time(home):
         seen.append((home / "release.csv").read_bytes())
     assert seen[0] != seen[1]
     assert "No seed" in (home / "internal.html").read_text()
+
+
+# Warnings
+
+
+WARNING = """
+seed = 1
+[input]
+file = "firms.csv"
+[[steps]]
+method = "drop"
+columns = ["firm", "region", "branch"]
+[[steps]]
+method = "microaggregation"
+k = 4
+grouping = "mdav"
+blocks = [["employees", "hours", "wages"], ["turnover", "profit"]]
+columns = ["employees", "hours", "wages", "turnover", "profit"]
+[measures]
+risk = "none"
+[output]
+file = "release.csv"
+internal_report = "internal.html"
+"""
+
+
+def test_a_warning_is_heard_and_in_the_internal_report(home):
+    with pytest.warns(SmallJointGroupsWarning) as heard:
+        done = publish(parse_plan(WARNING, folder=home), pictures=False)
+    assert done.warnings == (str(heard[0].message),)
+    assert "Warnings on the way" in (home / "internal.html").read_text()
+
+
+def test_to_whom_warnings_are_errors_nothing_is_written(home):
+    with pytest.raises(SmallJointGroupsWarning):
+        publish(parse_plan(WARNING, folder=home), pictures=False)
+    assert new_files(home) == set()
 
 
 # What must not be told
