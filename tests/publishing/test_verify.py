@@ -88,6 +88,13 @@ def test_fewer_records_give_what_can_be_had(original):
         verify(original, masked(original).iloc[:-7], aligned=True)
 
 
+def test_rules_about_the_original_are_said_to_be_asked_of_the_release(original):
+    found = verify(original, masked(original), rules="x <= 10 + mean(x)", aligned=False)
+    assert any("asked of the release" in said for said in found.notes)
+    found = verify(original, masked(original), rules="(x + y) <= 1000", aligned=False)
+    assert not any("asked of the release" in said for said in found.notes)
+
+
 def test_a_schema_says_what_to_count_in(original):
     schema = Schema.guess(original).override(town={"role": "untouched"}, id={"role": "identifier"})
     shuffled = masked(original).sample(frac=1, random_state=1)

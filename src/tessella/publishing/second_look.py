@@ -45,7 +45,7 @@ def verify(
     id: Name | None = None,
     aligned: bool | None = None,
     manifest: Any = None,
-    tolerance: float = 1e-9,
+    tolerance: float | None = None,
 ) -> Verification:
     """Audit and measure a released table, made by whatever tool.
 
@@ -69,8 +69,8 @@ def verify(
         manifest, or as the values let see.
     manifest : path or dict, optional
         The manifest of the release: hashes, k, blocks and rules are checked against it.
-    tolerance : float
-        How far apart numbers may be that a rule calls equal.
+    tolerance : float, optional
+        How far apart numbers may be that a rule calls equal; otherwise the manifest's, or 1e-9.
 
     Returns
     -------
@@ -99,6 +99,7 @@ def verify(
     blocks = blocks or [b["columns"] for b in told.get("blocks", [])] or None
     strata = strata if strata is not None else (told.get("strata") or None)
     asked = _rules_of(rules, told)
+    tolerance = float(told.get("tolerance", 1e-9)) if tolerance is None else tolerance
     rows = _alignment(before, after, names, id, aligned, told, notes)
     mine = Table.read(after.select(names))
     if rows is not None:
@@ -107,12 +108,12 @@ def verify(
     else:
         reference = mine
         blocks = blocks or _keys(known, names, notes)
-        if any("(" in rule.text for rule in asked):
-            notes.append("Rules that ask for values of the original were asked of the release.")
     found = audit(
         reference, mine, k=k, blocks=blocks, strata=strata, rules=asked or None, schema=known,
         tolerance=tolerance,
     )  # fmt: skip
+    if rows is None and any(line.asks_original for line in found.rules):
+        notes.append("Rules that ask for values of the original were asked of the release.")
     stored = [said for said in found.problems if STORAGE.search(said)]
     problems += [said for said in found.problems if said not in stored]
     notes += stored
