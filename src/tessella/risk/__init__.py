@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .learning import learn as learn
     from .linkage import Linkage as Linkage
     from .linkage import link as link
+    from .maxitive import MaxitiveChoquet as MaxitiveChoquet
     from .probabilistic import Probabilistic as Probabilistic
     from .probabilistic import link_probabilistic as link_probabilistic
     from .transparency.candidates import Candidates as Candidates
@@ -83,6 +84,7 @@ _HOMES = {
     "Learned": ".learning",
     "Linkage": ".linkage",
     "LogLinearRisk": ".anonymity.loglinear",
+    "MaxitiveChoquet": ".maxitive",
     "OWA": ".distances",
     "Prediction": ".attributes.prediction",
     "Probabilistic": ".probabilistic",

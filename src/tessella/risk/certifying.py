@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
-RICHER = ("bilinear", "choquet")  # than the weighted mean, with which they begin
+RICHER = ("bilinear", "choquet", "maxitive")  # than the weighted mean, with which they begin
 MOST_NUMBERS = 60_000_000  # in the rows of a proof
 EVERYBODY = 2**62  # records to learn from
 SAMPLED = 32  # records that tell how many rows there will be
@@ -121,7 +121,7 @@ def certify(
     original, masked, family, known, id, scale, order, effort, held_out, within, random_state
         As for `learn`, which comes first. At most 5,000 originals.
     time_limit : float
-        Seconds for the proof, learning not counted; for the bilinear form and the Choquet integral,
+        Seconds for the proof, learning not counted; for the bilinear form and Choquet integrals,
         which begin with the certified weighted mean, as many again for that. When they are over,
         the bound reached is given.
 
@@ -147,7 +147,8 @@ def certify(
 
     with rows added as they are violated and M_ij = max_k (s_k(a_i, b_i) - s_k(a_i, b_j)), which no
     monotone integral exceeds. For the bilinear form only this is proved: of records masked to the
-    same values at most one is linked, and of originals with the same values none.
+    same values at most one is linked, and of originals with the same values none. For the
+    k-maxitive integral only: none that another original beats in every variable.
 
     Examples
     --------
@@ -245,7 +246,7 @@ def _proof(sides: Sides, family: str, order: int | None, found: Learned, until: 
     chance = hopeful(sides, np.arange(len(sides.A)))
     most = len(np.unique(classes[chance]))
     beaten = "records that another original beats in every variable are out of reach"
-    if most <= found.links:
+    if most <= found.links or family == "maxitive":
         return _Proof(most, None, beaten, 0, 0)
     d = len(sides.columns)
     member = _member(family, d, order)

@@ -21,7 +21,7 @@ from ..kernels import linkage as kernels
 from .distances import OWA, WeightedMean
 from .family import Explanation, Family, as_numbers
 
-__all__ = ["FULL", "Choquet", "masses_of", "measure_of"]
+__all__ = ["FULL", "Choquet", "masses_of", "measure_of", "shapley_of", "whole_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,6 +53,29 @@ def _steps(size: int) -> list[tuple[Integers, Integers]]:
     sets = np.arange(size)
     bits = [1 << k for k in range(size.bit_length() - 1)]
     return [(sets[(sets & bit) == 0], sets[(sets & bit) == 0] | bit) for bit in bits]
+
+
+def whole_of(places: Integers, values: Floats, d: int) -> Floats:
+    """Return the measure over 2^d sets whose every set is the largest of some sets within it."""
+    measure = np.zeros(1 << d)
+    measure[places] = values
+    for lower, upper in _steps(1 << d):
+        measure[upper] = np.maximum(measure[upper], measure[lower])
+    return measure
+
+
+def shapley_of(measure: Floats) -> tuple[Floats, Floats]:
+    """Return Shapley values and interaction indices of a measure over 2^d sets (Grabisch 1997)."""
+    d = len(measure).bit_length() - 1
+    masses, sizes, sets = masses_of(measure), _sizes(1 << d), np.arange(1 << d)
+    has = [(sets >> k) & 1 == 1 for k in range(d)]
+    shapley = np.array([(masses[has[k]] / sizes[has[k]]).sum() for k in range(d)])
+    interactions = np.zeros((d, d))
+    for k, other in combinations(range(d), 2):
+        both = has[k] & has[other]
+        interactions[k, other] = (masses[both] / (sizes[both] - 1)).sum()
+        interactions[other, k] = interactions[k, other]
+    return shapley, interactions
 
 
 def _sizes(size: int) -> Floats:
@@ -261,18 +284,11 @@ class Choquet(Family):
         Shapley φ_k = Σ_{S ∋ k} m(S) / |S|; interaction I_kl = Σ_{S ∋ k, l} m(S) / (|S| - 1).
         """
         d = self.d
-        interactions = np.zeros((d, d))
         if self.additive == 2:
             interactions = self._pairs(self.measure)
-            shapley = self.measure[:d] + interactions.sum(axis=1) / 2
+            shapley: Floats = self.measure[:d] + interactions.sum(axis=1) / 2
         else:
-            masses, sizes, sets = masses_of(self.measure), _sizes(1 << d), np.arange(1 << d)
-            has = [(sets >> k) & 1 == 1 for k in range(d)]
-            shapley = np.array([(masses[has[k]] / sizes[has[k]]).sum() for k in range(d)])
-            for k, other in combinations(range(d), 2):
-                both = has[k] & has[other]
-                interactions[k, other] = (masses[both] / (sizes[both] - 1)).sum()
-                interactions[other, k] = interactions[k, other]
+            shapley, interactions = shapley_of(self.measure)
         return Explanation(
             columns=self.named(columns),
             importance=shapley,

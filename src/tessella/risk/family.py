@@ -2,14 +2,16 @@
 
 Every distance of a family is *linear in its parameters*: d(a, b) = Σ_p θ_p φ_p(a - b), with
 *features* φ that depend on the records only. A record is linked when its own original beats every
-other, so the parameters that link it form one convex cone: what learning builds on.
+other, so the parameters that link it form one convex cone: what learning builds on. Only k-maxitive
+integrals are not: their features also depend on the order of the parameters.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -18,10 +20,12 @@ from numpy.typing import NDArray
 
 from .._lazy import optional
 from ..exceptions import BadOptionError, OutOfRangeError
+from ..kernels.linkage import count_by_scan
 
 __all__ = ["Explanation", "Family", "as_numbers", "on_simplex"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +92,10 @@ class Explanation:
 
 
 class Family(ABC):
-    """A distance with parameters; see `WeightedMean`, `OWA`, `Bilinear`, `Choquet`."""
+    """A distance with parameters.
+
+    See `WeightedMean`, `OWA`, `Bilinear`, `Choquet`, `MaxitiveChoquet`.
+    """
 
     name: ClassVar[str]
     kernel_kind: int = -1
@@ -136,9 +143,9 @@ class Family(ABC):
         """Return T such that d(a, b) = |aT - bT|², or None if there is none."""
         return None
 
-    def kernel_numbers(self) -> Floats:
-        """Return the parameters as the scan wants them."""
-        return self.theta
+    def scan(self) -> Callable[..., tuple[Integers, Integers]]:
+        """Return the kernel that counts nearer originals where no tree can."""
+        return partial(count_by_scan, self.kernel_kind, self.theta)
 
     def evaluate(self, differences: Any) -> Floats:
         """Return the distance of each row of differences a - b, shape (n,)."""

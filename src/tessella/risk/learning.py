@@ -21,6 +21,7 @@ from .distances import WeightedMean
 from .estimate import Estimate
 from .family import Family
 from .linkage import Linkage, Measure, checked_within, count_family, linkage
+from .maxitive import checked_order
 from .searching import Search, tried
 from .sides import Sides, read_sides
 
@@ -29,9 +30,9 @@ __all__ = ["FAMILIES", "Learned", "Options", "learn", "learned"]
 Name = Hashable
 Integers = NDArray[np.int64]
 
-FAMILIES = ("weighted mean", "owa", "bilinear", "choquet")
+FAMILIES = ("weighted mean", "owa", "bilinear", "choquet", "maxitive")
 MOST_PAIRS = 400_000_000  # that a scan counts; beyond, a sample of records is attacked
-SCANNED = ("owa", "choquet")  # families without a tree
+SCANNED = ("owa", "choquet", "maxitive")  # families without a tree
 LOWER = "a lower bound of the worst case"
 
 
@@ -101,18 +102,19 @@ def learn(
     ----------
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The two tables, as for `link`.
-    family : {"weighted mean", "owa", "bilinear", "choquet"}
-        The family of distances.
+    family : {"weighted mean", "owa", "bilinear", "choquet", "maxitive"}
+        The family of distances; "maxitive" is the Choquet integral of a k-maxitive measure.
     known, id, scale, within
         As for `link`.
     order : int, optional
-        For "choquet": 2 for a 2-additive measure; by default whole up to eight variables.
+        For "choquet": 2 for a 2-additive measure; by default whole up to eight variables. For
+        "maxitive": the size of sets with a number of their own; by default 2.
     effort : int
         The number of starts.
     max_records : int
         In larger tables, learn from so many records drawn at random, fewer where they have too
-        many competitors to hold. Links are counted over all records, for OWA and Choquet beyond
-        4e8 pairs over a sample.
+        many competitors to hold. Links are counted over all records, for distances without a tree
+        (OWA, Choquet) beyond 4e8 pairs over a sample.
     held_out : bool
         Also learn on each half of the records and try it on the other.
     random_state : int or None
@@ -188,6 +190,8 @@ def prepared(
     sides.refuse_mixed(family)
     if family == "choquet":
         Choquet.is_whole(len(sides.columns), options.order)
+    if family == "maxitive":
+        checked_order(len(sides.columns), options.order)
     return sides.scaled(scale)
 
 

@@ -254,7 +254,7 @@ def measure(sides: Sides, distance: str | Family, *, scale: str, covariance: str
         sides = sides.scaled(scale)
         return Measure(count_family(sides, distance), f"{distance.name} distance", sides.notes)
     if distance == "gower":
-        count = _by_scan(sides, GOWER, _one_over_ranges(sides))
+        count = _by_scan(sides, partial(count_by_scan, GOWER, _one_over_ranges(sides)))
         note = "numbers divided by their range in both tables, missing values left out"
         return Measure(count, "Gower's distance", (*sides.notes, note))
     points = as_points(sides, distance, scale=scale, covariance=covariance)
@@ -282,7 +282,7 @@ def count_family(sides: Sides, family: Family) -> Count:
     turn = family.turn()
     if turn is not None:
         return _by_tree(sides.A @ turn, sides.B @ turn, sides.truth, 2)
-    return _by_scan(sides, family.kernel_kind, family.kernel_numbers())
+    return _by_scan(sides, family.scan())
 
 
 def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
@@ -309,13 +309,13 @@ def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
     return count
 
 
-def _by_scan(sides: Sides, kind: int, numbers: Floats) -> Count:
+def _by_scan(sides: Sides, kernel: Callable[..., Counts]) -> Count:
     A, B = np.ascontiguousarray(sides.A), np.ascontiguousarray(sides.B)
 
     def count(attacked: Integers, cap: int) -> Counts:
         size = max(1, min(PIECE, 50_000_000 // len(B)))
         pieces = np.array_split(attacked, max(1, -(-len(attacked) // size)))
-        work = partial(count_by_scan, kind, numbers, A, B, sides.truth, cap)
+        work = partial(kernel, A, B, sides.truth, cap)
         return _in_order(each(work, pieces), np.arange(len(attacked)))
 
     return count

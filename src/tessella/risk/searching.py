@@ -18,6 +18,8 @@ from .climbing import climb
 from .distances import OWA, Bilinear, WeightedMean
 from .family import Family
 from .linkage import count_family
+from .maxitive import MaxitiveChoquet
+from .raising import raise_values
 from .rows import Competitors, hopeful, least_competitors, near_competitors, rows_of
 from .sides import Sides
 
@@ -125,6 +127,8 @@ class Search:
                 trail["owa"] = owa
                 starts.append(Choquet.from_owa(owa.theta))
             trail["choquet"] = self._climb(records, starts, generator, extra=2)
+        if family == "maxitive":
+            trail["maxitive"] = self._raise(records, means, generator)
         return trail
 
     def _most_rows(self, member: Family) -> int:
@@ -154,6 +158,25 @@ class Search:
             found, count = climb(rows, shaken, generator)
             if count > most:
                 best, most = found, count
+        return best
+
+    def _raise(
+        self, records: Integers, means: list[Family], generator: np.random.Generator
+    ) -> Family:
+        """Climb over maxitive measures from the largest square, from weights, and shaken copies."""
+        best = MaxitiveChoquet.largest(len(self.sides.columns), order=self.order)
+        competitors = self.competitors.chosen(records)
+        if not len(competitors.which):
+            return best
+        starts = [best, *(MaxitiveChoquet.from_weights(w.theta, order=best.order) for w in means)]
+        found = [raise_values(self.sides, competitors, one, generator) for one in starts]
+        best, most = max(found, key=lambda pair: pair[1])
+        for _ in range(min(2, self.effort)):
+            blow = np.exp(STRENGTHS[0] * generator.normal(size=len(best.theta)))
+            shaken = best.repair(best.essential() * blow)
+            one, count = raise_values(self.sides, competitors, shaken, generator)
+            if count > most:
+                best, most = one, count
         return best
 
     def _climb_forms(
