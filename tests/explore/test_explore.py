@@ -379,3 +379,54 @@ def test_attacks_are_named_once():
     assert list(ATTACKS) == [attack.name for attack in ATTACKS.values()]
     assert all(attack.says for attack in ATTACKS.values())
     assert MissingPackageError  # what save raises where there is no pyarrow
+
+
+def mixed(n=90):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(n, 4)) ** 2, columns=list("abcd"))
+    return table.assign(town=random.choice(["Reus", "Valls", "Salou"], n))
+
+
+def test_who_knows_the_method_is_not_stopped_by_categories_that_were_drawn_anew():
+    """A bug once met: the attack was refused, and a risk of 100 was called 41."""
+    tried = explore(
+        mixed(),
+        candidates=[Candidate("swapping", percent=5, pram=0.8)],
+        attacks=["gower", "transparency"],
+        jobs=1,
+        random_state=0,
+    )
+    (point,) = tried
+    assert point.risks["transparency"] > 95
+    assert point.risk == point.risks["transparency"]
+
+
+def test_who_knows_the_blocks_of_a_release_intersects_them():
+    """A bug once met: releases that keep rules were not attacked by those who know the method."""
+    table = mixed().drop(columns="town")
+    tried = explore(
+        table,
+        candidates=[Candidate("blocks", k=3, size=2, by="order")],
+        rules=["c >= 0"],
+        attacks=["euclidean", "transparency"],
+        jobs=1,
+        random_state=0,
+    )
+    (point,) = tried
+    made = point.candidate.mask(table, rules=["c >= 0"], random_state=0).table
+    assert point.risks["transparency"] == pytest.approx(100 * len(made.drop_duplicates()) / 90, 0.1)
+    assert point.risks["transparency"] > 50
+
+
+def test_intervals_know_what_guessing_reaches_among_few_numbers():
+    """Independent way: released numbers are shuffled, and the counts averaged."""
+    from tessella.explore.attacks import _guessed, _near
+
+    random = np.random.default_rng(0)
+    for x in (random.integers(0, 4, 150).astype(float), random.normal(size=150)):
+        y = x + random.integers(-1, 2, 150)
+        order = np.sort(x)
+        shuffled = (
+            sum(float(_near(order, x, np.roll(y, shift)).sum()) for shift in range(150)) / 150
+        )
+        assert _guessed(order, y) == pytest.approx(shuffled)

@@ -250,3 +250,16 @@ def test_schema_and_micro_aggregation() -> None:
     kept = found.to_dict()
     assert kept["value"] == found.value
     assert len(kept["attacks"]) == len(found.frame()) == len(found.tried)
+
+
+def test_a_column_changed_by_another_method_does_not_stop_who_knows_this_one():
+    """A bug once met: the table was refused as not coming from the method."""
+    original = persons()
+    masker = RankSwapping(percent=5, columns=["age", "income"], random_state=0)
+    masked = masker.fit_transform(original)
+    masked["town"] = np.roll(masked["town"], 1)
+    found = assess(original, masked, method=masker, attacks=["transparency"])
+    assert found["transparency"].value > 0.5
+    assert any("town" in line and "not used" in line for line in found["transparency"].assumptions)
+    same = attack(original, masked, masker, known=["age", "income", "ill"])
+    assert found["transparency"].value == same.value

@@ -31,10 +31,11 @@ def _interval(case: Case) -> Estimate:
     Notes
     -----
     With F the original's distribution function, a number x is found by its released y if the
-    share of originals strictly between x and y is at most 1 %. Guessing a number of the column
-    reaches about 2 %. `tessella.risk.interval_disclosure` counts ranks in the released table, where
-    an interval around a value that many share is wide: guessing would reach much there, and a
-    coarser table would seem to tell more. Ranks of the original weigh all candidates alike.
+    share of originals strictly between x and y is at most 1 %. The baseline is the same count
+    if released numbers were shuffled, exactly: about 2 % for a column of different numbers, much
+    where few numbers are frequent. `tessella.risk.interval_disclosure` counts ranks in the released
+    table, where an interval around a value that many share is wide: guessing would reach much
+    there, and a coarser table would seem to tell more. Ranks of the original weigh all alike.
     """
     sides = case.sides
     found = known = guessed = 0.0
@@ -46,7 +47,7 @@ def _interval(case: Case) -> Estimate:
             continue
         order = np.sort(x)
         found += float(_near(order, x, y).sum())
-        guessed += len(x) * min(1.0, 2 * WINDOW + 1 / len(np.unique(x)))
+        guessed += _guessed(order, y)
         known += len(x)
     estimate: Estimate = Estimate.of(
         found, max(int(known), 1), baseline=guessed / max(known, 1.0),
@@ -62,6 +63,18 @@ def _near(order: Floats, x: Floats, y: Floats) -> NDArray[np.bool_]:
     between = np.searchsorted(order, high, "left") - np.searchsorted(order, low, "right")
     near: NDArray[np.bool_] = between <= WINDOW * len(order)
     return near
+
+
+def _guessed(order: Floats, y: Floats) -> float:
+    """Return how many numbers would be found, as expected, if released ones were shuffled."""
+    n, reach = len(order), int(WINDOW * len(order))
+    above = np.searchsorted(order, order, "right") + reach
+    below = np.searchsorted(order, order, "left") - 1 - reach
+    high = np.where(above < n, order[np.minimum(above, n - 1)], np.inf)
+    low = np.where(below >= 0, order[np.maximum(below, 0)], -np.inf)
+    released = np.sort(y)
+    hits = np.searchsorted(released, high, "right") - np.searchsorted(released, low, "left")
+    return float(hits.sum() / n)
 
 
 # In the order in which ties for the worst are named.

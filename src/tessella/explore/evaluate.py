@@ -74,7 +74,7 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
     losses = measure_losses(task, made.table, settings.measures)
     case = Case(
         original=task.table, masked=made.table, known=tuple(task.masked),
-        method=None if task.rules is not None else made.masker, effort=settings.effort,
+        method=_method(task, made), effort=settings.effort,
         held_out=False, seed=seed, sample=SAMPLE if task.n > SAMPLE else None, tag=candidate,
     )  # fmt: skip
     estimates, notes = _attack(case, settings.attacks)
@@ -102,6 +102,20 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
         problems=tuple(_short(problem) for problem in found.problems),
         notes=notes,
     )
+
+
+def _method(task: Task, made: Masked) -> Any:
+    """Return what a knowing intruder is told: the masker, or the groups of a release."""
+    if made.release is None:
+        return None if task.rules is not None else made.masker
+    blocks = [[name for name in block if name in task.numbers] for block in made.blocks]
+    blocks = [block for block in blocks if block]
+    if not blocks or made.promised_k is None:
+        return None
+    columns = [name for block in blocks for name in block]
+    return {
+        "method": "microaggregation", "k": made.promised_k, "blocks": blocks, "columns": columns,
+    }  # fmt: skip
 
 
 def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate], tuple[str, ...]]:

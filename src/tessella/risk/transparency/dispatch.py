@@ -16,7 +16,7 @@ from .individual_ranking import attack_individual_ranking
 from .microaggregation import attack_microaggregation
 from .rank_swapping import attack_rank_swapping
 
-__all__ = ["attack"]
+__all__ = ["attack", "masked_columns"]
 
 Name = Hashable
 
@@ -75,6 +75,18 @@ def attack(
     told = _described(method) if isinstance(method, Mapping) else _of_masker(method, original, id)
     run = ATTACKS[told.pop("method")]
     return run(original, masked, **{**told, "known": known, "id": id, **options})
+
+
+def masked_columns(method: Any, original: Any, id: Name | None = None) -> set[Name]:
+    """Return the columns that a method has masked, by its description or its masker."""
+    if not isinstance(method, Mapping):
+        return set(_columns(method, original, id)["columns"])
+    given = method.get("columns")
+    table = Table.read(original)
+    if given is None:
+        return {name for name in table.columns if name != id and table.facts(name).numeric}
+    single = isinstance(given, str) or not hasattr(given, "__iter__") or table.has(given)
+    return {given} if single else set(given)
 
 
 def _described(description: Mapping[Any, Any]) -> dict[str, Any]:
