@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from tessella import loss
-from tessella.exceptions import OutOfRangeError, UnknownOptionError
+from tessella.exceptions import BadTableError, OutOfRangeError, UnknownOptionError
 from tessella.loss import generic_loss, il1s, measure, pil, sse_sst
 
 OF = ("values", "means", "variances", "covariances", "correlations")
@@ -394,3 +394,12 @@ def test_census_microaggregated_against_its_inertia(census):
     model = MDAV(k=3).fit(x)
     found = sse_sst(x, model.cluster_centers_[model.labels_])
     assert found.value == pytest.approx(model.inertia_ / x.size)
+
+
+def test_numbers_whose_squares_vanish_are_refused_and_not_called_unchanged():
+    """A bug once met: numbers of 1e-200 were masked, and every measure said 0."""
+    x = 1e-200 * np.arange(1.0, 5.0)[:, None]
+    with pytest.raises(BadTableError, match="another unit"):
+        measure(x, 2 * x)
+    same = np.full((4, 1), 1e-200)
+    assert measure(same, same)["sse_sst"].value == 0

@@ -304,3 +304,15 @@ def test_census_first_400(census):
     found = link(original, masked)
     assert 0.5 < found.value <= 1
     assert found.within[10] >= found.within[3] >= found.value
+
+
+def test_small_units_are_no_constants():
+    """A bug once met: a column in units of 1e-200 was called constant, and nobody was linked."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    for distance in ("euclidean", "manhattan", "mahalanobis"):
+        for unit in (1e-110, 1e-200, 1e-300):
+            assert link(X * unit, X * unit, distance=distance).value == 1
+    Y = X + 0.5 * np.random.default_rng(1).normal(size=X.shape)
+    for scale in ("each", "original"):
+        found = link(X * 1e-200, Y * 1e-200, scale=scale)
+        assert found.nearer.tolist() == link(X, Y, scale=scale).nearer.tolist()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import BadTableError
 from ..frame import Name
 from .pair import Numbers, Pair
 
@@ -20,6 +21,7 @@ __all__ = ["ColumnSums", "Moments", "column_sums", "moments", "variation"]
 Floats = NDArray[np.float64]
 
 SWEEPS = 5  # columns are held in so many blocks: a fifth of both tables at a time
+SMALL = 1e-100  # a column of smaller numbers is refused
 NOTHING = 1e-18  # a variance below, on the original's scale, is rounding
 
 
@@ -54,9 +56,23 @@ def column_sums(pair: Pair, name: Name) -> ColumnSums:
     """Return the sums of one column, computed once for each pair of tables."""
     key = ("sums", name)
     if key not in pair.kept:
-        pair.kept[key] = _column_sums(pair.number(name).compressed())
+        cells = pair.number(name).compressed()
+        _refuse_vanishing(cells, name)
+        pair.kept[key] = _column_sums(cells)
     kept: ColumnSums = pair.kept[key]
     return kept
+
+
+def _refuse_vanishing(cells: Numbers, name: Name) -> None:
+    """Refuse numbers so small that their squares are zero: every loss would seem to be none."""
+    peak = max(float(np.abs(side).max()) for side in (cells.before, cells.after))
+    first = cells.before[0]
+    if 0 < peak < SMALL and not all((side == first).all() for side in (cells.before, cells.after)):
+        raise BadTableError(
+            f"Column {name!r} has no number of {SMALL:g} or more: the squares of such numbers "
+            "vanish, and with them what is lost. Give it in another unit, in both tables: "
+            "multiply it by a power of ten."
+        )
 
 
 def _column_sums(cells: Numbers) -> ColumnSums:

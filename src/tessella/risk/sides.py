@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
+SMALL = 1e-100  # the largest absolute value of a column that is lifted to be standardised
 SCALES = {
     "each": "values standardised file by file (mean 0, deviation 1 in each table)",
     "original": "values standardised by mean and deviation of the original",
@@ -72,6 +73,15 @@ class Sides:
 
 
 def _standardised(X: Floats, by: Floats) -> tuple[Floats, Truths]:
+    # Squares of numbers below 1e-160 vanish, and the column would seem constant: a power of two
+    # lifts such a column without rounding, and standardised values do not depend on units.
+    peak = np.abs(by).max(axis=0)
+    small = (peak > 0) & (peak < SMALL)
+    if small.any():
+        lift = np.where(small, np.exp2(-np.frexp(peak)[1].clip(-1000, 0).astype(np.float64)), 1.0)
+        same = X is by
+        by = by * lift
+        X = by if same else X * lift
     centre = by.mean(axis=0)
     spread = by.std(axis=0)
     # A constant column has a deviation of rounding errors, not always of zero.
