@@ -7,6 +7,7 @@
 #   make test-all  all tests
 #   make lint      ruff and mypy
 #   make bench     the figures we publish, measured here
+#   make docs      the documentation as a site, in site/; a broken link is an error
 #   make clean     remove .venv and caches
 #
 # Another Python: make test PYTHON=python3.12
@@ -18,7 +19,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all lint lint-style lint-format lint-types format bench clean
+.PHONY: help demo test test-slow test-all lint lint-style lint-format lint-types format bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -54,6 +55,11 @@ format: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
+# The setting silences a notice of mkdocs-material about other programs.
+docs: $(VENV)/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "tessella needs Python 3.11 or later: make PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -68,5 +74,5 @@ $(VENV)/.bench: $(VENV)/.test pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

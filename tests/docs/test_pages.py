@@ -1,0 +1,81 @@
+"""Every page of the documentation that shows something to run is run."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from .page import FENCE, run
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+ELSEWHERE = {  # run beside the tests of what they are about
+    "anonymity", "attacks", "attributes", "explore", "formats", "fuzzy", "maskers",
+    "microaggregation", "protect", "reports", "risk", "rules",
+}  # fmt: skip
+SLOW = {"howto/explore", "howto/protect", "howto/scripts"}  # search, and start processes
+PAGES = {str(path.relative_to(DOCS).with_suffix("")): path for path in sorted(DOCS.rglob("*.md"))}
+RUN = [
+    name
+    for name, path in PAGES.items()
+    if name not in ELSEWHERE and any(kind != "sh" for kind, _ in FENCE.findall(path.read_text()))
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder with the files of examples/, as a reader of the pages has it."""
+    for file in (ROOT / "examples").iterdir():
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in RUN]
+)
+def test_the_page_is_true(name):
+    assert run(PAGES[name]) > 0
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_pages_that_are_run_elsewhere_are_all_doctests(name):
+    blocks = FENCE.findall(PAGES[name].read_text())
+    assert {kind for kind, _ in blocks} <= {"python", "toml", "sh"}
+    assert all(">>>" in body for kind, body in blocks if kind == "python")
+
+
+def test_what_cannot_be_run_here_is_not_tessella():
+    for path in [*PAGES.values(), ROOT / "README.md"]:
+        for kind, body in FENCE.findall(path.read_text()):
+            if kind == "sh":
+                assert not any(line.startswith("tessella ") for line in body.splitlines()), path
+
+
+def test_the_api_has_a_page_for_each_package():
+    import tessella
+
+    told = {path.stem for path in (DOCS / "api").glob("*.md")}
+    assert {n for n in tessella.__all__ if isinstance(getattr(tessella, n), ModuleType)} <= told
+    nav = (ROOT / "mkdocs.yml").read_text()
+    for name in told - {"index", "tessella"}:
+        assert (DOCS / "api" / f"{name}.md").read_text().endswith(f"\n::: tessella.{name}\n")
+        assert len(import_module(f"tessella.{name}").__all__) > 0
+        assert f"api/{name}.md" in nav
+
+
+def test_the_example_file_is_made_up():
+    """Written by `make_business_survey(300, inconsistent=0.04, weights=True, random_state=7)`."""
+    import pandas as pd
+
+    from tessella import datasets
+
+    made = datasets.make_business_survey(300, inconsistent=0.04, weights=True, random_state=7)
+    kept = pd.read_csv(ROOT / "examples" / "firms.csv")
+    pd.testing.assert_frame_equal(kept, made, check_dtype=False, check_categorical=False)
