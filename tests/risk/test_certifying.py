@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from tessella.exceptions import LinkageError, OutOfRangeError, UnknownOptionError
 from tessella.risk import OWA, Choquet, WeightedMean, certify, learn, link
+from tessella.risk.programme import constraints, solve
+from tessella.risk.rows import least_competitors
+from tessella.risk.sides import read_sides
 
 from .brute import standardised
 
@@ -169,6 +172,81 @@ def test_a_programme_for_more_variables(order):
         member = member.repair(member.theta + rng.normal(size=len(member.theta)) * 0.3)
         assert links(original, masked, member) <= best.most
     assert learn(original, masked, "choquet", order=order, held_out=False).links <= best.most < 25
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_choquet_of_two_variables_on_a_grid(seed):
+    """An independent way: the two free values of the measure in steps of 1/60."""
+    original, masked = table(18, 2, 0.9, seed)
+    squares = (standardised(masked)[:, None, :] - standardised(original)[None, :, :]) ** 2
+    least, more = squares.min(axis=2), np.ptp(squares, axis=2)
+    larger = squares.argmax(axis=2)
+    grid = 0
+    for values in product(np.linspace(0, 1, 61), repeat=2):
+        far = least + more * np.array(values)[larger]
+        own = np.diag(far).copy()
+        np.fill_diagonal(far, np.inf)
+        grid = max(grid, int((far.min(axis=1) > own * (1 + 1e-8)).sum()))
+    best = certify(original, masked, "choquet", effort=3)
+    assert best.proved
+    assert grid <= best.links <= grid + 1  # slivers between the points of the grid
+    assert best.links == links(original, masked, best.strictest)
+
+
+@pytest.mark.parametrize(("seed", "order"), [(0, 3), (1, 3), (2, 2), (3, 2)])
+def test_the_programme_against_enumeration(seed, order):
+    """An independent way: for every set of records, is there a measure that links all of them?"""
+    original, masked = table(7, 3, 1.2, seed)
+    sides = read_sides(original, masked).scaled("each")
+    member = Choquet.neutral(3, order=order)
+    matrix, low, high, (lower, upper) = constraints(member)
+    squares = [member.features(sides.A[i] - sides.B) for i in range(7)]
+    squares = [one.toarray() if hasattr(one, "toarray") else one for one in squares]
+    fixed = low == high
+    known, sides_of = matrix.toarray(), (low, high)
+
+    def possible(records):
+        """Whether the least margin of these records can be above zero."""
+        rows = np.vstack([np.delete(squares[i] - squares[i][i], i, axis=0) for i in records])
+        free = matrix.shape[1]
+        rows = np.hstack(
+            [-rows, np.zeros((len(rows), free - rows.shape[1])), np.ones((len(rows), 1))]
+        )
+        more = np.hstack([-known[~fixed], np.zeros(((~fixed).sum(), 1))])
+        even = np.hstack([known[fixed], np.zeros((fixed.sum(), 1))])
+        answer = linprog(
+            np.r_[np.zeros(free), -1.0],
+            A_ub=np.vstack([rows, more]),
+            b_ub=np.r_[np.zeros(len(rows)), -sides_of[0][~fixed]],
+            A_eq=even if fixed.any() else None,
+            b_eq=sides_of[0][fixed] if fixed.any() else None,
+            bounds=[*zip(lower, upper), (None, 1.0)],
+        )
+        return answer.status == 0 and -answer.fun > 1e-7
+
+    most = next(
+        (k for k in range(7, 0, -1) if any(possible(some) for some in combinations(range(7), k))), 0
+    )
+    competitors = least_competitors(sides, np.arange(7))
+    bound = solve(sides, competitors, np.arange(7), member, member, time.perf_counter() + 20)
+    assert bound.most == most
+    assert bound.links <= most
+
+
+@pytest.mark.parametrize("d", [3, 5])
+def test_owa_of_a_hundred_records(d):
+    original, masked = table(100, d, 0.6, d)
+    best = certify(original, masked, "owa", time_limit=60, effort=3)
+    assert best.proved
+    assert best.links == links(original, masked, best.strictest)
+
+
+def test_a_limit_is_kept_within_a_batch():
+    """A hard case: many cells are open when time is over."""
+    original, masked = table(400, 6, 1.0, 0)
+    best = certify(original, masked, time_limit=2, effort=1)
+    assert not best.proved
+    assert best.seconds <= 2 * 1.2 + 1.5  # one kernel call on each core, on a busy machine
 
 
 def test_time_is_kept():
