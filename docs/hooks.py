@@ -32,7 +32,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Show formulas of docstrings as text."""
-    html = re.sub(r":math:<code>(.*?)</code>", lambda m: f"<code>{_plain(m[1])}</code>", html)
+    html = re.sub(
+        r":math:<code>(.*?)</code>",
+        lambda m: f"<code>{_plain(m[1])}</code>",
+        html,
+        flags=re.DOTALL,
+    )
     return re.sub(
         r"<p>\.\. math::\s*(.*?)</p>(\s*<pre>.*?</pre>)?",
         lambda m: f"<pre><code>{_plain(m[1])}</code></pre>{_plain(m[2] or '')}",

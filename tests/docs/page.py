@@ -72,7 +72,7 @@ def run_command(command: str, last: int) -> tuple[int, str]:
     """Return how a command ended and what it printed."""
     if command == "echo $?":
         return 0, str(last)
-    words = shlex.split(command.replace("\\\n", " "))
+    words = shlex.split(command.replace("\\\n", " "), comments=True)
     if words[0] != "tessella":
         done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr

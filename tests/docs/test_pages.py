@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -42,6 +43,18 @@ def folder(tmp_path, monkeypatch):
 )
 def test_the_page_is_true(name):
     assert run(PAGES[name]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+def test_the_commands_of_the_readme_are_true():
+    assert run(ROOT / "README.md") == 2
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_of_pages_outside_the_site_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / page).read_text()):
+        assert link.startswith("https://") or (ROOT / link).exists(), link
 
 
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
