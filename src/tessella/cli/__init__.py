@@ -410,3 +410,29 @@ def _explore(
         picture=picture, max_risk=max_risk, max_loss=max_loss, seed=seed, read=read or [],
         voice=Voice(quiet, False, json),
     )  # fmt: skip
+
+
+@app.command("app")
+def _app(
+    folder: Annotated[
+        str, typer.Argument(metavar="[FOLDER]", help="Where the files are; all is written there.")
+    ] = ".",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="0 takes one that is free.")
+    ] = 0,
+    idle: Annotated[
+        float, typer.Option("--idle", help="Minutes without use after which it stops.")
+    ] = 60,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Whether to open the browser.")
+    ] = True,
+    quiet: Quiet = False,
+) -> None:
+    """Go from a file to a release in the browser, on this machine alone.
+
+    Reads and writes in one folder, and listens where no other machine can reach it.
+    """
+    from .serving import run
+    from .telling import Voice
+
+    run(folder, port=port, idle=idle, browser=browser, voice=Voice(quiet))

@@ -1,0 +1,183 @@
+"""The folder in which the app works: it reads there, it writes there, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ..exceptions import BadFileError, TessellaError
+from ..io.atomic import whole_or_nothing
+from ..io.formats import find_format
+from ..planfile import PlanFile
+from ..reports.manifests import KIND
+from ..rules import Rules
+
+__all__ = ["Entry", "Folder"]
+
+What = Literal["table", "rules", "plan", "report", "manifest"]
+SMALL = 200_000  # bytes of a text file that may be rules, or a plan
+ENDINGS: dict[str, What] = {".html": "report", ".yaml": "rules", ".yml": "rules"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A file of the folder, and what it seems to be."""
+
+    name: str
+    what: What
+    size: int
+    changed: float
+    format: str = ""
+    manifest: str = ""  # of a release, the manifest that names it
+
+
+class Folder:
+    """A folder, as the app may see it.
+
+    Parameters
+    ----------
+    path : path
+        The folder. What lies above it, or behind a link that leads out of it, is not there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        try:
+            self.path = Path(path).resolve(strict=True)
+        except OSError:
+            raise BadFileError(path, "there is no such folder", "Give a folder") from None
+        if not self.path.is_dir():
+            raise BadFileError(path, "this is no folder", "Give the folder that the file is in")
+        self._seen: dict[str, tuple[tuple[int, int], Entry | None]] = {}
+
+    def place(self, name: str) -> Path:
+        """Return where a file of this name is, or would be; refuse all that is not a plain name."""
+        plain = name not in ("", ".", "..") and name.isprintable() and not set(name) & set("/\\")
+        if not plain or name.startswith(".") or Path(name).name != name or len(name) > 200:
+            raise BadFileError(
+                name, "this is no name of a file in the folder", "Give a name without a path"
+            )
+        return self.inside(name)
+
+    def inside(self, name: str | os.PathLike[str]) -> Path:
+        """Return the path of a file that a plan names; refuse it outside of the folder."""
+        path = self.path / name
+        try:
+            within = path.resolve().is_relative_to(self.path)
+        except (OSError, ValueError, RuntimeError):  # a loop of links, a zero byte
+            within = False
+        if not within:
+            raise BadFileError(
+                str(name), "it lies outside of the folder of this app", "Name a file in the folder"
+            )
+        return path
+
+    def existing(self, name: str) -> Path:
+        """Return the path of a file that is there."""
+        path = self.place(name)
+        if not path.is_file():
+            raise BadFileError(name, "there is no such file in the folder", "Go back to the files")
+        return path
+
+    def check_plan(self, plan: PlanFile) -> None:
+        """Refuse a plan that reads or writes outside of the folder."""
+        named = [plan.input.file, plan.rules.file, plan.input.options.get("catalog")]
+        for name in [*named, *plan.output.files.values()]:
+            if name:
+                self.inside(name)
+
+    def write(self, name: str, text: str, *, overwrite: bool = False) -> Path:
+        """Write a text, whole or not at all; only its owner can read it, as it may tell a seed."""
+        path = self.place(name)
+        if path.is_symlink():
+            raise BadFileError(name, "this is a link", "Give another name")
+        with whole_or_nothing(path, overwrite=overwrite, private=True) as out:
+            out.write(text.encode())
+        return path
+
+    def free_name(self, stem: str, ending: str) -> str:
+        """Return a name that no file has yet."""
+        name, at = f"{stem}{ending}", 2
+        while os.path.lexists(self.path / name):
+            name, at = f"{stem}-{at}{ending}", at + 1
+        return name
+
+    def entries(self) -> list[Entry]:
+        """List what the app can use: tables, rules, plans, reports, manifests."""
+        found = sorted(self._entries(), key=lambda entry: entry.name.lower())
+        releases = {
+            name: entry.name
+            for entry in found
+            if entry.what == "manifest"
+            for name in self._released(entry.name)
+        }
+        return [replace(entry, manifest=releases.get(entry.name, "")) for entry in found]
+
+    def _entries(self) -> Iterator[Entry]:
+        with os.scandir(self.path) as files:
+            names = [file.name for file in files]
+        for name in names:
+            try:
+                path = self.place(name)
+                if not path.is_file():
+                    continue
+                stat = path.stat()
+            except (TessellaError, OSError):
+                continue
+            stamp = (stat.st_mtime_ns, stat.st_size)
+            if name not in self._seen or self._seen[name][0] != stamp:
+                self._seen[name] = stamp, _look(path, stat)
+            if (entry := self._seen[name][1]) is not None:
+                yield entry
+
+    def _released(self, manifest: str) -> list[str]:
+        try:
+            told = json.loads((self.path / manifest).read_text(encoding="utf-8"))
+            return [str(file["file"]) for file in told["files"] if file["what"] == "release"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+
+
+def _look(path: Path, stat: os.stat_result) -> Entry | None:
+    """Find out what a file is: by its ending, and for texts by those who can read them."""
+    known: dict[str, Any] = {"name": path.name, "size": stat.st_size, "changed": stat.st_mtime}
+    ending = path.suffix.lower()
+    if ending in ENDINGS:
+        return Entry(what=ENDINGS[ending], **known)
+    if ending == ".toml":
+        return Entry(what="plan" if _is_plan(path) else "rules", **known)
+    if ending == ".json":
+        return Entry(what="manifest", **known) if _is_manifest(path) else None
+    if ending == ".txt" and stat.st_size <= SMALL and _are_rules(path):
+        return Entry(what="rules", **known)
+    try:
+        return Entry(what="table", format=find_format(path, None).name, **known)
+    except TessellaError:
+        return None
+
+
+def _is_plan(path: Path) -> bool:
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return True  # somebody is in the middle of it: the page of the plan tells the mistakes
+    return "rules" not in given or "steps" in given or "input" in given
+
+
+def _is_manifest(path: Path) -> bool:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and told.get("kind") == KIND
+
+
+def _are_rules(path: Path) -> bool:
+    try:
+        return len(Rules.read(path)) > 0
+    except TessellaError:
+        return False
