@@ -362,7 +362,7 @@ ATTACKS: dict[str, Attack] = {
             says="links by the weighted distance that links most records",
             dear=True,
             run=_learn("weighted mean"),
-            unfit=_needs_two,
+            unfit=_needs_learnable,
         ),
         Attack(
             name="one-to-one",
