@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks import (
     attacks,
     bounds,
+    certificates,
     formats,
     fuzzy_constraints,
     fuzzy_noise,
@@ -158,6 +159,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "generic": generic_specific.page,
     "loss-speed": loss_speed.page,
     "attacks": attacks.page,
+    "certificates": certificates.page,
     "risk": risk_speed.page,
     "files": formats.page,
     "startup": starting,

@@ -17,6 +17,7 @@ from .linkage import SLACK, TINY
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 
 
 @kernel
@@ -120,43 +121,64 @@ def _at_values(
 
 
 @kernel
+def sorted_pairs(
+    sets: Integers, A: Floats, B: Floats, ones: Integers, others: Integers
+) -> tuple[Floats, Bytes]:
+    """The squares of pairs of records in rising order, and the rank at which each set leaves."""
+    n, d = ones.shape[0], A.shape[1]
+    rising, lows = np.empty((n, d)), np.empty((n, sets.shape[0]), dtype=np.uint8)
+    order, rank = np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64)
+    for at in range(n):
+        _sort(A[ones[at]], B[others[at]], rising[at], order, rank)
+        for one in range(sets.shape[0]):
+            low = rank[sets[one, 0]]
+            for member in range(1, sets.shape[1]):
+                low = min(low, rank[sets[one, member]])
+            lows[at, one] = low
+    return rising, lows
+
+
+@kernel
+def _measures_at(lows: Bytes, values: Floats, without: int, out: Floats) -> None:
+    """As `_measures`, with the rank of every set known."""
+    d = out.shape[0]
+    for place in range(d):
+        out[place] = 0.0
+    for one in range(values.shape[0]):
+        if one != without and values[one] > out[lows[one]]:
+            out[lows[one]] = values[one]
+    for place in range(d - 2, -1, -1):
+        out[place] = max(out[place], out[place + 1])
+
+
+@kernel
 def links_along(
-    sets: Integers,
+    own: tuple[Floats, Bytes],
+    theirs: tuple[Floats, Bytes],
+    starts: Integers,
     values: Floats,
     place: int,
     tries: Floats,
-    A: Floats,
-    B: Floats,
-    truth: Integers,
-    records: Integers,
-    starts: Integers,
-    which: Integers,
 ) -> Integers:
-    """For each value tried of the set at `place`, how many records are linked strictly."""
-    d = A.shape[1]
-    n_tries = tries.shape[0]
-    rising, measures = np.empty(d), np.empty(d)
-    order, rank = np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64)
+    """For each value tried of the set at `place`, how many records are linked strictly.
+
+    `own` and `theirs` are `sorted_pairs` of records with their own originals and, from start to
+    start, with competitors.
+    """
+    d, n_tries = own[0].shape[1], tries.shape[0]
+    measures = np.empty(d)
     counts, alive = np.zeros(n_tries, dtype=np.int64), np.empty(n_tries, dtype=np.bool_)
-    own, theirs = np.empty(n_tries), np.empty(n_tries)
-    for at in range(records.shape[0]):
-        x = A[records[at]]
+    reach, far = np.empty(n_tries), np.empty(n_tries)
+    for at in range(own[0].shape[0]):
         left = n_tries
-        for one in range(n_tries):
-            alive[one] = True
-        for row in range(starts[at] - 1, starts[at + 1]):
-            mine = row < starts[at]
-            y = B[truth[records[at]]] if mine else B[which[row]]
-            _sort(x, y, rising, order, rank)
-            _measures(sets, values, place, rank, measures)
-            low = rank[sets[place, 0]]
-            for member in range(1, sets.shape[1]):
-                low = min(low, rank[sets[place, member]])
-            _at_values(rising, measures, low, tries, alive, own if mine else theirs)
-            if mine:
-                continue
+        alive[:] = True
+        _measures_at(own[1][at], values, place, measures)
+        _at_values(own[0][at], measures, own[1][at, place], tries, alive, reach)
+        for row in range(starts[at], starts[at + 1]):
+            _measures_at(theirs[1][row], values, place, measures)
+            _at_values(theirs[0][row], measures, theirs[1][row, place], tries, alive, far)
             for one in range(n_tries):
-                if alive[one] and not theirs[one] > own[one] * (1 + SLACK) + TINY:
+                if alive[one] and not far[one] > reach[one] * (1 + SLACK) + TINY:
                     alive[one] = False
                     left -= 1
             if left == 0:

@@ -7,11 +7,15 @@ middle of the widest stretch of the best.
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.competing import count_positive, lowest
-from ..kernels.maxitive import links_along, margins
+from ..kernels.maxitive import links_along, margins, sorted_pairs
+from ..parallel import each
 from .maxitive import MaxitiveChoquet
 from .rows import Competitors
 from .sides import Sides
@@ -19,7 +23,9 @@ from .sides import Sides
 __all__ = ["raise_values"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
+PIECE = 256  # records for a piece of work
 LOWEST = 8  # rows of each record that a sweep looks at; all are counted after it
 TRIES = 12  # values of a set
 MOST_STEPS = 150  # sets in one sweep
@@ -35,30 +41,22 @@ def raise_values(
     sweeps: int = 8,
 ) -> tuple[MaxitiveChoquet, int]:
     """Return a member that links at least as many of the records as the start."""
-    records, starts, which = competitors.records, competitors.starts, competitors.which
-    tables = sides.A, sides.B, sides.truth
-
-    def level_of(member: MaxitiveChoquet) -> Floats:
-        return margins(member.sets, member.measure, *tables, records, starts, which)
-
-    best, level = start, level_of(start)
+    starts = competitors.starts
+    best, level = start, _level(sides, competitors, start)
     most = int(count_positive(starts, level, 0.0))
-    kept = np.zeros(len(which), dtype=bool)
+    kept = np.zeros(len(level), dtype=bool)
     idle = 0
     for _ in range(sweeps):
-        chosen = lowest(starts, level, LOWEST, kept)
-        ends = np.concatenate([[0], np.cumsum(chosen)])[starts].astype(np.int64)
+        pieces = _pieces(sides, competitors, best.sets, lowest(starts, level, LOWEST, kept))
         values = best.essential()
         for place in generator.permutation(len(values))[:MOST_STEPS]:
             tries = _tries(values, int(place), generator)
-            counts = links_along(
-                best.sets, values, int(place), tries, *tables, records, ends, which[chosen]
-            )
-            values[place] = _middle(tries, counts)
+            work = partial(_links, values, int(place), tries)
+            values[place] = _middle(tries, np.sum(each(work, pieces), axis=0))
             if not values.any():
                 values[place] = 1.0
         moved = best.repair(values)
-        new_level = level_of(moved)
+        new_level = _level(sides, competitors, moved)
         count = int(count_positive(starts, new_level, 0.0))
         idle = 0 if count > most else idle + 1
         if count >= most:
@@ -68,6 +66,53 @@ def raise_values(
         if idle >= PATIENCE:
             break
     return best, most
+
+
+class _Piece(NamedTuple):
+    """Some records: their squares and those of their competitors, sorted."""
+
+    own: Any
+    theirs: Any
+    starts: Integers
+
+
+def _pieces(
+    sides: Sides, competitors: Competitors, sets: Integers, chosen: NDArray[np.bool_]
+) -> list[_Piece]:
+    records, which = competitors.records, competitors.which[chosen]
+    ends = np.concatenate([[0], np.cumsum(chosen)])[competitors.starts].astype(np.int64)
+    out = []
+    for first in range(0, len(records), PIECE):
+        mine = records[first : first + PIECE]
+        starts = ends[first : first + PIECE + 1]
+        owner = np.repeat(mine, np.diff(starts))
+        theirs = which[starts[0] : starts[-1]]
+        out.append(
+            _Piece(
+                sorted_pairs(sets, sides.A, sides.B, mine, sides.truth[mine]),
+                sorted_pairs(sets, sides.A, sides.B, owner, theirs),
+                starts - starts[0],
+            )
+        )
+    return out
+
+
+def _links(values: Floats, place: int, tries: Floats, piece: _Piece) -> Integers:
+    return links_along(piece.own, piece.theirs, piece.starts, values, place, tries)
+
+
+def _level(sides: Sides, competitors: Competitors, member: MaxitiveChoquet) -> Floats:
+    """How much farther each competitor is than the own original."""
+
+    def work(first: int) -> Floats:
+        starts = competitors.starts[first : first + PIECE + 1]
+        return margins(
+            member.sets, member.measure, sides.A, sides.B, sides.truth,
+            competitors.records[first : first + PIECE], starts - starts[0],
+            competitors.which[starts[0] : starts[-1]],
+        )  # fmt: skip
+
+    return np.concatenate(each(work, range(0, len(competitors.records), PIECE)))
 
 
 def _tries(values: Floats, place: int, generator: np.random.Generator) -> Floats:
@@ -82,7 +127,7 @@ def _tries(values: Floats, place: int, generator: np.random.Generator) -> Floats
     return out
 
 
-def _middle(tries: Floats, counts: NDArray[np.int64]) -> float:
+def _middle(tries: Floats, counts: Integers) -> float:
     """Return the middle value of the longest run of the largest count."""
     good = np.flatnonzero(counts == counts.max())
     runs = np.split(good, np.flatnonzero(np.diff(good) > 1) + 1)
