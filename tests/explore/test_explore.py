@@ -130,7 +130,7 @@ def test_a_surprise_is_told_and_does_not_end_the_exploration(table):
 
     attacks = [Attack(name="broken", about="identity", run=broken)]
     (point,) = found(table, Candidate("mdav", k=3), attacks=attacks)
-    assert point.error == "unexpected ZeroDivisionError: oh"
+    assert point.error.startswith("unexpected ZeroDivisionError (in test_explore.py, line ")
 
 
 def test_rules_hold_and_maskers_say_so(table):

@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tessella.exceptions import BadTableError
 from tessella.explore import Attack, Candidate, explore
 from tessella.explore.store import Store
+from tessella.explore.task import Task
 from tessella.risk import Estimate
 
 CANDIDATES = [Candidate("mdav", k=k) for k in (3, 4, 5, 6, 7)]
@@ -206,3 +209,45 @@ def test_killed_in_the_middle_and_resumed(tmp_path, jobs):
     # Only what was in flight when the process died was begun again.
     assert sum(began.values()) <= 12 + jobs
     assert kept >= 4 - jobs
+
+
+def test_a_damaged_point_is_named(tmp_path):
+    table = np.random.default_rng(0).normal(size=(20, 2))
+    settings = {"candidates": [Candidate("mdav", k=3)], "attacks": ["euclidean"], "jobs": 1}
+    explore(table, store=tmp_path / "s", random_state=0, **settings)
+    (path,) = (p for p in (tmp_path / "s").glob("*.json") if p.name != "about.json")
+    good = json.loads(path.read_text())
+    for bad in (
+        {},
+        good | {"loss": "x"},
+        good | {"more": 1},
+        good | {"candidate": {}},
+    ):
+        path.write_text(json.dumps(bad))
+        with pytest.raises(BadTableError, match="is damaged"):
+            explore(table, store=tmp_path / "s", random_state=0, **settings)
+
+
+def test_messages_of_others_are_not_stored(tmp_path):
+    """They may quote a value of a record, and the store promises to hold none."""
+    table = np.random.default_rng(0).normal(size=(20, 2))
+
+    def stumble(case):
+        warnings.warn("strange value 'Ana Puig'", UserWarning, stacklevel=1)
+        raise ValueError("could not convert 'Ana Puig'")
+
+    clumsy = Attack(name="clumsy", about="identity", run=stumble)
+    tried = explore(
+        table, candidates=[Candidate("mdav", k=3)], attacks=[clumsy], jobs=1, store=tmp_path / "s",
+        random_state=0,
+    )  # fmt: skip
+    assert "unexpected ValueError" in tried.points[0].error
+    assert "Puig" not in repr(tried)
+    assert all("Puig" not in path.read_text() for path in (tmp_path / "s").iterdir())
+
+
+def test_another_order_of_categories_is_another_table():
+    words = pd.Categorical(list("abc") * 8, categories=list("abc"), ordered=True)
+    one = pd.DataFrame({"word": words})
+    other = pd.DataFrame({"word": words.reorder_categories(list("cab"), ordered=True)})
+    assert Task.of(one).fingerprint != Task.of(other).fingerprint

@@ -108,3 +108,23 @@ def test_options_are_checked(pair):
         subgroup_loss(x, y, n_groups=0)
     with pytest.raises(BadOptionError, match="min_records"):
         subgroup_loss(x, y, min_records=2.5)
+
+
+def test_records_that_lack_a_number_can_be_a_group():
+    """A bug once met: a split of known from missing numbers has no finite threshold."""
+    random = np.random.default_rng(0)
+    x = pd.DataFrame({"age": random.normal(size=400), "pay": random.normal(size=400)})
+    x.loc[:79, "age"] = np.nan
+    y = x.copy()
+    y.loc[:79, "pay"] += 5
+    found = subgroup_loss(x, y, n_groups=2)
+    assert [group.name for group in found.groups] == ["age missing", "age known"]
+    assert found.groups[0].n == 80
+    assert found.groups[0].carries == pytest.approx(1.0)
+
+
+def test_long_codes_keep_their_names():
+    """A bug once met: 1234567 and 1234568 had one name, and a group was lost."""
+    x = pd.DataFrame({"code": [1234567.0, 1234568.0] * 5, "pay": np.arange(10.0)})
+    found = subgroup_loss(x, x.assign(pay=x["pay"] + 1), by="code")
+    assert set(found.by_column) == {"code = 1234567", "code = 1234568"}

@@ -233,3 +233,9 @@ def test_membership_uncertainty(tables, tmp_path):
         membership_uncertainty(Microaggregation(3))
     with pytest.raises(BadOptionError, match="from 0 to 0"):
         membership_uncertainty(masker, block=3)
+
+
+@pytest.mark.parametrize("x", [np.full(9, 1e20), np.full(9, -1e140), 1e16 + 2 * np.arange(9.0)])
+def test_large_numbers_that_hardly_differ_are_drawn(x):
+    """A bug once met: bars had no width."""
+    assert distributions(x[:, None], x[:, None]).axes

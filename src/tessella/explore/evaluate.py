@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -61,11 +63,11 @@ def evaluate(candidate: Candidate, task: Task, settings: Settings) -> Point:
                 candidate=candidate, error=_short(said), seconds_all=perf_counter() - began
             )
         except Exception as surprise:  # one method's mistake does not end an exploration
-            said = f"unexpected {type(surprise).__name__}: {surprise}"
+            said = f"unexpected {type(surprise).__name__} {_where(surprise)}"
             return Point(
                 candidate=candidate, error=_short(said), seconds_all=perf_counter() - began
             )
-    notes = tuple(dict.fromkeys(_short(str(one.message)) for one in heard))
+    notes = tuple(dict.fromkeys(_short(_heard(one)) for one in heard))
     return _with(point, notes, masked_in, perf_counter() - began)
 
 
@@ -155,6 +157,23 @@ def _with(point: Point, notes: tuple[str, ...], seconds: float, whole: float) ->
     return Point(
         **known | {"notes": (*point.notes, *notes), "seconds": seconds, "seconds_all": whole}
     )
+
+
+def _where(surprise: BaseException) -> str:
+    """Say where an exception comes from. Its message may quote a value, and points are stored."""
+    frames = traceback.extract_tb(surprise.__traceback__)
+    last = frames[-1] if frames else None
+    place = "" if last is None else f"in {Path(last.filename).name}, line {last.lineno}; "
+    return f"({place}its message may quote the table and is not kept)"
+
+
+def _heard(warning: warnings.WarningMessage) -> str:
+    """Return a warning of ours as it is, and of another library only what kind it is."""
+    ours = Path(warning.filename).is_relative_to(Path(__file__).parents[1])
+    if ours or warning.category.__module__.startswith("tessella"):
+        return str(warning.message)
+    place = f"{Path(warning.filename).name}, line {warning.lineno}"
+    return f"{warning.category.__name__} in {place}"
 
 
 def _short(text: str) -> str:

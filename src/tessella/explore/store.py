@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import BadTableError
+from ..exceptions import BadTableError, TessellaError
 from .candidate import Candidate
 from .evaluate import Settings
 from .point import Point
@@ -85,7 +85,7 @@ class Store:
     def find(self, name: str) -> Point | None:
         """Return the point of a name, or None where it was not tried yet."""
         path = self.folder / name
-        return Point.from_dict(_read(path)) if path.exists() else None
+        return _point(path) if path.exists() else None
 
     def keep(self, name: str, point: Point) -> None:
         """Write a point; another writer of the same point does no harm."""
@@ -94,7 +94,7 @@ class Store:
     def __iter__(self) -> Iterator[Point]:
         for path in sorted(self.folder.glob("*.json")):
             if path.name != ABOUT:
-                yield Point.from_dict(_read(path))
+                yield _point(path)
 
 
 def write_whole(path: Path, content: dict[str, Any]) -> None:
@@ -114,6 +114,17 @@ def write_whole(path: Path, content: dict[str, Any]) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _point(path: Path) -> Point:
+    known = _read(path)
+    try:
+        return Point.from_dict(known)
+    except (KeyError, TypeError, ValueError, TessellaError) as error:
+        raise BadTableError(
+            f"The result {path.name} in the store is damaged. Remove this file: its point will be "
+            "tried again."
+        ) from error
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -159,6 +159,7 @@ class Task:
                 place, texts = self.source.labels(name)
                 digest.update(np.ascontiguousarray(place).tobytes())
                 digest.update("\x00".join(map(str, texts)).encode())
+                digest.update(repr(self.source.order(name)).encode())
         rules = () if self.rules is None else tuple(rule.text for rule in self.rules)
         digest.update(repr((self.numbers, self.categories, rules)).encode())
         return digest.hexdigest()

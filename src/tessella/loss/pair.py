@@ -238,7 +238,7 @@ class Pair:
             n_original = len(place) if at == 0 else n_original
         if check:
             self._agree(name, codes[0] < 0, codes[1] < 0)
-        texts = tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in place)
+        texts = tuple(f"{one:.15g}" if isinstance(one, float) else str(one) for one in place)
         few = np.min_scalar_type(-len(texts) - 1)
         return Categories(
             before=codes[0].astype(few),

@@ -292,12 +292,12 @@ def _by_column(pair: Pair, by: Name, n_groups: int) -> tuple[Integers, list[str]
             ends = np.quantile(values[known], np.arange(1, n_groups) / n_groups, method="higher")
             ends = np.unique(ends) if n_groups > 1 else distinct[-1:]
             place = np.searchsorted(ends, values, side="left")
-            names = [f"{by} <= {ends[0]:g}"]
-            names += [f"{low:g} < {by} <= {high:g}" for low, high in pairwise(ends.tolist())]
-            names += [f"{by} > {ends[-1]:g}"]
+            names = [f"{by} <= {ends[0]:.15g}"]
+            names += [f"{low:.15g} < {by} <= {high:.15g}" for low, high in pairwise(ends.tolist())]
+            names += [f"{by} > {ends[-1]:.15g}"]
         else:
             place = np.searchsorted(distinct, np.where(known, values, np.inf))
-            names = [f"{by} = {value:g}" for value in distinct]
+            names = [f"{by} = {value:.15g}" for value in distinct]
         place = np.where(known, place, len(names)).astype(np.int64)
     else:
         place, labels = table.labels(by)
@@ -357,7 +357,12 @@ def _leaf_names(tree: Any, names: list[tuple[Name, Any]]) -> dict[int, str]:
             out[node] = " and ".join(path.values()) or "all records"
             continue
         name, label = names[tree.feature[node]]
-        if not isinstance(label, str):
+        if np.isinf(tree.threshold[node]):  # known numbers on one side, missing on the other
+            lower = {(name, "missing"): f"{name} known"}
+            upper = {(name, "missing"): f"{name} missing"}
+            if tree.threshold[node] < 0:
+                lower, upper = upper, lower
+        elif not isinstance(label, str):
             below = int(tree.threshold[node])
             edge = f"{(label[below] + label[below + 1]) / 2:.6g}"
             lower = {(name, "<="): f"{name} <= {edge}"}

@@ -150,8 +150,9 @@ def _numbers(axes: Any, x: Floats, y: Floats, bars: int, least: int) -> None:
         return
     low, high = np.quantile(x, [TAIL, 1 - TAIL])
     if low == high:
-        low, high = low - 0.5, high + 0.5
-    edges = _joined(np.linspace(low, high, bars + 1), x, least)
+        reach = max(0.5, 1e-6 * abs(float(low)))  # half a unit is nothing beside a large number
+        low, high = low - reach, high + reach
+    edges = _joined(np.unique(np.linspace(low, high, bars + 1)), x, least)
     for values, style in (
         (x, {"color": LIGHT, "histtype": "stepfilled"}),
         (y, {"color": BLUE, "histtype": "step", "linewidth": 1.4}),
