@@ -31,7 +31,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Show formulas of docstrings as text."""
+    """Show formulas and references of docstrings as text."""
+    html = re.sub(r"(?:\.\. )?(\[\d+\])_?(?=[\s.,:;)<])", r"\1", html)
     html = re.sub(
         r":math:<code>(.*?)</code>",
         lambda m: f"<code>{_plain(m[1])}</code>",

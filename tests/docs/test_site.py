@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -34,3 +35,12 @@ def test_the_site(tmp_path):
         assert not fetched.search(page.read_text(encoding="utf-8")), page
     for style in tmp_path.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text()), style
+
+
+@pytest.mark.slow
+def test_the_picture_can_be_drawn_again_and_is_small():
+    drawing = runpy.run_path(str(ROOT / "docs" / "pictures" / "mosaic.py"))["draw"]()
+    said = [axes.get_title(loc="left") for axes in drawing.axes]
+    kept = (ROOT / "docs" / "pictures" / "mosaic.svg").read_text()
+    assert len(kept) < 60_000
+    assert all(title in kept for title in said)
