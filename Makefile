@@ -4,7 +4,8 @@
 #   make demo      mask a made-up business survey and read the account
 #   make test      the tests, without the slow ones
 #   make test-slow the slow ones alone
-#   make test-all  all tests
+#   make test-all  all tests but those in a browser
+#   make test-e2e  the app in a real browser; installs Chromium where there is none
 #   make lint      ruff and mypy
 #   make bench     the figures we publish, measured here
 #   make docs      the documentation as a site, in site/; a broken link is an error
@@ -19,7 +20,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all lint lint-style lint-format lint-types format bench docs clean
+.PHONY: help demo test test-slow test-all test-e2e lint lint-style lint-format lint-types format bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -29,13 +30,16 @@ demo: $(VENV)/.test
 
 # A file of tests stays with one worker: its kernels are compiled once, and not in both.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow" --numprocesses=auto --dist=loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not e2e" --numprocesses=auto --dist=loadfile $(ARGS)
 
-test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -m slow --numprocesses=auto --dist=load $(ARGS)
+test-slow: $(VENV)/.docs
+	$(BIN)/python -m pytest -m "slow and not e2e" --numprocesses=auto --dist=load $(ARGS)
 
-test-all: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(ARGS)
+test-all: $(VENV)/.docs
+	$(BIN)/python -m pytest -m "not e2e" --numprocesses=auto --dist=loadfile $(ARGS)
+
+test-e2e: $(VENV)/.e2e
+	$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
 
 lint: lint-style lint-format lint-types
 
@@ -56,7 +60,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # The setting silences a notice of mkdocs-material about other programs.
-docs: $(VENV)/.test
+docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
@@ -67,6 +71,17 @@ $(VENV)/.made:
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(INSTALL) ".[test]"
+	@touch $@
+
+$(VENV)/.e2e: $(VENV)/.test pyproject.toml
+	$(INSTALL) ".[test,e2e]"
+	@for b in chromium chromium-browser google-chrome; do command -v $$b && exit 0; done; \
+	sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
+	$$sudo apt-get update && $$sudo apt-get install -y chromium
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.test pyproject.toml
+	$(INSTALL) ".[test,docs]"
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test pyproject.toml

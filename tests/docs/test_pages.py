@@ -9,6 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer
+
+from tessella.cli import app
 
 from .page import FENCE, run
 
@@ -69,6 +72,27 @@ def test_what_cannot_be_run_here_is_not_tessella():
         for kind, body in FENCE.findall(path.read_text()):
             if kind == "sh":
                 assert not any(line.startswith("tessella ") for line in body.splitlines()), path
+
+
+def test_names_and_options_that_pages_mention_exist():
+    """A bug once met: pages that spoke of functions by names they no longer had."""
+    rooms = "datasets|exceptions|fuzzy|grouping|io|linear|loss|masking|pictures|risk"
+    options = {
+        option
+        for command in typer.main.get_command(app).commands.values()
+        for parameter in command.params
+        for option in parameter.opts
+    } | {"--help", "--version", "--install-completion"}
+    for path in [*PAGES.values(), ROOT / "README.md"]:
+        if path.stem == "benchmarks":
+            continue
+        text = path.read_text()
+        for room, name in re.findall(rf"`(?:tessella\.)?({rooms})\.(\w+)", text):
+            assert name in import_module(f"tessella.{room}").__all__, f"{path.name}: {room}.{name}"
+        told = re.findall(
+            r"(?<![\w-])(--[a-z][a-z-]+)", re.sub(r"^```sh.*?^```", "", text, flags=re.S | re.M)
+        )
+        assert set(told) <= options, f"{path.name}: {sorted(set(told) - options)}"
 
 
 def test_the_api_has_a_page_for_each_package():
