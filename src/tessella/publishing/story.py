@@ -23,7 +23,8 @@ from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Step, Study
 from ..release.steps import PREPARING, make_masker
 from ..reports import external_report, internal_report, manifest, summarise
-from ..risk import Assessment, assess
+from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
+from ..risk.assessing.case import Case
 from .outputs import Texts, refuse_places, to_json, write_all
 from .publication import Publication
 
@@ -37,11 +38,18 @@ SHUFFLING = 2**32 - 1  # the place of the order among the seeds of a plan: no st
 # Records of a large table that are attacked; the reports give the interval.
 ATTACKED = {"quick": 20_000, "standard": 100_000, "thorough": None}
 BEFORE = 2_000  # in the original as it is
-# Attacks that are also tried on the original as it is. There every record is its own nearest, by
-# any distance: one linkage tells what all others would find.
+# Attacks that are also tried on the original as it is.
 PLAIN = ("k-anonymity", "homogeneity", "individual risk", "prediction",
          "special uniques")  # fmt: skip
-LINKAGES = ("euclidean", "gower")
+
+
+def _find_itself(case: Case) -> Estimate:
+    """Link the original with itself: by any distance, right for one of as many as are equal."""
+    found: Estimate = k_anonymity(case.original, keys=case.known, schema=case.schema)
+    return replace(found, attack="the record itself")
+
+
+ITSELF = Attack(name="itself", about="identity", run=_find_itself)
 
 
 def publish(
@@ -277,12 +285,10 @@ def _measure_risk(
         said.append(f"{len(risk.tried)} attacks.")
     with steps.step("measure risk of the original"):
         tried = [one.name for one in risk.tried]
-        names = [name for name in (*PLAIN, *LINKAGES) if name in tried]
-        before = None
-        if names:
-            before = assess(
-                study.reference, study.reference, attacks=names, sample=BEFORE, **common
-            )
+        others = [name for name in PLAIN if name in tried]
+        before = assess(
+            study.reference, study.reference, attacks=[ITSELF, *others], sample=BEFORE, **common
+        )
     return risk, before
 
 
