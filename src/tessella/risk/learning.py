@@ -131,8 +131,10 @@ def learn(
         Σ_p θ_p (φ_p(a_i - b_j) - φ_p(a_i - b_i)) + C K_i > 0,   K_i ∈ {0, 1},   θ feasible.
 
     Weighted mean and OWA start from equal weights, the former also from w_k ∝ 1 / Var(a_k - b_k);
-    the bilinear form and the Choquet integral start from what the simpler families found. The best
-    of all of them over the whole table is given, so a richer family never links less.
+    the bilinear form and Choquet integrals start from what the simpler families found. The best of
+    all of them over the whole table is given: the same call for a richer family never gives a lower
+    `value` or fewer `links`, unless it had to attack a sample. A k-maxitive integral contains the
+    weighted mean only for k = d, so what is given for k < d may be a weighted mean.
 
     References
     ----------
@@ -205,7 +207,8 @@ def learned(
     search = Search.of(sides, some, options.order, options.effort)
     trail = search.fit(family, some, generator, proved=proved)
     attacked = np.arange(m)
-    if family in SCANNED and m * n > MOST_PAIRS:
+    passes = 1 + len(trail[family].theta) // 20 if family == "maxitive" else 1
+    if family in SCANNED and m * n * passes > MOST_PAIRS:
         attacked = _drawn(m, max(options.max_records, 1000), generator)
     reached = {name: tried(sides, member, attacked) for name, member in trail.items()}
     best = max(reached, key=lambda name: reached[name])

@@ -289,6 +289,12 @@ def _choquet_size(case: Case) -> str:
     return _needs_two(case)
 
 
+def _maxitive_size(case: Case) -> str:
+    if len(case.plain) > 30:
+        return "more than 30 plain numbers"
+    return _needs_two(case)
+
+
 # In the order in which they are tried, and in which ties for the worst are named.
 ATTACKS: dict[str, Attack] = {
     attack.name: attack
@@ -413,6 +419,15 @@ ATTACKS: dict[str, Attack] = {
             run=_learn("choquet"),
             effort="thorough",
             unfit=_choquet_size,
+        ),
+        Attack(
+            name="learned maxitive",
+            about="identity",
+            says="links by the best pairs of variables, found by learning",
+            dear=True,
+            run=_learn("maxitive"),
+            effort="thorough",
+            unfit=_maxitive_size,
         ),
         Attack(
             name="certified",
