@@ -300,6 +300,16 @@ class LinkageError(BadTableError):
         )
 
     @classmethod
+    def other_order(cls) -> LinkageError:
+        """Build the error for tables whose indexes are in different orders."""
+        return cls(
+            "The index of the masked table has the same labels as the original's in another order, "
+            "so record i of one is not record i of the other, and every attack would seem to fail. "
+            "Give masked.loc[original.index], or id= a column in both tables that says who is who; "
+            "or, if the rows do stand in the same order, both with .reset_index(drop=True)."
+        )
+
+    @classmethod
     def identifiers(cls, column: object, problem: str) -> LinkageError:
         """Build the error for an identifier that does not say who is who."""
         return cls(

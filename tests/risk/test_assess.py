@@ -182,7 +182,10 @@ def test_what_there_is_no_time_for_is_named() -> None:
         progress=lambda done, total, name: seen.append((done, total, name)),
     )  # fmt: skip
     assert not found.tried
-    assert found.value == 0.0
+    assert np.isnan(found.value)  # not 0: nobody has looked
+    assert not found.value < 1
+    assert found.to_dict()["value"] is None
+    assert "not known" in str(found)
     assert all("time limit" in why for why in found.skipped.values())
     assert [done for done, _, _ in seen] == list(range(len(seen)))
     assert seen[-1][0] == seen[-1][1]
@@ -263,3 +266,27 @@ def test_a_column_changed_by_another_method_does_not_stop_who_knows_this_one():
     assert any("town" in line and "not used" in line for line in found["transparency"].assumptions)
     same = attack(original, masked, masker, known=["age", "income", "ill"])
     assert found["transparency"].value == same.value
+
+
+def test_tables_in_another_order_are_refused_and_not_called_safe() -> None:
+    """A bug once met: a shuffled copy of the original itself had a risk of 1 %."""
+    original = persons()
+    shuffled = original.sample(frac=1, random_state=0)
+    with pytest.raises(LinkageError, match="another order"):
+        assess(original, shuffled)
+    with pytest.raises(LinkageError, match="another order"):
+        link(original, shuffled, known=["age", "income"])
+    assert assess(original, shuffled.loc[original.index], effort="quick").value > 0.9
+    apart = shuffled.reset_index(drop=True)  # nothing says who is who: the rows are taken as given
+    assert assess(original, apart, effort="quick").value < 0.1
+
+
+def test_scenarios_need_names_of_their_own_and_say_why_they_were_skipped() -> None:
+    original = persons()
+    with pytest.raises(BadOptionError, match="another name"):
+        assess(original, original, knowledge={1: ["age"], "1": ["income"]})
+    found = assess(
+        original, original, knowledge={"a": ["age"], "b": ["income"]}, attacks=["mahalanobis"]
+    )
+    with pytest.raises(KeyError, match="fewer than two"):
+        found["mahalanobis"]

@@ -329,6 +329,13 @@ class Table:
         mine, theirs = self._frame.index, other._frame.index
         return bool(mine.equals(theirs) and list(mine.names) == list(theirs.names))
 
+    def reordered(self, other: Table) -> bool:
+        """Say whether another table's index has the same labels in another order."""
+        if self.same_index(other):
+            return False
+        mine, theirs = self._frame.index, other._frame.index
+        return len(mine) == len(theirs) and not mine.equals(theirs) and set(mine) == set(theirs)
+
     def replace(
         self,
         values: Mapping[Name, Any],

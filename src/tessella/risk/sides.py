@@ -119,6 +119,8 @@ def _align(before: Table, after: Table, id: Name | None) -> tuple[Integers, list
     if id is None:
         if before.n_rows != after.n_rows:
             raise LinkageError.lengths(before.n_rows, after.n_rows)
+        if before.reordered(after):
+            raise LinkageError.other_order()
         return np.arange(before.n_rows), ["record i of the masked table comes from record i"]
     places = []
     for table, which in ((before, "the original"), (after, "the masked table")):

@@ -164,6 +164,8 @@ def _scenarios(
     found = {}
     for name, columns in given.items():
         sides = read_sides(original, masked, known=columns, id=id, schema=schema)
+        if str(name) in found:
+            raise BadOptionError("knowledge", name, "another name for each scenario")
         found[str(name)] = sides.columns
     if not isinstance(knowledge, Mapping):
         (columns,) = found.values()

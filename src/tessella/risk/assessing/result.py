@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -80,14 +81,18 @@ class Assessment:
 
     @property
     def value(self) -> float:
-        """The share of records that the worst attack finds."""
-        return 0.0 if self.worst is None else self.worst.found.value
+        """The share of records that the worst attack finds; NaN if none was about identity.
+
+        What was not attacked is not safe: NaN is below no limit.
+        """
+        return math.nan if self.worst is None else self.worst.found.value
 
     def __getitem__(self, name: str) -> Estimate:
         """Return what an attack found, in the scenario in which it found most."""
         own = [one.found for one in self.tried if one.name == name]
         if not own:
-            reason = self.skipped.get(name, "no such attack")
+            labels = [label for label in self.skipped if label.startswith(f"{name} (")]
+            reason = self.skipped.get(labels[0] if labels else name, "no such attack")
             raise KeyError(f"{name} was not tried: {reason}")
         return max(own, key=lambda one: one.value)
 
@@ -149,7 +154,7 @@ class Assessment:
         """Return plain dicts for reports; confidential, as all figures of risk are."""
         return {
             "worst": None if self.worst is None else self.worst.name,
-            "value": self.value,
+            "value": None if self.worst is None else self.value,
             "records": self.n,
             "seconds": round(self.seconds, 3),
             "scenarios": {name: list(columns) for name, columns in self.scenarios.items()},
@@ -178,6 +183,8 @@ class Assessment:
         lines = [f"{len(self.tried)} attacks on {self.n:,} records in {self.seconds:.1f} s."]
         if worst is not None:
             lines.append(f"The worst, {worst.name}: {str(worst.found).splitlines()[0]}")
+        else:
+            lines.append("No attack on who is who was tried: that risk is not known.")
         titles = {
             "identity": "Who is who (share of records found):",
             "attribute": "What is true of somebody (share of right statements):",
