@@ -290,3 +290,15 @@ def test_scenarios_need_names_of_their_own_and_say_why_they_were_skipped() -> No
     )
     with pytest.raises(KeyError, match="fewer than two"):
         found["mahalanobis"]
+
+
+def test_shares_within_the_k_nearest_are_put_together_from_strata_too() -> None:
+    """A bug once met: `within` was the sample's own, in which far records are many."""
+    random = np.random.default_rng(0)
+    original = random.standard_t(2, size=(2000, 3))
+    masked = original + 0.3 * random.normal(size=original.shape)
+    found: Any = assess(original, masked, attacks=["euclidean"], sample=400)["euclidean"]
+    whole = link(original, masked)
+    assert found.within[1] == pytest.approx(found.value)
+    for k, share in whole.within.items():
+        assert found.within[k] == pytest.approx(share, abs=0.08)

@@ -190,3 +190,12 @@ def test_probabilistic_k_is_links_own_chance():
 def test_it_refuses(call, error, says):
     with pytest.raises(error, match=says):
         call()
+
+
+def test_one_class_tells_no_more_than_guessing() -> None:
+    """A bug once met: with several variables the baseline was that of the best one alone."""
+    release = pd.DataFrame({"key": [0] * 5, "ill": list("aaabb"), "pay": list("xyxxx")})
+    for names in (["ill"], ["pay"], ["ill", "pay"]):
+        found = l_diversity(release, names, keys="key")
+        assert found.baseline == pytest.approx(found.value)
+    assert found.value == 1.0

@@ -165,13 +165,14 @@ class Groups:
         stack = np.stack([figures[name] for name in self.spreads])
         single = np.stack([one.distinct for one in self.spreads.values()]).min(axis=0) == 1
         chance = np.max([one.chance for one in self.spreads.values()], axis=0)
-        guesses = [np.bincount(one.values).max() for one in self.spreads.values()]
         n = len(self.classes)
+        whole = np.zeros(n, dtype=np.int64)  # one class of all: the same attack without keys
+        guesses = [Spread.of(whole, one.values).chance for one in self.spreads.values()]
         worst = np.min if low else np.max
         return make.of(
             float(chance.sum()),
             n,
-            baseline=float(max(guesses)) / n,
+            baseline=float(np.max(guesses, axis=0).mean()),
             attack=ATTACK,
             assumptions=self.notes,
             exact=True,

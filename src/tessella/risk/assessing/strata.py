@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..estimate import Estimate, wilson
+from ..linkage import Linkage
 from ..sides import Sides
 
 __all__ = ["Draw", "draw_strata"]
@@ -49,8 +50,7 @@ class Draw:
         and the interval is Wilson's for as many records as would have the same variance.
         """
         counts = np.bincount(self.stratum, minlength=len(self.shares))
-        sums = np.bincount(self.stratum, weights=chance, minlength=len(self.shares))
-        p = sums / np.maximum(counts, 1)
+        p = self._by_stratum(chance)
         value = float(self.shares @ p)
         variance = float((self.shares**2 * p * (1 - p) / np.maximum(counts - 1, 1)).sum())
         worth = len(chance)
@@ -59,9 +59,22 @@ class Draw:
         low, high = wilson(value * worth, worth)
         strata = f"{len(self.shares)} strata by distance to the middle"
         note = f"{len(chance):,} records drawn from {strata}"
+        more: dict[str, Any] = {}
+        if isinstance(found, Linkage):  # far records were drawn more often here, too
+            more["within"] = {
+                k: float(self.shares @ self._by_stratum(found.chance_within(k)))
+                for k in found.within
+            }
         return replace(
-            found, value=value, low=low, high=high, assumptions=(*found.assumptions, note)
+            found, value=value, low=low, high=high, assumptions=(*found.assumptions, note), **more
         )
+
+    def _by_stratum(self, chance: Floats) -> Floats:
+        """Return the share found in each stratum."""
+        counts = np.bincount(self.stratum, minlength=len(self.shares))
+        sums = np.bincount(self.stratum, weights=chance, minlength=len(self.shares))
+        share: Floats = sums / np.maximum(counts, 1)
+        return share
 
 
 def draw_strata(sides: Sides, size: int, random_state: int | None) -> Draw:
