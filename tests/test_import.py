@@ -18,6 +18,7 @@ import tessella
 HEAVY = ("numba", "sklearn", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "numpy")
 DOORS = [
     "tessella",
+    "tessella.app",
     "tessella.auditing",
     "tessella.datasets",
     "tessella.explore",

@@ -25,6 +25,7 @@ from tessella.exceptions import BadOptionError
 
 COMMANDS = [
     "demo", "check", "plan", "protect", "loss", "risk", "explore", "report", "verify", "schema",
+    "app",
 ]  # fmt: skip
 
 

@@ -54,16 +54,9 @@ class Job:
         """How long it has been working, or has worked."""
         return (self.ended or time.monotonic()) - self.began
 
-    def start(self) -> None:
-        """Start the process, and a thread that listens to it."""
-        # -P: a file such as numpy.py in the folder of the data must not be taken for the package.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tessella.app.working"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=os.name == "posix",  # Ctrl-C comes from us, once
-        )
+    def start(self, process: subprocess.Popen[bytes]) -> None:
+        """Give a process the work, and start a thread that listens to it."""
+        self._process = process
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -129,6 +122,26 @@ class Jobs:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
+        self._ready: subprocess.Popen[bytes] | None = None
+
+    def prepare(self) -> None:
+        """Start a process that waits for work, so that work need not wait for a process."""
+        with self._lock:
+            self._prepared()
+
+    def _prepared(self) -> subprocess.Popen[bytes]:
+        if self._ready is None or self._ready.poll() is not None:
+            _close(self._ready)
+            # -P: a file such as numpy.py in the folder of the data must not be taken for the
+            # package. Without an own session Ctrl-C would come twice.
+            self._ready = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tessella.app.working"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=os.name == "posix",
+            )
+        return self._ready
 
     @property
     def running(self) -> Job | None:
@@ -141,7 +154,8 @@ class Jobs:
             if self.running is not None:
                 raise BusyError
             job = Job(task=task, asked=asked)
-            job.start()
+            job.start(self._prepared())
+            self._ready = None
             self._jobs[job.key] = job
             while len(self._jobs) > KEPT:
                 del self._jobs[next(iter(self._jobs))]
@@ -156,6 +170,16 @@ class Jobs:
         return list(reversed(self._jobs.values()))
 
     def stop(self) -> None:
-        """End what is under way."""
+        """End what is under way, and what waits."""
         if (job := self.running) is not None:
             job.stop()
+        with self._lock:
+            _close(self._ready)
+            self._ready = None
+
+
+def _close(process: subprocess.Popen[bytes] | None) -> None:
+    """End a process that waits."""
+    if process is not None:
+        process.kill()
+        process.communicate()

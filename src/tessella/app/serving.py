@@ -60,12 +60,12 @@ def serve(
         say(f"http://{HOST}:{own}/enter?token={keys.printed}")
         address = f"http://{HOST}:{own}/enter?token={keys.opening}"
         try:
-            asyncio.run(_run(server, guard, listening, idle, address if browser else None, say))
-        except KeyboardInterrupt:
-            say("Stopped.")
+            with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
+                asyncio.run(_run(server, guard, listening, idle, address if browser else None, say))
         finally:
             if guard.jobs is not None:
                 guard.jobs.stop()
+        say("Stopped.")
 
 
 def _listen(port: int) -> socket.socket:
@@ -116,6 +116,6 @@ async def _watch(
         if working:
             guard.last = time.monotonic()
         if time.monotonic() - guard.last > 60 * idle:
-            say(f"Stopped: not used for {idle:g} minutes.")
+            say(f"Not used for {idle:g} minutes.")
             server.should_exit = True
             return

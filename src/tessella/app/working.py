@@ -34,7 +34,10 @@ def main() -> None:
         out.write(json.dumps({"kind": kind, **_plain(said)}) + "\n")
         out.flush()
 
-    asked = json.load(sys.stdin)
+    given = sys.stdin.read()
+    if not given:
+        return  # who started us has ended without a word
+    asked = json.loads(given)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `publish` keeps them for its report and for us

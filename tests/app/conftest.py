@@ -1,0 +1,92 @@
+"""A folder with tables and rules, and a client that may come in."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tessella.app import make_app
+from tessella.datasets import make_business_survey
+
+ADDRESS = "http://127.0.0.1:8000"
+
+
+class Client:
+    """Sends requests to an app in this process, one after the other, and keeps cookies."""
+
+    def __init__(self, app: Any) -> None:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self._client = httpx.AsyncClient(transport=transport, base_url=ADDRESS)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return asyncio.run(self._client.get(path, **options))
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return asyncio.run(self._client.post(path, **options))
+
+
+class Visitor:
+    """A browser without scripts: it keeps the cookie, and sends back what a page's form says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.app = make_app(folder, port=8000)
+        self.client = Client(self.app)
+        self.client.get("/enter", params={"token": self.app.keys.printed})
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.client.get(path, **options)
+
+    def post(
+        self, path: str, *, headers: dict[str, str] | None = None, **values: str
+    ) -> httpx.Response:
+        data = {"token": self.app.keys.form, **values}
+        return self.client.post(path, data=data, headers=headers)
+
+    def fill(self, text: str, /, **changes: str) -> dict[str, str]:
+        """What the form of a page would send: its fields, and some changed."""
+        values = dict(re.findall(r'<input type="hidden" name="(\S+)" value="(\S*)"', text))
+        for name, options in re.findall(r'<select name="(\S+)".*?>(.*?)</select>', text, re.S):
+            chosen = re.search(r"<option selected>(.*?)</option>", options)
+            values[name] = chosen[1] if chosen else ""
+        values |= dict(re.findall(r'<input name="(\S+)"[^>]*? value="([^"]*)"', text))
+        values.pop("token", None)
+        return values | changes
+
+    def wait(self, address: str, *, seconds: float = 120) -> httpx.Response:
+        """Wait until work has ended; return its page."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            answer = self.get(f"{address}/progress")
+            if "HX-Redirect" in answer.headers:
+                return self.get(answer.headers["HX-Redirect"])
+            time.sleep(0.1)
+        raise TimeoutError(address)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a survey of 40 firms and rules; a secret lies above it."""
+    home = tmp_path / "data"
+    home.mkdir()
+    firms = make_business_survey(40, random_state=0)
+    firms[["region", "employees", "turnover", "costs"]].to_csv(home / "firms.csv", index=False)
+    (home / "rules.txt").write_text("turnover >= 0\ncosts >= 0\n")
+    (tmp_path / "secret.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "secret.html").write_text("<p>secret</p>")
+    return home
+
+
+@pytest.fixture
+def visitor(folder: Path) -> Iterator[Visitor]:
+    """Somebody who has opened the address that was printed."""
+    visitor = Visitor(folder)
+    yield visitor
+    visitor.app.jobs.stop()
