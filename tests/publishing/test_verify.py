@@ -138,3 +138,16 @@ def test_what_is_no_manifest(home, tmp_path):
 def test_the_original_itself_is_no_release(home):
     found = verify(home / "firms.csv", home / "firms.csv", k=3)
     assert not found.passed
+
+
+def test_suppressed_cells_are_noted_and_invented_ones_refused() -> None:
+    """Bug once met: a release whose plan suppresses cells was not verified."""
+    original = pd.DataFrame({"a": [1.0, 2, 3, None, 5, 6], "b": [1.0, 1, 1, 2, 2, 2]})
+    suppressed = original.assign(a=[2.0, 2, 2, None, None, None])
+    found = verify(original, suppressed, k=3, aligned=True)
+    assert found.passed
+    assert any("2 cells of 'a' were suppressed" in note for note in found.notes)
+    invented = original.assign(a=[2.0, 2, 2, 5, 5, 5])
+    assert not verify(original, invented, k=3, aligned=True).passed
+    alone = verify(original, suppressed, k=3, aligned=False)
+    assert not any("eleased as" in note for note in alone.notes)  # nothing was compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import BadOptionError
+from ..exceptions import BadOptionError, NoCandidateError
 from ..explore import explore
 from ..frame import Table
 from ..release.patterns import count_rare, suppress
@@ -57,6 +57,11 @@ def run(
         save(found.picture(), Path(picture))
     text, data = str(found), found.to_dict()
     if max_risk is not None or max_loss is not None:
+        try:
+            found.best(max_risk=max_risk, max_loss=max_loss)
+        except NoCandidateError:
+            voice.give(text, data)  # what there is, before what there is not
+            raise
         best = found.best(max_risk=max_risk, max_loss=max_loss)
         text += f"\n\nBest: {best}"
         data["best"] = str(best)

@@ -15,6 +15,7 @@ import numpy as np
 from ...exceptions import BadOptionError, UnknownOptionError
 from ...frame import Table
 from ..estimate import Estimate
+from ..sides import read_sides
 from .case import Case
 
 __all__ = ["ATTACKS", "EFFORTS", "Attack", "Case", "attacks_of", "find_attacks"]
@@ -210,7 +211,15 @@ def _no_homogeneity(case: Case) -> str:
         return "no variable is called confidential: give confidential="
     if not set(case.keys) - set(case.confidential):
         return "the intruder knows nothing but what is confidential"
+    if changed := [name for name in case.confidential if not _released_as_it_is(case, name)]:
+        return f"{changed[0]!r} is masked, too: what equal records share need not be true"
     return ""
+
+
+def _released_as_it_is(case: Case, name: Name) -> bool:
+    """Say whether a column was not masked."""
+    sides = read_sides(case.original, case.masked, known=[name], id=case.id, schema=case.schema)
+    return bool(np.array_equal(sides.A[:, 0], sides.B[sides.truth, 0], equal_nan=True))
 
 
 def _k_anonymity(case: Case) -> Estimate:
