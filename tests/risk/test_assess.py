@@ -302,3 +302,20 @@ def test_shares_within_the_k_nearest_are_put_together_from_strata_too() -> None:
     assert found.within[1] == pytest.approx(found.value)
     for k, share in whole.within.items():
         assert found.within[k] == pytest.approx(share, abs=0.08)
+
+
+def test_a_missing_cell_does_not_take_its_column_from_the_intervals() -> None:
+    """A bug once met: columns with a missing cell were not looked at."""
+    original = persons()
+    original.loc[0, "income"] = np.nan
+    found: Any = assess(original, original, attacks=["interval"])["interval"]
+    assert found.columns == ("age", "income")
+    assert found.by_variable["income"] == 1.0
+
+
+def test_a_confidential_variable_that_is_masked_is_not_taken_for_true() -> None:
+    """Bug once met: equal released values of a masked variable were counted as disclosed."""
+    table = persons()
+    masked = Microaggregation(4, columns=["age", "income"], random_state=0).fit_transform(table)
+    found = assess(table, masked, confidential="income", knowledge=["age"], effort="quick")
+    assert "'income' is masked, too" in found.skipped["homogeneity"]

@@ -155,3 +155,13 @@ def test_what_cannot_be_is_told():
         attack_microaggregation(ORIGINAL, MASKED, k=2, grouping="none")
     with pytest.raises(OutOfRangeError, match="margin"):
         attack_microaggregation(ORIGINAL, MASKED, k=2, blocks=APART, margin=0)
+
+
+def test_means_rounded_to_float32_keep_the_truth():
+    """A bug once met: the truth was lost to rounding, and the table refused."""
+    random = np.random.default_rng(1)
+    for _ in range(8):
+        original = np.round(100 * random.normal(size=(21, 3)), 1).astype(np.float32)
+        masker = Microaggregation(3)
+        masked = masker.fit_transform(original)
+        assert attack(original, masked, masker, grouping="unknown").covered == 1

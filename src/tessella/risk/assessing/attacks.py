@@ -172,8 +172,21 @@ def _intervals(case: Case) -> Estimate:
 
     fewer: dict[str, Any] = {"widths": (WIDTH,)} if len(case.sides.A) > MANY else {}
     return interval_disclosure(
-        case.original, case.masked, width=WIDTH, known=case.plain, id=case.id, **fewer
-    )
+        case.original, case.masked, width=WIDTH, known=_in_order(case), id=case.id,
+        schema=case.schema, **fewer,
+    )  # fmt: skip
+
+
+def _in_order(case: Case) -> list[Name]:
+    """List the known variables that have an order and a value; cells may be missing."""
+    sides = case.sides
+    there = ~np.isnan(sides.B[sides.truth]).all(axis=0)
+    fit = there & ~sides.nominal
+    return [name for name, fits in zip(sides.columns, fit) if fits]
+
+
+def _needs_order(case: Case) -> str:
+    return "" if _in_order(case) else "no known variable has an order"
 
 
 def _predict(case: Case) -> Estimate:
@@ -355,7 +368,7 @@ ATTACKS: dict[str, Attack] = {
             about="attribute",
             says="takes the released number for the original, within 1 % of the ranks",
             run=_intervals,
-            unfit=_needs_numbers,
+            unfit=_needs_order,
         ),
         Attack(
             name="homogeneity",

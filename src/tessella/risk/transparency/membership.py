@@ -21,6 +21,7 @@ Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
 STEPS = 100  # of the search for prices
+SINGLE = 2.0**-23  # of a number's size: what rounding it to a float32 may change
 ROOM = 1e-9  # of the numbers' size: what sums in floating point may lack
 
 
@@ -67,10 +68,15 @@ def possible_members(
 
 
 def _half_steps(B: Floats, A: Floats) -> Floats:
-    """Return how far released means may be from the exact ones: half of 1 if all are whole."""
+    """Return how far released means may be from the exact ones: half of 1 if all are whole.
+
+    Means that a float32 holds exactly were perhaps rounded to one.
+    """
     whole = (np.isnan(A) | (np.round(A) == A)).all(axis=0)
+    with np.errstate(over="ignore"):
+        single = (np.isnan(A) | (A.astype(np.float32) == A)).all(axis=0) & ~whole
     size = np.nanmax(np.abs(np.concatenate([B, np.zeros((1, B.shape[1]))])), axis=0)
-    steps: Floats = np.where(whole, 0.5, 0.0) + ROOM * size
+    steps: Floats = np.where(whole, 0.5, 0.0) + np.where(single, SINGLE, ROOM) * size
     return steps
 
 
