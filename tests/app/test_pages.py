@@ -64,6 +64,7 @@ def test_the_whole_way_is_that_of_the_library(visitor):
     assert (home / "firms-release.csv").read_bytes() == released
     listed = visitor.get("/").text
     assert '<span class="tag good">release</span>' in listed
+    assert listed.count('<span class="tag secret">confidential</span>') == 1
 
     seen = visitor.get("/verify?release=firms-release.csv&manifest=firms-release-manifest.json")
     values = visitor.fill(seen.text, original="firms.csv")

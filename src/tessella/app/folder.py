@@ -21,7 +21,6 @@ __all__ = ["Entry", "Folder"]
 
 What = Literal["table", "rules", "plan", "report", "manifest"]
 SMALL = 200_000  # bytes of a text file that may be rules, or a plan
-ENDINGS: dict[str, What] = {".html": "report", ".yaml": "rules", ".yml": "rules"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +33,7 @@ class Entry:
     changed: float
     format: str = ""
     manifest: str = ""  # of a release, the manifest that names it
+    secret: bool = False  # a report that says of itself that it is confidential
 
 
 class Folder:
@@ -146,8 +146,10 @@ def _look(path: Path, stat: os.stat_result) -> Entry | None:
     """Find out what a file is: by its ending, and for texts by those who can read them."""
     known: dict[str, Any] = {"name": path.name, "size": stat.st_size, "changed": stat.st_mtime}
     ending = path.suffix.lower()
-    if ending in ENDINGS:
-        return Entry(what=ENDINGS[ending], **known)
+    if ending == ".html":
+        return Entry(what="report", secret=_is_secret(path), **known)
+    if ending in (".yaml", ".yml"):
+        return Entry(what="rules", **known)
     if ending == ".toml":
         return Entry(what="plan" if _is_plan(path) else "rules", **known)
     if ending == ".json":
@@ -158,6 +160,14 @@ def _look(path: Path, stat: os.stat_result) -> Entry | None:
         return Entry(what="table", format=find_format(path, None).name, **known)
     except TessellaError:
         return None
+
+
+def _is_secret(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return b"<title>CONFIDENTIAL" in file.read(4096)
+    except OSError:
+        return True
 
 
 def _is_plan(path: Path) -> bool:
