@@ -42,13 +42,18 @@ class Visitor:
         self.client.get("/enter", params={"token": self.app.keys.printed})
 
     def get(self, path: str, **options: Any) -> httpx.Response:
-        return self.client.get(path, **options)
+        return self.client.get(self.at(path), **options)
 
     def post(
         self, path: str, *, headers: dict[str, str] | None = None, **values: str
     ) -> httpx.Response:
         data = {"token": self.app.keys.form, **values}
-        return self.client.post(path, data=data, headers=headers)
+        return self.client.post(self.at(path), data=data, headers=headers)
+
+    def at(self, path: str) -> str:
+        """The address of a page: below the path of this run."""
+        outside = path.startswith((self.app.keys.at, "/enter"))
+        return path if outside else self.app.keys.at + path
 
     def fill(self, text: str, /, **changes: str) -> dict[str, str]:
         """What the form of a page would send: its fields, and some changed."""

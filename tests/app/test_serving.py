@@ -38,9 +38,9 @@ def test_an_address_of_this_machine_with_a_key_and_an_end(folder):
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/enter\?token=[\w-]{43}", address)
         assert found, address
         with httpx.Client() as client:
-            client.get(address)
-            assert "firms.csv" in client.get(f"http://127.0.0.1:{found[1]}/").text
-            assert "server" not in client.get(f"http://127.0.0.1:{found[1]}/").headers
+            answer = client.get(enter(client, address))
+            assert "firms.csv" in answer.text
+            assert "server" not in answer.headers
         assert httpx.get(f"http://127.0.0.1:{found[1]}/").status_code == 403
         for other in others():
             with pytest.raises(ConnectionRefusedError):
@@ -51,6 +51,12 @@ def test_an_address_of_this_machine_with_a_key_and_an_end(folder):
         assert "Stopped." in said[0]
         assert "Traceback" not in said[1]
         assert "token" not in said[1]
+
+
+def enter(client: httpx.Client, address: str) -> str:
+    """Come in as a browser does; return the address of the first page."""
+    path = re.findall(r'href="(/[^"]+)"', client.get(address).text)[-1]
+    return address.partition("/enter")[0] + path
 
 
 def others() -> list[str]:
@@ -69,9 +75,7 @@ def test_it_stops_when_nobody_uses_it(folder):
 @pytest.mark.skipif(os.name != "posix", reason="looks for processes as POSIX does")
 def test_the_work_ends_with_the_server(folder):
     with served(folder) as (server, address), httpx.Client() as client:
-        home = address.partition("/enter")[0]
-        client.get(address)
-        client.get(f"{home}/verify")  # a process waits for work
+        client.get(f"{enter(client, address)}verify")  # a process waits for work
         waiting = children(server.pid)
         assert waiting
         server.send_signal(signal.SIGINT)

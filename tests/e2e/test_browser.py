@@ -64,7 +64,7 @@ class Watched:
         self.context = browser.new_context(viewport=WIDE, **options)
         self.context.set_default_timeout(30_000)
         self.page = self.context.new_page()
-        self.home = address.partition("/enter")[0]
+        self.origin = address.partition("/enter")[0]
         self.asked: list[str] = []
         self.wrong: list[str] = []
         self.context.on("request", lambda request: self.asked.append(request.url))
@@ -72,7 +72,8 @@ class Watched:
         self.page.on("dialog", lambda dialog: (self.wrong.append("dialog"), dialog.dismiss()))
         self.page.on("console", self._hear)
         self.page.goto(address)
-        self.page.wait_for_url(f"{self.home}/")
+        self.page.wait_for_selector("h1")
+        self.home = self.page.url.rstrip("/")
 
     def _hear(self, message: Any) -> None:
         refused = "the server responded with a status of 400" in message.text  # told on the page
@@ -96,7 +97,7 @@ class Watched:
         self.context.close()
         assert self.wrong == []
         assert self.asked
-        strangers = [url for url in self.asked if not url.startswith((f"{self.home}/", "data:"))]
+        strangers = [url for url in self.asked if not url.startswith((f"{self.origin}/", "data:"))]
         assert strangers == []
 
 
@@ -109,8 +110,10 @@ def watched(browser: Any, address: str) -> Iterator[Watched]:
 
 def look(page: Any) -> None:
     """Nothing sticks out of a narrow page, and each field has a name for those who cannot see."""
+    page.wait_for_load_state()
     page.set_viewport_size(NARROW)
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], page.url
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=5_000)
+    assert page.evaluate("innerWidth") == NARROW["width"]
     page.set_viewport_size(WIDE)
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea")]

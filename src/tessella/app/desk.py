@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from .. import __version__
 from .folder import Folder
@@ -39,10 +39,14 @@ class Desk:
     def show(self, template: str, *, status: int = 200, **known: Any) -> Response:
         """Fill in a template."""
         text = environment().get_template(template).render(
-            token=self.keys.form, folder=self.folder.path, version=__version__,
+            token=self.keys.form, at=self.keys.at, folder=self.folder.path, version=__version__,
             working=self.jobs.running, line_of=line_of, **known,
         )  # fmt: skip
         return HTMLResponse(text, status_code=status)
+
+    def go(self, path: str) -> Response:
+        """Send the browser to another page."""
+        return RedirectResponse(f"{self.keys.at}{path}", status_code=303)
 
     async def form(self, request: Request) -> Values:
         """Read a form of ours; refuse one of others."""

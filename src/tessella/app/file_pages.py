@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ..exceptions import BadFileError, BadOptionError, TessellaError
 from ..io import Source
@@ -130,7 +130,7 @@ class FilePages:
                 name = self._draft(source, schema, values)
             except TessellaError as error:
                 return self.show_file(source, guess, values, judged=judged, problem=str(error))
-            return RedirectResponse(f"/plans/{quote(name)}", status_code=303)
+            return self.desk.go(f"/plans/{quote(name)}")
 
         return await run_in_threadpool(answer)
 

@@ -6,7 +6,7 @@ import hashlib
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ..exceptions import BadFileError, TessellaError
 from .desk import Desk, Values, in_place
@@ -108,7 +108,7 @@ class PlanPages:
                     "protect", folder=str(self.desk.folder.path), plan=text, origin=name,
                     overwrite=replace,
                 )  # fmt: skip
-                return RedirectResponse(f"/work/{job.key}", status_code=303)
+                return self.desk.go(f"/work/{job.key}")
         except TessellaError as error:
             problem = str(error)
         return self.show_plan(name, text, was=was, judged=judged, problem=problem)

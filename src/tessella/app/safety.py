@@ -47,8 +47,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 ENTRY = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>tessella</title>
-<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/"></head>
-<body><p><a href="/">Go on</a></p></body></html>
+<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={at}/"></head>
+<body><p><a href="{at}/">Go on</a></p></body></html>
 """
 
 
@@ -63,8 +63,18 @@ class Keys:
     printed: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     opening: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    place: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     made: float = field(default_factory=time.monotonic)
     used: bool = False
+
+    @property
+    def at(self) -> str:
+        """The path under which all pages are.
+
+        Browsers give a cookie of 127.0.0.1 to every port of it, so also to a server of another
+        user; but only to paths that begin with the cookie's own, which nobody else knows.
+        """
+        return f"/{self.place}"
 
     @property
     def form(self) -> str:
@@ -105,7 +115,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, keys: Keys, port: int) -> None:
         self.app, self.keys, self.port = app, keys, port
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        self.cookie = f"tessella-{port}"  # cookies of a machine are shared by all its ports
+        self.cookie = f"tessella-{port}"  # two apps at once do not take each other's
         self.last = time.monotonic()
         self.jobs: Jobs | None = None
 
@@ -121,8 +131,12 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        answer = self._answer(scope)
-        await (answer or self.app)(scope, receive, with_headers)
+        if (answer := self._answer(scope)) is not None:
+            await answer(scope, receive, with_headers)
+            return
+        path = scope["path"].removeprefix(self.keys.at) or "/"
+        inner = {**scope, "path": path, "raw_path": path.encode(), "root_path": ""}
+        await self.app(inner, receive, with_headers)
 
     def _answer(self, scope: Scope) -> Response | None:
         """Return the answer to who may not come in, or who comes in first; None for the others."""
@@ -132,7 +146,8 @@ class Guard:
             return _refuse("This address is not one of this app.", 421)
         if scope["path"] == "/enter" and scope["method"] == "GET":
             return self._enter(scope)
-        if not self._known(headers):
+        ours = f"{scope['path']}/".startswith(f"{self.keys.at}/")
+        if not ours or not self._known(headers):
             return _refuse(
                 "This page is for whoever started the app. Open the address that `tessella app` "
                 "printed on the terminal."
@@ -143,8 +158,8 @@ class Guard:
             return _refuse("This request comes from another page.")
         if not looking:
             # Our pages send no referrer, so that browsers call their origin "null".
-            ours = {"null", *(f"http://{host}" for host in self.hosts)}
-            if headers.get("origin", "null").lower() not in ours:
+            origins = {"null", *(f"http://{host}" for host in self.hosts)}
+            if headers.get("origin", "null").lower() not in origins:
                 return _refuse("This request comes from another page.")
             length = headers.get("content-length", "")
             if not length.isdecimal() or int(length) > LARGEST:
@@ -161,9 +176,9 @@ class Guard:
             )
         self.last = time.monotonic()
         # A page and not a redirect: only what our own page asks for carries a strict cookie.
-        answer = HTMLResponse(ENTRY)
+        answer = HTMLResponse(ENTRY.replace("{at}", self.keys.at))
         answer.set_cookie(
-            self.cookie, self.keys.session, httponly=True, samesite="strict", path="/"
+            self.cookie, self.keys.session, httponly=True, samesite="strict", path=self.keys.at
         )
         return answer
 

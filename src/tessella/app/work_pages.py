@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from ..exceptions import BadFileError, BadOptionError, TessellaError
 from .desk import Desk, Values
@@ -45,7 +45,9 @@ class WorkPages:
         """Show how far the work is; send the page on when it has ended."""
         job = self._job(request)
         if job.state != "running":
-            return Response(status_code=200, headers={"HX-Redirect": f"/work/{job.key}"})
+            return Response(
+                status_code=200, headers={"HX-Redirect": f"{self.desk.keys.at}/work/{job.key}"}
+            )
         return self.desk.show("progress.html", job=job)
 
     async def cancel(self, request: Request) -> Response:
@@ -53,7 +55,7 @@ class WorkPages:
         await self.desk.form(request)
         job = self._job(request)
         await run_in_threadpool(job.stop)
-        return RedirectResponse(f"/work/{job.key}", status_code=303)
+        return self.desk.go(f"/work/{job.key}")
 
     def output(self, request: Request) -> Response:
         """Give a file that the work has written."""
@@ -112,7 +114,7 @@ class WorkPages:
             )  # fmt: skip
         except TessellaError as error:
             return self.show_verify(values, problem=str(error))
-        return RedirectResponse(f"/work/{job.key}", status_code=303)
+        return self.desk.go(f"/work/{job.key}")
 
 
 def _give(path: Path) -> Response:
