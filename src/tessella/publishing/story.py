@@ -36,7 +36,7 @@ Integers = NDArray[np.int64]
 log = logging.getLogger("tessella")
 SHUFFLING = 2**32 - 1  # the place of the order among the seeds of a plan: no step stands there
 # Records of a large table that are attacked; the reports give the interval.
-ATTACKED = {"quick": 20_000, "standard": 100_000, "thorough": None}
+ATTACKED = {"quick": 10_000, "standard": 100_000, "thorough": None}
 BEFORE = 2_000  # in the original as it is
 # Attacks that are also tried on the original as it is.
 PLAIN = ("k-anonymity", "homogeneity", "individual risk", "prediction",
