@@ -197,3 +197,13 @@ def test_bad_input_is_told():
         attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=0.5)
     with pytest.raises(OutOfRangeError, match="one for each of 1 blocks"):
         attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=2, centres=[])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_crisp_draws_that_keep_k_lose_no_truth(seed):
+    """Bug once met: with m2 = 1, records that k had moved were not among the candidates."""
+    X = np.random.default_rng(seed).normal(size=(60, 2))
+    masker = FuzzyMicroaggregation(3, m2=1.0, at_least_k=True, random_state=seed)
+    found = attack(X, masker.fit_transform(X), masker)
+    assert found.covered == 1.0
+    assert any("moved from their nearest centre" in line for line in found.assumptions)

@@ -31,6 +31,7 @@ Integers = NDArray[np.int64]
 
 PIECE = 256  # released records for a piece of work
 LARGEST = 5000  # records that are named together
+NEARLY_CRISP = 1.05  # the fuzziness that stands for "nearest, unless k asks for another"
 SWEEPS, CLOSE = 100, 1e-3  # of the scaling to one original for each record
 
 
@@ -130,6 +131,9 @@ def attack_fuzzy_microaggregation(
     if effort not in EFFORTS:
         raise UnknownOptionError("effort", effort, EFFORTS)
     law = _law(m2, lambda2)
+    moved = at_least_k and law.kind == NEAREST  # to keep k, some records got another centre
+    if moved:
+        law = power_law(NEARLY_CRISP)
     scene = set_scene(
         original, masked, known=known, id=id, schema=schema, columns=columns, strata=strata,
         blocks=blocks,
@@ -150,6 +154,11 @@ def attack_fuzzy_microaggregation(
         notes.append(
             "groups were drawn with at least k records: the sizes say nothing more about who is "
             "in them, but degrees are to the centres before the draw, so that this is approximate"
+        )
+    if moved:
+        notes.append(
+            "records were moved from their nearest centre to keep k: he takes near centres as "
+            f"possible, by m2 = {NEARLY_CRISP}"
         )
     if together:
         notes.append("he uses that masked records and originals belong together one to one")
