@@ -81,7 +81,7 @@ def test_names_and_options_that_pages_mention_exist():
         option
         for command in typer.main.get_command(app).commands.values()
         for parameter in command.params
-        for option in parameter.opts
+        for option in (*parameter.opts, *parameter.secondary_opts)
     } | {"--help", "--version", "--install-completion"}
     for path in [*PAGES.values(), ROOT / "README.md"]:
         if path.stem == "benchmarks":

@@ -26,6 +26,7 @@ __all__ = ["app", "main"]
 
 REFUSALS = (RefusedError, PlanError, ContradictionError, NoCandidateError, UnreachableError)
 INTERRUPTED = 130
+STOPPED = "Stopped. What was not finished was not written."
 
 app = typer.Typer(
     name="tessella",
@@ -85,8 +86,12 @@ def main() -> None:
         _tell(str(error))
         sys.exit(1 if isinstance(error, REFUSALS) else 2)
     except KeyboardInterrupt:
-        _tell("Stopped. What was not finished was not written.", title="")
+        _tell(STOPPED, title="")
         sys.exit(INTERRUPTED)
+    except SystemExit as end:  # typer catches Ctrl-C, too, and says nothing
+        if end.code == INTERRUPTED:
+            _tell(STOPPED, title="")
+        raise
     except BrokenPipeError:  # `tessella ... | head`
         sys.stderr.close()
         sys.exit(0)
