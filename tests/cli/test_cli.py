@@ -297,6 +297,25 @@ def test_result_and_talk_go_apart(home: Path) -> None:
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
+def test_an_interruption_that_became_another_error(capsys: Any, monkeypatch: Any) -> None:
+    """Bug once met: Ctrl-C while numba loads a kernel comes out as a SystemError."""
+
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as cause:
+            raise SystemError("returned a result with an exception set") from cause
+
+    monkeypatch.setattr("tessella.cli.app", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130
+    assert "Stopped" in capsys.readouterr().err
+    monkeypatch.setattr("tessella.cli.app", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
 def test_interrupted_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C in the middle: exit code 130, no file, no traceback."""
     firms = make_business_survey(20_000, random_state=0).drop(columns="firm")

@@ -95,6 +95,20 @@ def main() -> None:
     except BrokenPipeError:  # `tessella ... | head`
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        if not _was_interrupted(error):
+            raise
+        _tell(STOPPED, title="")
+        sys.exit(INTERRUPTED)
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Say whether Ctrl-C is behind an error: compiled code turns it into others."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _tell(text: str, title: str = "Error: ") -> None:
