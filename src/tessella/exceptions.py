@@ -21,6 +21,7 @@ __all__ = [
     "DataNotFoundError",
     "GroupSizeError",
     "IncomparableError",
+    "InterruptedWarning",
     "LinkageError",
     "MissingPackageError",
     "MissingValuesError",
@@ -645,6 +646,10 @@ class UnfinishedWarning(TessellaWarning):
             f"After {sweeps} sweeps the centres still move by more than tol={tol:g} of the table's "
             "spread. Give a larger max_iter, or a larger tol."
         )
+
+
+class InterruptedWarning(UnfinishedWarning):
+    """A search that Ctrl-C stopped gives the best that it had."""
 
 
 class UnchangedWarning(TessellaWarning):

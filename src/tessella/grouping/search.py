@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..exceptions import BadOptionError, UnfinishedWarning, UnknownOptionError
+from ..exceptions import BadOptionError, InterruptedWarning, UnknownOptionError
 from ..kernels.anneal import anneal, nearest_in_window
 from ..kernels.groups import renumber, squared_error, weighted_centres
 from ..kernels.windows import (
@@ -249,7 +249,7 @@ class Search(Grouping):
             warnings.warn(
                 "The search was interrupted and gives the best grouping it had. k is kept; "
                 "the loss may be higher than it need be.",
-                UnfinishedWarning,
+                InterruptedWarning,
                 stacklevel=2,
             )
         return self

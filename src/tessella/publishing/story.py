@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import BadOptionError, UnknownColumnError
+from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
 from ..io import Source
 from ..loss import Summary, measure
@@ -192,6 +192,8 @@ def _prepare(
     for step in plan.steps:
         steps.tell(step.name or step.method)
         study.do(step)
+        if any(issubclass(one.category, InterruptedWarning) for one in heard):
+            raise KeyboardInterrupt  # who stops a command wants no release of a search cut short
         (*_, entry) = study.protocol
         log.info("%s: %.2f s", entry.method, entry.seconds)
         steps.entries.append(entry)
