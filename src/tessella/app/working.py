@@ -8,12 +8,12 @@ and what was not finished is not written.
 from __future__ import annotations
 
 import json
-import math
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .._plain import plain_data
 from ..exceptions import TessellaError
 from ..planfile import parse_plan
 from ..publishing import publish, verify
@@ -31,7 +31,7 @@ def main() -> None:
     sys.stdout = sys.stderr  # what others print is no message
 
     def tell(kind: str, **said: Any) -> None:
-        out.write(json.dumps({"kind": kind, **_plain(said)}) + "\n")
+        out.write(json.dumps({"kind": kind, **plain_data(said)}) + "\n")
         out.flush()
 
     given = sys.stdin.read()
@@ -110,19 +110,6 @@ def _verify(
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {"protect": _protect, "verify": _verify}
-
-
-def _plain(value: Any) -> Any:
-    """Return plain values; what is not finite becomes None, as JSON has no word for it."""
-    if isinstance(value, dict):
-        return {str(name): _plain(own) for name, own in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_plain(own) for own in value]
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
 if __name__ == "__main__":

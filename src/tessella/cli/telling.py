@@ -7,7 +7,6 @@ is said beside goes to standard error, so that `tessella plan ... > plan.toml` h
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from .._plain import plain_data
 from ..exceptions import BadOptionError
 
 __all__ = ["DONE", "REFUSED", "WRONG", "Voice", "as_json", "columns_of", "options_of"]
@@ -90,21 +90,7 @@ class Voice:
 
 def as_json(data: Any) -> str:
     """Write plain values as JSON; what is not finite becomes null, as JSON has no word for it."""
-    return json.dumps(_plain(data), ensure_ascii=False, indent=2, sort_keys=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(own) for name, own in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_plain(own) for own in value]
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    return str(value)
+    return json.dumps(plain_data(data), ensure_ascii=False, indent=2, sort_keys=False)
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._plain import plain_data
 from ..auditing.lines import plain
 from ..exceptions import BadTableError
 from ..frame import Name, Table
@@ -88,21 +89,6 @@ def versions() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "numba": numba.__version__,
     }
-
-
-def plain_data(value: Any) -> Any:
-    """Turn what was found into dicts, lists, texts and numbers that JSON can hold."""
-    if isinstance(value, dict):
-        return {str(key): plain_data(own) for key, own in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain_data(own) for own in value]
-    if isinstance(value, np.generic):
-        return plain_data(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
 
 
 def _input(source: Source | None) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from .sides import Sides, read_sides
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COVARIANCES", "DISTANCES", "Linkage", "link"]
+__all__ = ["COVARIANCES", "DISTANCES", "Linkage", "drawn", "link"]
 
 Name = Hashable
 Floats = NDArray[np.float64]
@@ -191,7 +191,7 @@ def link(
     if records is not None:
         attacked = _chosen(m, records, sample)
     else:
-        attacked = np.arange(m) if sample is None else _drawn(m, sample, random_state)
+        attacked = drawn(m, sample, random_state)
     found: Linkage = linkage(sides, how, attacked, within=ks)
     return found
 
@@ -372,7 +372,10 @@ def checked_within(within: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({1, *ks}))
 
 
-def _drawn(m: int, sample: int, random_state: int | None) -> Integers:
+def drawn(m: int, sample: int | None, random_state: int | None) -> Integers:
+    """Return the masked rows to attack: all, or so many drawn at random, ascending."""
+    if sample is None:
+        return np.arange(m)
     if isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= m:
         raise OutOfRangeError("sample", sample, f"a whole number from 1 to {m}")
     generator = np.random.default_rng(random_state)

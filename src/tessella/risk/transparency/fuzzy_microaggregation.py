@@ -19,9 +19,10 @@ from ...masking.alike import number_alike
 from ...masking.scale import Scale
 from ...parallel import each
 from ...schema import Schema
+from ..linkage import drawn
 from .candidates import Candidates
 from .pairs import EFFORTS
-from .scene import Scene, drawn, set_scene
+from .scene import Scene, set_scene
 
 __all__ = ["attack_fuzzy_microaggregation"]
 

@@ -18,10 +18,11 @@ from ...grouping.checks import check_k
 from ...kernels.candidates import in_all_lists
 from ...masking.alike import number_alike
 from ...schema import Schema
+from ..linkage import drawn
 from .candidates import Candidates
 from .membership import Groups, possible_members
 from .pairs import EFFORTS, MOST_PAIRS, Pairs
-from .scene import Scene, drawn, set_scene
+from .scene import Scene, set_scene
 
 __all__ = ["attack_microaggregation"]
 

@@ -23,8 +23,9 @@ from ...kernels.candidates import (
     find_candidates,
 )
 from ...parallel import each
+from ..linkage import drawn
 from .candidates import Candidates
-from .scene import Scene, drawn
+from .scene import Scene
 
 __all__ = ["EFFORTS", "Pairs", "Reach", "candidates_in_windows", "windows_of"]
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...exceptions import AttackError, OutOfRangeError
+from ...exceptions import AttackError
 from ...frame import Table
 from ...masking.alike import number_alike
 from ...masking.selection import select
 from ...schema import Schema
 from ..sides import Sides, read_sides
 
-__all__ = ["Scene", "drawn", "set_scene"]
+__all__ = ["Scene", "set_scene"]
 
 Name = Hashable
 Floats = NDArray[np.float64]
@@ -150,13 +150,3 @@ def _agreeing(sides: Sides, places: Sequence[int], strata: Integers) -> tuple[In
     like = np.searchsorted(own, numbers[:n])
     at = np.minimum(np.searchsorted(own, numbers[n:]), len(own) - 1)
     return like, np.where(own[at] == numbers[n:], at, -1)
-
-
-def drawn(m: int, sample: int | None, random_state: int | None) -> Integers:
-    """Return the masked rows to attack: all, or so many drawn at random, ascending."""
-    if sample is None:
-        return np.arange(m)
-    if isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= m:
-        raise OutOfRangeError("sample", sample, f"a whole number from 1 to {m}")
-    generator = np.random.default_rng(random_state)
-    return np.sort(generator.choice(m, size=sample, replace=False))
