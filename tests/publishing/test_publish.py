@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from tessella.exceptions import (
     SmallJointGroupsWarning,
     TessellaError,
 )
+from tessella.grouping import Search
 from tessella.io import read_file
 from tessella.planfile import parse_plan
 
@@ -390,3 +392,21 @@ def test_what_is_not_a_plan_is_refused():
 
 def test_refused_is_an_error_of_its_own():
     assert issubclass(RefusedError, TessellaError)
+
+
+def test_a_search_that_was_stopped_is_no_release(home, monkeypatch):
+    """Bug once met: Ctrl-C in the search went on to publish the best grouping that it had."""
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    plan = make_plan(home)
+    (*_, step) = plan.steps
+    options = {name: own for name, own in step.options.items() if name not in ("method", "options")}
+    plan = plan.model_copy(update={"steps": [*plan.steps[:-1], replace(step, options=options)]})
+    before = {path.name for path in home.iterdir()}
+    monkeypatch.setattr(Search, "_search_whole", stopped)
+    monkeypatch.setattr(Search, "_search_windows", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        publish(plan)
+    assert {path.name for path in home.iterdir()} == before
