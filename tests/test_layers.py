@@ -19,7 +19,7 @@ ROOT = Path(tessella.__file__).parent
 
 # From the ground up. Rooms on the same floor do not know each other.
 FLOORS = [
-    {"exceptions"},
+    {"_types", "exceptions"},
     {"_lazy", "_plain", "_toml", "parallel", "kernels"},
     {"frame", "linear"},
     {"schema", "datasets"},
@@ -103,8 +103,8 @@ def test_imports_go_downward(name):
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if room(name) == "kernels"])
-def test_kernels_import_only_kernels(name):
-    assert {room(other) for other in imports(name, only_at_import=False)} <= {"kernels"}
+def test_kernels_import_only_kernels_and_types(name):
+    assert {room(other) for other in imports(name, only_at_import=False)} <= {"kernels", "_types"}
 
 
 def test_no_circle_at_import():
@@ -127,5 +127,5 @@ def test_the_reading_of_imports_is_right():
     assert "kernels.groups" in imports("grouping.base", only_at_import=True)
     assert "exceptions" in imports("grouping.base", only_at_import=True)
     assert "grouping.bound" not in imports("grouping.base", only_at_import=True)
-    assert imports("kernels.groups", only_at_import=False) == {"kernels._jit"}
+    assert imports("kernels.groups", only_at_import=False) == {"_types", "kernels._jit"}
     assert imports("exceptions", only_at_import=False) == set()

@@ -9,19 +9,19 @@ a column unmasked because of a guess alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ._types import Name
 from .exceptions import BadTableError, UnknownColumnError, UnknownOptionError
 from .frame import Facts, Table
 
 __all__ = ["Column", "Kind", "Role", "Schema"]
 
-Name = Hashable
 Kind = Literal["continuous", "integer", "ordinal", "nominal"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "weight", "household", "untouched"]
 

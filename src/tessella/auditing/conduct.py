@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._types import Name
 from ..exceptions import BadTableError, GroupSizeError, OutOfRangeError
-from ..frame import Name
 from ..rules.collection import Rules
 from ..schema import Schema
 from .count import Strata, Weights, compare_column, compare_rules, count_groups, find_strata

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, RuleTableError
-from ..frame import Name, number_labels
+from ..frame import number_labels
 from ..rules.collection import Rules
 from ..rules.expressions import Aggregate, Observed, walk
 from ..rules.rule import Rule
@@ -19,9 +19,6 @@ from .lines import ColumnLine, GroupLine, RuleLine
 from .pair import Cells, Pair, number_alike
 
 __all__ = ["Strata", "Weights", "compare_column", "compare_rules", "count_groups", "find_strata"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +138,7 @@ def compare_column(cells: Cells, weights: Weights, *, few: int) -> ColumnLine:
 
 
 def _figures(
-    values: Floats, known: NDArray[np.bool_], weight: Floats | None
+    values: Floats, known: Truths, weight: Floats | None
 ) -> Iterator[tuple[str, float | None]]:
     seen = values if known.all() else values[known]
     if not len(seen):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..frame import Name
+from .._types import Name
 from .count import Strata
 from .lines import ColumnLine, GroupLine, RuleLine
 from .pair import Pair

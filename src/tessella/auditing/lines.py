@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..frame import Name
+from .._types import Name
 
 __all__ = ["ColumnLine", "GroupLine", "RuleLine", "plain"]
 

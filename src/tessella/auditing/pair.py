@@ -14,16 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError, IncomparableError
-from ..frame import FIRST_CODE, NULL, Facts, Name, Table
+from ..frame import FIRST_CODE, NULL, Facts, Table
 from ..schema import Schema
 
 __all__ = ["Cells", "Pair", "number_alike"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-States = NDArray[np.int16]
-Truths = NDArray[np.bool_]
 
 
 def number_alike(columns: Iterable[Integers]) -> Integers:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..frame import Name
+from .._types import Name
 from .lines import ColumnLine, GroupLine, RuleLine, plain
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from .spoil import leave_out, make_slips
 from .tables import Categories, Column, check_count, check_real, generator, to_frame
 
@@ -191,7 +191,7 @@ def _firms(
     }
 
 
-def _heavy_tailed_sizes(n: int, largest: int, random: np.random.Generator) -> NDArray[np.int64]:
+def _heavy_tailed_sizes(n: int, largest: int, random: np.random.Generator) -> Integers:
     """Draw sizes from 1 to the largest by turning the stated law around."""
     beyond = (1 + largest / SCALE) ** -TAIL
     above = random.uniform(beyond, 1, n)
@@ -199,14 +199,14 @@ def _heavy_tailed_sizes(n: int, largest: int, random: np.random.Generator) -> ND
     return np.clip(sizes, 1, largest)  # 1 and the largest at the very ends of the interval
 
 
-def _survey_weights(employees: NDArray[np.int64]) -> NDArray[np.float64]:
+def _survey_weights(employees: Integers) -> Floats:
     """Weigh as surveys do: every large firm is asked, one in twenty of the smallest."""
     return np.round(np.clip(20 / (1 + 0.1 * employees), 1.0, 20.0), 2).astype(np.float64)
 
 
-def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def _whole(values: Floats) -> Integers:
     return np.rint(values).astype(np.int64)
 
 
-def _floor(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def _floor(values: Floats) -> Integers:
     return np.floor(values).astype(np.int64)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Signs
 from .spoil import leave_out, make_slips
 from .tables import Categories, Column, check_count, check_real, generator, to_frame
 
 __all__ = ["make_households"]
 
-Integers = NDArray[np.int64]
 
 SIZES = {1: 0.33, 2: 0.32, 3: 0.15, 4: 0.13, 5: 0.05, 6: 0.02}
 REGIONS = {"north": 0.34, "east": 0.27, "south": 0.22, "west": 0.17}
@@ -184,7 +183,7 @@ def _status(age: Integers, random: np.random.Generator) -> Integers:
     )
 
 
-def _money(status: NDArray[np.int8], random: np.random.Generator) -> dict[str, Column]:
+def _money(status: Signs, random: np.random.Generator) -> dict[str, Column]:
     n = len(status)
     full_time = 1 + _whole(random.lognormal(10.35, 0.55, n))
     small_job = _whole(random.lognormal(8.3, 0.6, n)) * (random.random(n) < 0.3)
@@ -215,20 +214,20 @@ def _tax(taxable: Integers) -> Integers:
     return (2 * taxable + above[0] + above[1]) // 10
 
 
-def _household_weights(household: Integers, random: np.random.Generator) -> NDArray[np.float64]:
+def _household_weights(household: Integers, random: np.random.Generator) -> Floats:
     _, number = np.unique(household, return_inverse=True)
     drawn = np.round(random.lognormal(5, 0.4, number.max() + 1), 1)
     return np.asarray(drawn[number], dtype=np.float64)
 
 
-def _numbers(columns: dict[str, Column], name: str) -> NDArray[np.int8]:
+def _numbers(columns: dict[str, Column], name: str) -> Signs:
     column = columns[name]
     return column.codes if isinstance(column, Categories) else column
 
 
-def _between(values: NDArray[np.float64], low: int, high: int) -> Integers:
+def _between(values: Floats, low: int, high: int) -> Integers:
     return np.clip(_whole(values), low, high)
 
 
-def _whole(values: NDArray[np.float64]) -> Integers:
+def _whole(values: Floats) -> Integers:
     return np.rint(values).astype(np.int64)

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..exceptions import OutOfRangeError
 from .tables import check_count, check_real, generator, to_frame
 
 __all__ = ["ClusterTruth", "TailTruth", "make_clusters", "make_heavy_tailed"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LARGEST = 2.0**53  # up to here, float64 holds every whole number
 

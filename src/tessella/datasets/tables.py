@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._lazy import optional
+from .._types import Signs
 from ..exceptions import OutOfRangeError, UnknownOptionError
 
 __all__ = ["Categories", "Column", "check_count", "check_real", "generator", "to_frame"]
@@ -23,7 +24,7 @@ __all__ = ["Categories", "Column", "check_count", "check_real", "generator", "to
 class Categories:
     """One of a few names for each record."""
 
-    codes: NDArray[np.int8]
+    codes: Signs
     names: tuple[str, ...]
 
     def text(self) -> NDArray[np.str_]:

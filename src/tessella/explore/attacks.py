@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Truths
 from ..risk.assessing.attacks import ATTACKS as ALL
 from ..risk.assessing.attacks import Attack, Case
 from ..risk.assessing.attacks import find_attacks as find
@@ -18,7 +18,6 @@ from ..risk.estimate import Estimate
 
 __all__ = ["ATTACKS", "SAMPLE", "Attack", "Case", "find_attacks"]
 
-Floats = NDArray[np.float64]
 
 TRIED = ("euclidean", "mahalanobis", "learned", "transparency", "gower")
 WINDOW = 0.01  # interval disclosure: ranks either way, as a share of the records
@@ -57,11 +56,11 @@ def _interval(case: Case) -> Estimate:
     return estimate
 
 
-def _near(order: Floats, x: Floats, y: Floats) -> NDArray[np.bool_]:
+def _near(order: Floats, x: Floats, y: Floats) -> Truths:
     """Say whether at most WINDOW n originals lie strictly between x and y."""
     low, high = np.minimum(x, y), np.maximum(x, y)
     between = np.searchsorted(order, high, "left") - np.searchsorted(order, low, "right")
-    near: NDArray[np.bool_] = between <= WINDOW * len(order)
+    near: Truths = between <= WINDOW * len(order)
     return near
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .._types import Floats
 
 __all__ = ["BLOCKINGS", "cut_columns"]
-
-Floats = NDArray[np.float64]
 
 
 def cut_columns(values: Floats, size: int, by: str, *, seed: int = 0) -> list[list[int]]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadTableError, OutOfRangeError
 from ..frame import Table
 from ..rules import Rules
 from ..schema import Schema
 
 __all__ = ["Masked", "Task"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,6 +2,6 @@
 
 from .table import FIRST_CODE as FIRST_CODE
 from .table import NULL as NULL
-from .table import Facts, Name, Numbers, Table, number_labels
+from .table import Facts, Numbers, Table, number_labels
 
-__all__ = ["Facts", "Name", "Numbers", "Table", "number_labels"]
+__all__ = ["Facts", "Numbers", "Table", "number_labels"]

@@ -9,7 +9,7 @@ NumPy columns are named 0, 1, ...; pandas names need not be strings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,15 +18,12 @@ import numpy as np
 from narwhals import dependencies as libraries
 from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError, UnknownColumnError
 from . import writing
 
 __all__ = ["Facts", "Numbers", "Table", "number_labels"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]
 
 NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3
@@ -76,7 +73,7 @@ class Numbers:
 
     columns: tuple[Name, ...]
     values: Floats
-    state: NDArray[np.int16]
+    state: States
 
     @property
     def missing(self) -> Truths:

@@ -13,10 +13,11 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._types import Floats, Integers
 from ..exceptions import (
     BadTableError,
     ClusterCountError,
@@ -37,8 +38,6 @@ from .starts import first_centres, given_centres
 
 __all__ = ["FuzzyClusterer", "check_number"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Step = Callable[[Floats], Swept]
 
 LARGEST = 25_000_000  # memberships that are handed out at once: 200 MB

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._types import Floats
 from ..kernels.degrees import NEAREST, Law
 from .base import FuzzyClusterer, check_number
 from .collapse import critical_lambda, critical_m, retreat
@@ -19,7 +19,6 @@ from .field import Field, entropy_law, power_law
 
 __all__ = ["EntropyFuzzyCMeans", "FuzzyCMeans"]
 
-Floats = NDArray[np.float64]
 
 LARGEST_AUTO = 2.0  # the m that is customary where the table allows it
 MILDER = 0.7  # the next fuzziness that is tried after a collapse

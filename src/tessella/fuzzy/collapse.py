@@ -23,18 +23,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
+from .._types import Floats, Integers
 from ..kernels.degrees import Law
 from .field import Field
 
 __all__ = ["Collapse", "critical_lambda", "critical_m", "find_collapse", "retreat"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 CLOSE = 0.01  # centres nearer than this share of their clusters' radius coincide
 LOOKED_AT = 10_000  # records

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
+from .._types import Floats, Integers
 from ..exceptions import BadTableError, UnknownOptionError
 from ..grouping.checks import check_seed
 from .base import FuzzyClusterer, check_number
 
 __all__ = ["ClusterLoss", "Comparison", "cluster_loss", "compare"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ALIGNMENTS = ("greedy", "optimal")
 SAME = 1e-7  # objectives that differ by less, as a share, are of the same basin

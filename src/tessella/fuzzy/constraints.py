@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import BadTableError, UnknownColumnError
 from ..linear import LinearSystem
 from ..plan.claims import Row, cases_of, rows_of
@@ -21,8 +21,6 @@ from ..rules import Rules
 from .field import Field
 
 __all__ = ["Constraints", "as_system"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from .._types import Floats, Integers
 from ..grouping.checks import check_seed
 from ..grouping.mdav import MDAV
 from ..kernels.assignment import excess, recognise
@@ -22,9 +22,6 @@ from .base import FuzzyClusterer
 from .field import Field, arrange
 
 __all__ = ["Chance", "Drawing", "SystemChance", "chance_of", "draw_part", "find_centres"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Chance(Protocol):

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..exceptions import BadTableError
 from ..kernels.assignment import Outlook, draw, find_nearest, spread, write_degrees
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
@@ -24,8 +24,6 @@ from ..parallel import each
 
 __all__ = ["Field", "entropy_law", "power_law"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 
 HUGE = 1e140  # squares, and sums of them, stay finite

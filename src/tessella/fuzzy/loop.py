@@ -10,14 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..kernels.degrees import Law
 from .field import Field, Swept, power_law
 
 __all__ = ["Run", "alternate"]
 
-Floats = NDArray[np.float64]
 
 WINDOW = 6  # steps that a leap looks back on
 RIDGE = 1e-10  # relative, against steps that are nearly parallel

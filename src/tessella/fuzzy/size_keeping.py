@@ -10,10 +10,10 @@ centres, and no group grows beyond 2k - 1 records (or the largest crisp one).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import entr, logsumexp
 
+from .._types import Floats, Integers
 from ..grouping.base import Grouping
 from ..grouping.search import Search
 from ..kernels.degrees import EXPONENTIAL, NEAREST, POWER, TINY, Law
@@ -24,8 +24,6 @@ from .field import Field
 
 __all__ = ["crisp_groups", "draw_keeping_k"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LIST = 24  # centres where a record may stand: the nearest ones
 MIXING = 100  # sweeps (n steps each) until the assignment is taken

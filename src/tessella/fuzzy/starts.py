@@ -6,15 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import BadTableError, UnknownOptionError
 from ..kernels.seeding import spread_out
 from .field import Field
 
 __all__ = ["STARTS", "first_centres", "given_centres"]
 
-Floats = NDArray[np.float64]
 
 STARTS = ("k-means++", "records")
 OFF = 0.99  # of the way from the mean to a record

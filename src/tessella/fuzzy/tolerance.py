@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._types import Floats
 from ..exceptions import BadTableError, OutOfRangeError, UnknownOptionError
 from ..kernels.degrees import Law
 from ..kernels.sweep import sweep_tolerant
@@ -20,7 +21,6 @@ from .field import Field, Swept, arrange, power_law
 
 __all__ = ["TolerantFuzzyCMeans"]
 
-Floats = NDArray[np.float64]
 
 SHAPES = ("ball", "box")
 SETTLED, SETTLE_ITER = 1e-9, 200  # displacements rest, in the field's units; steps until then

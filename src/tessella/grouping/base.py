@@ -9,18 +9,16 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError
 from ..kernels.groups import renumber, squared_error, weighted_centres
 from .checks import check_k, check_records, check_seed, check_weights, split_strata
 
 __all__ = ["Grouping"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]

@@ -16,9 +16,10 @@ from itertools import pairwise
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from .._types import Floats, Integers
 from ..exceptions import BadTableError, OutOfRangeError, UnfinishedWarning, UnknownOptionError
 from ..kernels.groups import squared_error, weighted_centres
 from .checks import check_k, check_records, check_weights, split_strata
@@ -27,8 +28,6 @@ from .market import Market, cheap_prices
 
 __all__ = ["LowerBound", "bound_of_parts", "lower_bound"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 EFFORTS = ("quick", "standard", "thorough")
 # Seconds that standard effort takes at most, unless a time limit says otherwise.

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -17,12 +17,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, GroupSizeError
 
 __all__ = ["check_k", "check_records", "check_seed", "check_weights", "split_strata"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Floats:

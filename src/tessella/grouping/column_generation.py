@@ -22,18 +22,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
+from .._types import Floats, Integers
 from ..kernels.bound import few_per_record, make_sound, sums_over
 from ..kernels.subset_rows import broken_cuts, cuts_hit, memberships
 from .market import Cuts, Market
 
 __all__ = ["ColumnGeneration"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # The box around sound prices, as a multiple of a record's cheap price and its surroundings'.
 FIRST_REACH, LEAST_REACH, MOST_REACH = 0.3, 0.03, 4.0

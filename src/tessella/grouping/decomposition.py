@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.base import clone
 
+from .._types import Floats, Integers
 from ..exceptions import OutOfRangeError
 from ..kernels.decompose import decompose, partition_of, shrink
 from ..kernels.groups import renumber, weighted_centres
@@ -15,8 +15,6 @@ from .base import Grouping
 
 __all__ = ["IGD"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEAR = 16  # centres around a record whose groups it may join
 GAIN = 1e-9  # share of the SSE that a sweep must gain to be followed by another

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..kernels.bound import group_costs, weighted_prices
 from ..kernels.pricing import best_hopes, best_shares, profitable_groups
 from ..kernels.subset_rows import charges_of_pairs
@@ -23,8 +23,6 @@ from .neighbours import nearest_others
 
 __all__ = ["Market", "cheap_prices"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Records whose root pairs make one piece of work.
 PIECE = 64

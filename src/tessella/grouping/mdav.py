@@ -9,8 +9,8 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..exceptions import OutOfRangeError
 from ..kernels import mdav as WAYS
 from ..kernels.groups import weighted_centres
@@ -22,8 +22,6 @@ from .base import Grouping
 
 __all__ = ["CBFS", "MDAV", "VMDAV"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # One sector is best where records are densest in the middle, many where they are in clusters.
 SECTOR = 1024  # points in a sector, if there are many

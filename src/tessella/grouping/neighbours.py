@@ -5,15 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..kernels.nearest import LEAF, box_tree, halves, nearest_in_leaves
 from ..parallel import each
 
 __all__ = ["nearest_others"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PIECES = 256
 

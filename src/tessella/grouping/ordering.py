@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
+from .._types import Floats, Integers
 from ..exceptions import UnknownOptionError
 from ..kernels.cut import best_cut, best_opening
 from ..kernels.ordering import group_path, nearest_next
@@ -23,8 +23,6 @@ from .base import Grouping
 
 __all__ = ["ORDERS", "OrderedGrouping", "check_order", "farthest_from_centre"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEIGHBOURS = 10  # of each record, tried as its neighbours on a tour
 OPENINGS = 99  # of a tour, at most: all 2k - 1 up to k = 50

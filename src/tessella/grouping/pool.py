@@ -15,18 +15,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csc_matrix
 
+from .._types import Floats, Integers
 from ..kernels.groups import renumber, weighted_centres
 from ..kernels.windows import balls, rows_of_windows, tile
 from ..parallel import each
 
 __all__ = ["Pool"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Windows begin with this many records and grow until a problem needs more nodes or columns than
 # these. HiGHS spends seconds in the root of a hard problem of 1,000 records and finds little.

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from .._types import Floats, Integers
 from ..exceptions import OutOfRangeError
 from ..kernels.cut import best_cut
 from ..kernels.ordering import keep_walking, repeat_ordering
@@ -27,8 +27,6 @@ from .ordering import ORDERS, check_order, farthest_from_centre
 
 __all__ = ["IMHM", "RepOrdMic", "kmeans_starts"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Outcome = tuple[Integers, float]  # labels, SSE
 

@@ -18,8 +18,9 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._types import Floats, Integers
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownOptionError
 from ..kernels.anneal import anneal, nearest_in_window
 from ..kernels.groups import renumber, squared_error, weighted_centres
@@ -37,9 +38,6 @@ from .base import Grouping
 from .pool import Pool
 
 __all__ = ["Progress", "Search"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._types import Floats, Integers
 from ..exceptions import BadTableError
 from ..kernels.cut import best_sorted_cut
 from .base import Grouping
 
 __all__ = ["UnivariateOptimal"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class UnivariateOptimal(Grouping):

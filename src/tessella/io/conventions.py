@@ -10,16 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .._types import Integers
 from ..exceptions import BadFileError, BadOptionError
 from ..kernels import numerals as looks
 from .source import Statement
 
 __all__ = ["Convention", "Looks", "find_convention"]
 
-Integers = NDArray[np.int64]
 
 _SIGNS = looks.SEPARATORS
 _NAMED = {

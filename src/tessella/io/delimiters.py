@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Bytes
 from ..exceptions import BadFileError, BadOptionError
 from ..kernels.delimited import Layout, lay_out
 from .source import Statement
 
 __all__ = ["Lines", "named"]
 
-Bytes = NDArray[np.uint8]
 
 _CANDIDATES = (",", ";", "\t", "|")
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space", ":": "colon"}

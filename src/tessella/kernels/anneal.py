@@ -19,15 +19,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Bytes, Floats, Integers, SmallIntegers
 from ._jit import kernel
 from .chance import draw, draw_below, start_stream
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.uint8]
-Neighbours = NDArray[np.int32]  # half the room in the cache
 
 # Share of proposals that dissolve or open a group, for k up to 5. Between 0.02 and 0.2 the result
 # hardly changes. Such a move costs as much as 16 k others, so the share falls as k grows.
@@ -39,7 +34,7 @@ PLATEAUS = 256
 
 
 @kernel
-def nearest_in_window(X: Floats, count: int) -> Neighbours:
+def nearest_in_window(X: Floats, count: int) -> SmallIntegers:
     """List for each record its `count` nearest others, nearest first, shape (n, count).
 
     A plain scan: a window is small enough for the cache, where no tree is faster. Distances to
@@ -163,8 +158,8 @@ def swap(
 
 @kernel
 def anneal(
-    X: Floats, weights: Floats, near: Neighbours, labels: Integers, k: int, steps: int,
-    hot: float, cold: float, seed: int, number: int, halt: Flags,
+    X: Floats, weights: Floats, near: SmallIntegers, labels: Integers, k: int, steps: int,
+    hot: float, cold: float, seed: int, number: int, halt: Bytes,
 ) -> None:  # fmt: skip
     """Anneal the labelling in place, from temperature hot to cold.
 

@@ -10,13 +10,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .degrees import LANES, POWER, TILE, TINY, Centres, Law, Room, load, make_room, visit
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FAINT = 1e-14  # smaller shares add less than 5e-13 bits each to an entropy, and are left out
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Integers, Truths
 from ._jit import kernel
-
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 MANY = 256  # possible exchanges between two tied values; beyond, one is taken to exist
 

@@ -14,13 +14,11 @@ corner v.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .excluding import covers, exclude, most_together
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Cells = tuple[
     Floats,
     Integers,

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Stream
 from ._jit import kernel
-
-Stream = NDArray[np.uint64]
 
 
 @kernel

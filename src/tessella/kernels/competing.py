@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Truths
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @kernel
@@ -84,9 +81,7 @@ def least_rows(
 
 
 @kernel
-def unbeaten(
-    A: Floats, B: Floats, truth: Integers, records: Integers
-) -> tuple[NDArray[np.bool_], Integers]:
+def unbeaten(A: Floats, B: Floats, truth: Integers, records: Integers) -> tuple[Truths, Integers]:
     """Whether no other original is at least as near to a record in every column as its own.
 
     Returns the answers, and the records as they were given.
@@ -114,9 +109,7 @@ def unbeaten(
 
 
 @kernel
-def lowest(
-    starts: Integers, level: Floats, count: int, kept: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def lowest(starts: Integers, level: Floats, count: int, kept: Truths) -> Truths:
     """Mark the `count` lowest rows of each record, and those that are kept in any case."""
     out = kept.copy()
     values, places = np.empty(count), np.empty(count, dtype=np.int64)

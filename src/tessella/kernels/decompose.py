@@ -11,15 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .cut import best_cut
 from .groups import weighted_centres
 from .ordering import insertion_path
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 GAIN = 1e-9  # share of the error at stake that counts as a gain; guards against rounding
 

@@ -20,13 +20,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .elementary import exponentials, powers
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LANES = 16  # centres in a block
 TILE = 32  # records in a tile

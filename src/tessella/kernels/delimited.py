@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Bytes, Integers
 from ._jit import kernel
-
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
 
 LF, CR = 10, 13
 

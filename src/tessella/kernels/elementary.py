@@ -8,11 +8,9 @@ the same on every machine.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 32 bits, and the rest

@@ -10,12 +10,9 @@ be right to the last bit; `GAP` keeps the former away from rounding.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 GAP = 1e-13  # of the share of one row in a combination of two
 WORD = 62  # records in a word of a set; the signs of int64 stay out of it

@@ -15,12 +15,9 @@ nearest real solution instead, and cycles of negative cost are turned first.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEAREST, TOO_FAR, NO_WAY = 0, 1, 2
 STEPS = 1024

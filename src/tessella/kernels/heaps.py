@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .leaves import order_by_leaves, rounded
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads bits when multiplied
 

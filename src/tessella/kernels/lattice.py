@@ -14,13 +14,10 @@ point z inside, since the angle at z is obtuse: |v - x|^2 >= |v - z|^2 + |z - x|
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .polyhedron import FAILED, nearest_point
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEAREST, NEAR, NONE = 0, 1, 2
 NODES = 20_000

@@ -10,13 +10,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Singles
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 LEAF = 16  # points in a leaf
 STEP = 5  # the rounded copy has a multiple of so many columns, the last are zeros

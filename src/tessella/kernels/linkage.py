@@ -13,12 +13,9 @@ from 3.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEAF = 8  # as `nearest.box_tree` has them
 FAN = 32

@@ -9,15 +9,10 @@ the sets puts its value there, one pass from the top gives the measures of all u
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Bytes, Floats, Integers, Truths
 from ._jit import kernel
 from .linkage import SLACK, TINY
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
-Bytes = NDArray[np.uint8]
 
 
 @kernel

@@ -13,16 +13,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from . import nearby, outward
 from ._jit import kernel
 from .heaps import Heaps
 from .nearby import Scratch, Tree, nearest, scratch
 from .outward import Sectors, farthest
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 take_from_tree, take_from_sectors = nearby.take_out, outward.take_out
 

@@ -22,15 +22,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Singles
 from ._jit import kernel, spliced
 from .heaps import Heaps
 from .leaves import LEAF, STEP, order_by_leaves, rounded
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 LANES = LEAF  # and one pass over the lanes handles STEP columns
 PENDING = 64  # records that wait to be measured exactly

@@ -10,12 +10,9 @@ record's worst neighbour so far is skipped with everything in it, so the answer 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEAF = 8
 FAN = 32

@@ -7,12 +7,9 @@ whoever sees the whole file says what it means.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Bytes, Integers, Truths
 from ._jit import kernel
-
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
 
 # Looks. A group is three digits after a separator of thousands, see SEPARATORS.
 OTHER, EMPTY, TOKEN, WHOLE, PADDED, LONG, TRUTH, DATE, MOMENT, ZONED, INFINITE = range(11)
@@ -194,7 +191,7 @@ def find_word(data: Bytes, low: int, high: int, words: Bytes, ends: Integers) ->
 def count_looks(
     data: Bytes,
     offsets: Integers,
-    valid: NDArray[np.bool_],
+    valid: Truths,
     words: Bytes,
     ends: Integers,
     n_truths: int,

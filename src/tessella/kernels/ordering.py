@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .cut import best_cut
 from .groups import squared_error, weighted_centres
 from .remaining import Tree, copied, nearest_remaining, plant, take_out
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TABLE = 1024  # groups up to this size keep their distances in a table
 ROUNDS = 1000  # of ordering and cutting, at most; about ten are usual

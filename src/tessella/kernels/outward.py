@@ -23,14 +23,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel, spliced
 from .heaps import Heaps
 from .leaves import STEP
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LANES = 64  # points in a block
 

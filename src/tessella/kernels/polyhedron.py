@@ -14,12 +14,9 @@ triangular) span the active normals, the m equations first: normals = R.T @ Q.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 INSIDE, MOVED, FAILED = 0, 1, 2
 UNTOUCHED = 1e-12  # of a row's scale: a point that keeps all rows so well is not moved

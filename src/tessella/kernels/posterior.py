@@ -6,13 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .degrees import EXPONENTIAL, NEAREST, TINY, Law
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 EQUAL = 1e-9  # logarithms that differ by less are equal
 

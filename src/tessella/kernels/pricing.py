@@ -30,12 +30,10 @@ some pairs; they come from cuts (see subset_rows).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Market = tuple[Floats, Floats, Floats, Floats]
 Charges = tuple[Integers, Integers, Floats]
 

@@ -12,12 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEAF = 32  # records in a leaf, at most; their distances are computed side by side
 NOBODY = np.iinfo(np.int64).max  # the lowest row of an empty node

@@ -8,14 +8,11 @@ that are alone in their part leave it, since no larger set is minimal for them.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Integers, Truths
 from ._jit import kernel
 
 __all__ = ["minimal_uniques"]
-
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 
 @kernel

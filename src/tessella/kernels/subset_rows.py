@@ -13,12 +13,9 @@ Cuts are rows of three record numbers; groups are rows of record numbers padded 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Truths
 from ._jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @kernel
@@ -101,7 +98,7 @@ def broken_cuts(
     shares: Floats,
     starts: Integers,
     held: Integers,
-    single: NDArray[np.bool_],
+    single: Truths,
     least: float,
 ) -> tuple[Integers, Floats]:
     """Triples of records of which groups hold two or more with shares above 1 + least in all.
@@ -160,7 +157,7 @@ def _partners(
     shares: Floats,
     starts: Integers,
     held: Integers,
-    single: NDArray[np.bool_],
+    single: Truths,
     i: int,
     near: Integers,
     pair: Floats,

@@ -6,14 +6,11 @@ Free ranks are counted in a tree (Fenwick 1994), so a draw takes O(log n) howeve
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 
 __all__ = ["draw_partners"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @kernel

@@ -9,8 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .degrees import (
     EXPONENTIAL,
@@ -24,9 +24,6 @@ from .degrees import (
     make_room,
     visit,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Sums(NamedTuple):

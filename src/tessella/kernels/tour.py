@@ -8,13 +8,10 @@ array; a move reverses the shorter of the two paths it could reverse.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ._jit import kernel
 from .remaining import nearest_remaining, plant, take_out
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LONGEST = 25_000  # records reversed in one move, at most: keeps the time near-linear
 SEGMENT = 3  # records moved together by Or-opt, at most

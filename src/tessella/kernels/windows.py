@@ -8,15 +8,12 @@ stays. A window fits the cache, so the cost of a move does not depend on the siz
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Bytes, Floats, Integers
 from ._jit import kernel
-from .anneal import Flags, anneal, nearest_in_window
+from .anneal import anneal, nearest_in_window
 from .chance import draw, draw_below, start_stream
 from .groups import renumber, squared_error, weighted_centres
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @kernel
@@ -170,7 +167,7 @@ def spread(X: Floats, weights: Floats, labels: Integers) -> tuple[float, float]:
 @kernel
 def improve_windows(
     X: Floats, weights: Floats, labels: Integers, rows: Integers, starts: Integers, first: int,
-    last: int, k: int, count: int, moves: int, hot: float, cold: float, seed: int, halt: Flags,
+    last: int, k: int, count: int, moves: int, hot: float, cold: float, seed: int, halt: Bytes,
 ) -> None:  # fmt: skip
     """Anneal windows first .. last - 1 of a labelling numbered by window; keep what is better.
 

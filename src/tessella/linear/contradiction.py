@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Truths
 from ..exceptions import BrokenPromiseError
 from .scaling import dependence, equilibrate
 
 __all__ = ["Implied", "contradicting_rows", "implied_rows"]
 
-Floats = NDArray[np.float64]
 
 # Right-hand sides that disagree by less than this share of their size agree.
 TOLERANCE = 1e-9
@@ -76,7 +75,7 @@ def contradicting_rows(A: Floats, b: Floats, G: Floats, h: Floats, sizes: Floats
 
 
 def _proof(
-    stack: Floats, right: Floats, sizes: Floats, kind: NDArray[np.bool_], among: list[int]
+    stack: Floats, right: Floats, sizes: Floats, kind: Truths, among: list[int]
 ) -> list[int]:
     """Rows of a Farkas proof among some rows, or none where they have a solution."""
     if not among:
@@ -104,7 +103,7 @@ def _proof(
     return []
 
 
-def _least_sum(M: Floats, c: Floats, free: NDArray[np.bool_]) -> Floats:
+def _least_sum(M: Floats, c: Floats, free: Truths) -> Floats:
     """Weights y with y M = 0, sum |y| <= 1, y >= 0 unless free, that make y c least."""
     twice = np.flatnonzero(free)  # a free weight is the difference of two
     wide = np.vstack([M, -M[twice]])
@@ -184,7 +183,7 @@ def _half(
     stack: Floats,
     right: Floats,
     sizes: Floats,
-    kind: NDArray[np.bool_],
+    kind: Truths,
     row: int,
     others: list[int],
 ) -> list[int] | None:

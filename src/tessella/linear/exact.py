@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .._types import Floats
 
 __all__ = ["exact_nearest"]
 
-Floats = NDArray[np.float64]
 Vector = list[Fraction]
 
 

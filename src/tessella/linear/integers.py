@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .._types import Floats
 
 __all__ = ["Lattice", "as_fraction", "reduced_basis", "whole_row", "without_columns"]
-
-Floats = NDArray[np.float64]
 
 
 def as_fraction(x: float) -> Fraction:

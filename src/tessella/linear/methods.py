@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError, NoWholeSolutionError, OutOfRangeError
 from ..kernels.flows import NEAREST, nearest_flows
 from ..kernels.lattice import nearest_lattice_points
@@ -34,8 +34,6 @@ __all__ = [
     "by_relaxing",
 ]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Solved = tuple[Floats, Integers]
 # From records, where to begin (the nearest real points, or the records), low and high bounds
 Method = Callable[[Floats, Floats, Floats, Floats], Solved]

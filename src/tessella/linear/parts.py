@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Truths
 from ..exceptions import NoWholeSolutionError, OutOfRangeError
 from .integers import Lattice, as_fraction, whole_row, without_columns
 from .system import LinearSystem
 
 __all__ = ["LARGEST", "Part", "Row", "parts_of", "rows_of", "whole_bounds"]
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 LARGEST = 2**53  # whole numbers beyond are not all doubles
 
@@ -41,7 +39,7 @@ class Row:
         """Return the coefficients on some columns."""
         return [self.coefficients.get(j, Fraction(0)) for j in columns]
 
-    def among(self, mask: Mask) -> bool:
+    def among(self, mask: Truths) -> bool:
         """Whether all columns of the row are in the mask."""
         return all(mask[j] for j in self.coefficients)
 
@@ -56,7 +54,7 @@ class Part:
     bounds: tuple[Row, ...]  # about one of them
 
 
-def rows_of(system: LinearSystem, whole: Mask) -> list[Row]:
+def rows_of(system: LinearSystem, whole: Truths) -> list[Row]:
     """Read the rows in fractions, and those between whole columns in whole numbers.
 
     Whole numbers that obey a v <= h with whole a also obey a v <= floor(h); where a v = b has a
@@ -95,7 +93,7 @@ def rows_of(system: LinearSystem, whole: Mask) -> list[Row]:
 
 
 def whole_bounds(
-    rows: list[Row], whole: Mask, low: Floats, high: Floats, columns: Sequence[object]
+    rows: list[Row], whole: Truths, low: Floats, high: Floats, columns: Sequence[object]
 ) -> tuple[Floats, Floats]:
     """Join given bounds (n x d) with the rows about one column; whole columns get whole bounds."""
     low, high = low.copy(), high.copy()
@@ -120,7 +118,7 @@ def whole_bounds(
     return low, high
 
 
-def parts_of(rows: list[Row], whole: Mask) -> list[Part]:
+def parts_of(rows: list[Row], whole: Truths) -> list[Part]:
     """Split the columns into parts; a column without rows is a part of its own."""
     d = len(whole)
     joined = list(range(d))

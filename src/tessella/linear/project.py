@@ -14,6 +14,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats, Truths
 from ..exceptions import BadTableError, BrokenPromiseError
 from ..kernels.polyhedron import FAILED, INSIDE, nearest_points
 from ..parallel import each
@@ -22,7 +23,6 @@ from .scaling import orthonormal
 
 __all__ = ["Projector", "lengths"]
 
-Floats = NDArray[np.float64]
 
 BLOCK = 2048
 TOLERANCE = 1e-9  # no result that breaks a row by more of its scale is handed out
@@ -139,7 +139,7 @@ class Projector:
         worst[np.isnan(worst)] = np.inf
         return worst
 
-    def _snap_to_bounds(self, V: Floats, moved: NDArray[np.bool_]) -> None:
+    def _snap_to_bounds(self, V: Floats, moved: Truths) -> None:
         """Where a bound on one column is met up to rounding, meet it to the bit."""
         _, _, G, h = self._rows
         for row, right in zip(G, h):

@@ -6,13 +6,12 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._types import Floats
 from ..exceptions import BadOptionError, BadTableError
 
 __all__ = ["as_metric", "as_records", "as_sum", "read_rows", "width"]
-
-Floats = NDArray[np.float64]
 
 
 def as_records(X: ArrayLike, d: int) -> Floats:

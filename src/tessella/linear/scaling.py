@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .._types import Floats
 
 __all__ = ["DEPENDENT", "dependence", "equilibrate", "orthonormal"]
 
-Floats = NDArray[np.float64]
 
 # A row whose part outside of the other rows' span is shorter than this, on balanced scales, is
 # taken to lie in the span: coefficients are typed or computed to 12 digits or more.

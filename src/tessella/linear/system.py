@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._types import Floats, Truths
 from ..exceptions import BadOptionError, ContradictionError, UnknownColumnError
 from .contradiction import Implied, contradicting_rows, implied_rows
 from .project import Projector
@@ -22,8 +23,6 @@ from .reading import as_metric, as_records, as_sum, read_rows, width
 from .scaling import dependence
 
 __all__ = ["LinearSystem", "Violation"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +164,7 @@ class LinearSystem:
         relative = np.divide(absolute, scale, out=np.zeros_like(absolute), where=scale != 0)
         return Violation(absolute=absolute, relative=relative)
 
-    def holds(self, X: ArrayLike, *, tolerance: float = 1e-9) -> NDArray[np.bool_]:
+    def holds(self, X: ArrayLike, *, tolerance: float = 1e-9) -> Truths:
         """Say which records obey all rows, to a share of each row's scale; missing is no."""
         return np.asarray((self.violation(X).relative <= tolerance).all(axis=1))
 

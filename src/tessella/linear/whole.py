@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._types import Floats, Truths
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError, OutOfRangeError
 from .contradiction import implied_rows
 from .methods import NOT, PROVED, Method, Solved, by_flow, by_lattice, by_program, by_relaxing
@@ -36,16 +37,13 @@ from .system import LinearSystem
 
 __all__ = ["Rounded", "round_whole"]
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rounded:
     """Records after rounding."""
 
     values: Floats  # (n, d), whole numbers in the whole columns
-    nearest: Mask  # (n,), whether no other point that obeys the rows is nearer: proved
+    nearest: Truths  # (n,), whether no other point that obeys the rows is nearer: proved
     distance: Floats  # (n,), sum_j w_j (v_j - x_j)^2
 
 
@@ -150,7 +148,7 @@ class _Work:
 
     system: LinearSystem
     rows: list[Row]
-    due: Mask
+    due: Truths
     metric: Floats
     given: tuple[Floats, Floats]
 
@@ -200,7 +198,7 @@ class _Work:
         found = np.where(self.broken(full, part.rows), NOT, found)
         return values, found
 
-    def broken(self, values: Floats, rows: tuple[Row, ...] | None = None) -> Mask:
+    def broken(self, values: Floats, rows: tuple[Row, ...] | None = None) -> Truths:
         """Whether a record breaks a row: exactly where all is whole, else to 1e-9 of its scale."""
         broken = np.zeros(len(values), dtype=bool)
         for row in self.rows if rows is None else rows:
@@ -231,7 +229,7 @@ def _exact(values: Floats, coefficients: list[int], right: int) -> Floats:
     return np.where(np.abs(rough) > 2.0**62, rough, wrapped.astype(np.float64))
 
 
-def _mask(whole: ArrayLike | None, d: int) -> Mask:
+def _mask(whole: ArrayLike | None, d: int) -> Truths:
     if whole is None:
         return np.ones(d, dtype=bool)
     mask = np.asarray(whole)

@@ -7,10 +7,9 @@ from itertools import combinations
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..exceptions import UnknownOptionError
-from ..frame import Name
 from .pair import Pair, Reading
 from .result import Loss, worst
 
@@ -23,8 +22,6 @@ __all__ = [
     "mutual_information_loss_of",
 ]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Distance = Literal["hellinger", "total variation"]
 
 DENSE = 1 << 20  # tables of counts up to so many cells are counted without sorting

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import OutOfRangeError
 from .moments import moments
 from .pair import Pair, Reading
@@ -19,7 +19,6 @@ __all__ = [
     "principal_component_loss_of",
 ]
 
-Floats = NDArray[np.float64]
 
 TIE = 1e-9  # shares of variance that differ by less are the same
 

@@ -10,17 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError
-from ..frame import Name
 from .pair import Pair
 
 __all__ = ["Design", "design", "target_classes", "target_numbers"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

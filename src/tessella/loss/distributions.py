@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadOptionError
-from ..frame import Name
 from .moments import column_sums
 from .pair import Pair, Reading
 from .result import Loss, worst
@@ -28,7 +27,6 @@ __all__ = [
     "wasserstein_of",
 ]
 
-Floats = NDArray[np.float64]
 
 QUANTILES = tuple(percent / 100 for percent in range(5, 100, 5))
 

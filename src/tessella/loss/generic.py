@@ -12,17 +12,15 @@ from itertools import combinations_with_replacement
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import UnknownOptionError
-from ..frame import Name
 from .moments import column_sums, moments, variation
 from .pair import Pair, Reading
 from .result import Loss, worst
 
 __all__ = ["generic_loss", "generic_loss_of", "il1s", "il1s_of", "sse_sst", "sse_sst_of"]
 
-Floats = NDArray[np.float64]
 Of = Literal["values", "means", "variances", "covariances", "correlations"]
 How = Literal["square", "absolute", "variation"]
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, ClusterCountError, UnknownOptionError
-from ..frame import Name
 from ..grouping.checks import check_seed
 from .design import design, target_classes
 from .pair import Pair, Reading
@@ -18,8 +17,6 @@ from .result import Loss, worst
 
 __all__ = ["classifier_loss", "clustering_loss"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Method = Literal["k-means", "fuzzy"]
 
 

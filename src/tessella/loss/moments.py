@@ -10,15 +10,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadTableError
-from ..frame import Name
 from .pair import Numbers, Pair
 
 __all__ = ["ColumnSums", "Moments", "column_sums", "moments", "variation"]
 
-Floats = NDArray[np.float64]
 
 SWEEPS = 5  # columns are held in so many blocks: a fifth of both tables at a time
 SMALL = 1e-100  # a column of smaller numbers is refused

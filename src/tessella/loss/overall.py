@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Unpack, get_args
 
-from ..frame import Name
+from .._types import Name
 from ..schema import Schema
 from .categories import contingency_loss_of, entropy_loss_of, mutual_information_loss_of
 from .components import eigenvalue_loss_of, principal_component_loss_of

@@ -14,15 +14,13 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, IncomparableError, UnknownOptionError, UnpairedError
-from ..frame import Name, Table
+from ..frame import Table
 from ..schema import Schema
 
 __all__ = ["Categories", "Numbers", "Pair", "Reading"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 Missing = Literal["error", "pairs"]
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..frame import Name
+from .._types import Floats, Name
 from .distributions import distances
 from .moments import column_sums, moments
 from .pair import Pair, Reading
@@ -20,7 +19,6 @@ from .result import Loss, worst
 
 __all__ = ["pil", "pil_of"]
 
-Floats = NDArray[np.float64]
 
 ROUNDING = 1e-12  # of moments on the original's scale: columns that are multiples of each other
 

@@ -6,8 +6,8 @@ from itertools import combinations_with_replacement
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import OutOfRangeError
 from .design import Design, design
 from .pair import Pair, Reading
@@ -16,7 +16,6 @@ from .result import Loss
 
 __all__ = ["propensity_loss"]
 
-Floats = NDArray[np.float64]
 
 STEPS = 50
 

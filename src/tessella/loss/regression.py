@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadTableError, OutOfRangeError, UnknownOptionError
-from ..frame import Name
 from .design import design, target_classes, target_numbers
 from .pair import Pair, Reading
 from .result import Loss, worst
 
 __all__ = ["Fit", "fit_linear", "fit_logistic", "regression_loss"]
 
-Floats = NDArray[np.float64]
 Kind = Literal["linear", "logistic"]
 
 STEPS = 100  # of Newton's method; a likelihood with a maximum needs about ten

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from .._types import Name
 from ..exceptions import UnknownOptionError
-from ..frame import Name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,15 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadTableError, UnpairedError
-from ..frame import Name
 from .result import Loss, worst
 
 __all__ = ["specific_loss"]
 
-Floats = NDArray[np.float64]
 Analysis = Callable[[Any], Any]
 Distance = Callable[[Floats, Floats], float]
 

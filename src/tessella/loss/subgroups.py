@@ -10,10 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, UnpairedError
-from ..frame import Name
 from .moments import column_sums
 from .pair import Pair, Reading
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "SubgroupLoss", "record_loss", "subgroup_loss"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEAST = 1e-3  # a split must explain so much of the variance of losses: no words for rounding
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..kernels.groups import weighted_centres
 from ..kernels.medians import medians_of_runs
 
 __all__ = ["AGGREGATES", "group_means", "group_medians"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def group_means(values: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:

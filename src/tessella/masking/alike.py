@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats, Integers, States
 from ..exceptions import BrokenPromiseError
 
 __all__ = ["number_alike", "released_sets"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def number_alike(columns: Iterable[NDArray[Any]]) -> Integers:
@@ -38,7 +36,7 @@ def number_alike(columns: Iterable[NDArray[Any]]) -> Integers:
 
 
 def released_sets(
-    values: Floats, state: NDArray[np.int16], labels: Integers, strata: Integers, *, method: str
+    values: Floats, state: States, labels: Integers, strata: Integers, *, method: str
 ) -> Integers:
     """Number the sets of records that share a stratum and all their released values.
 

@@ -7,9 +7,9 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from .._types import Floats, Integers, Name
 from ..exceptions import (
     BadTableError,
     BrokenPromiseError,
@@ -18,7 +18,7 @@ from ..exceptions import (
     SmallJointGroupsWarning,
     UnknownOptionError,
 )
-from ..frame import Name, Numbers, Table
+from ..frame import Numbers, Table
 from ..kernels.groups import renumber
 from ..schema import Schema
 from .alike import number_alike, released_sets
@@ -27,8 +27,6 @@ from .selection import LeftOut, Selection, Strata
 
 __all__ = ["Masker", "parts_of"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MISSING = ("error", "pattern")
 MISSING_AS = {1: "", 2: " (as NaN)"}

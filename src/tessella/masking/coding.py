@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import (
     BadOptionError,
     GroupSizeError,
@@ -15,15 +15,12 @@ from ..exceptions import (
     UnknownColumnError,
     UnknownOptionError,
 )
-from ..frame import Name
 from ..grouping.checks import check_k
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, rows_of_strata
 
 __all__ = ["TopBottomCoding"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BY = ("quantile", "value")
 REPLACE = ("threshold", "mean")

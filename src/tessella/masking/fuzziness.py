@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._lazy import optional
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Fuzziness", "choose_fuzziness"]
 
-Floats = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float]]  # from m2 to loss and bits
 
 M1 = (1.0, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5)

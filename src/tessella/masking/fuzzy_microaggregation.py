@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Truths
 from ..exceptions import BadTableError, OutOfRangeError
 from ..frame import Numbers, Table
 from ..fuzzy.base import FuzzyClusterer, check_number
@@ -32,8 +32,6 @@ from .uncertainty import Uncertainty
 
 __all__ = ["FuzzyMicroaggregation"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FALL = 1e-4  # a sweep that lowers the objective by less ends the search for centres
 
@@ -373,7 +371,7 @@ def _rows_of(parts: Integers | None, n: int) -> list[Integers]:
     return np.split(order, np.cumsum(np.bincount(parts))[:-1])
 
 
-def _on_known(system: LinearSystem, known: NDArray[np.bool_]) -> LinearSystem:
+def _on_known(system: LinearSystem, known: Truths) -> LinearSystem:
     """Leave out the rows about cells that this part of the table does not have."""
     equal = ~system.A[:, ~known].any(axis=1)
     unequal = ~system.G[:, ~known].any(axis=1)

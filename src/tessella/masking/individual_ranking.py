@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError, UnknownOptionError
 from ..frame import Numbers
 from ..grouping.checks import check_k
@@ -19,8 +19,6 @@ from .perturbation import Perturbation, Reading, rows_of_strata
 
 __all__ = ["IndividualRanking"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 METHODS = ("optimal", "fixed")
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import (
     BadTableError,
     UnknownOptionError,
@@ -28,9 +28,6 @@ from .scale import Scale
 from .selection import Selection, select
 
 __all__ = ["Microaggregation"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Microaggregation(Masker):

@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import BadOptionError, BadTableError, UnchangedWarning
 from ..frame import Numbers
 from ..fuzzy.base import check_number
@@ -17,8 +17,6 @@ from .scale import Scale
 
 __all__ = ["NoiseAddition"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NOTHING = 1e-12  # an eigenvalue below this share of the largest is rounding
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BrokenPromiseError
-from ..frame import Name, Numbers, Table
+from ..frame import Numbers, Table
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from .base import Masker
@@ -23,9 +23,6 @@ from .scale import Scale
 from .selection import Selection, select
 
 __all__ = ["Perturbation", "Reading", "normal", "rows_of_strata"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +35,7 @@ class Reading:
     scale: Scale
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Truths:
         """Whether each masked cell has a number, shape (n, d)."""
         return ~self.original.missing
 

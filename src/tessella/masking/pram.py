@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, BadTableError, OutOfRangeError, UnknownColumnError
-from ..frame import Name, Table
+from ..frame import Table
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from ..schema import Schema
@@ -20,8 +20,6 @@ from .selection import LeftOut, Selection, select_categories
 
 __all__ = ["PRAM"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST = 2000  # categories; chances from each to each are held
 
@@ -259,7 +257,7 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         return state | {name: LeftOut() for name in state.get("_by_record", ())}
 
 
-def _staying(p: float, here: NDArray[np.bool_]) -> Floats:
+def _staying(p: float, here: Truths) -> Floats:
     """Chances p to stay, and even ones to change to another category that is here."""
     others = int(here.sum()) - 1
     if others < 1:
@@ -269,7 +267,7 @@ def _staying(p: float, here: NDArray[np.bool_]) -> Floats:
     return P
 
 
-def _read_matrix(given: Any, texts: list[str], here: NDArray[np.bool_], name: Name) -> Floats:
+def _read_matrix(given: Any, texts: list[str], here: Truths, name: Name) -> Floats:
     """Read chances by category; categories that no record has may be left out, not reached."""
     expected = (
         f"for each category of {name!r} ({', '.join(texts[:8])}{', ...' if len(texts) > 8 else ''})"

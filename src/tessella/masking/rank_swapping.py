@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import OutOfRangeError
 from ..fuzzy.base import check_number
 from ..kernels.swapping import draw_partners
@@ -14,8 +14,6 @@ from ..schema import Schema
 from .perturbation import Perturbation, Reading, rows_of_strata
 
 __all__ = ["RankSwapping", "window_of"]
-
-Floats = NDArray[np.float64]
 
 
 def window_of(percent: float, n: int) -> int:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, ContradictionError, RefusedError
-from ..frame import Name, Table
+from ..frame import Table
 from ..linear import LinearSystem, round_whole
 from ..linear.integers import as_fraction, whole_row
 from ..plan.claims import Claim, rows_of
@@ -29,8 +29,6 @@ from .alike import number_alike
 
 __all__ = ["Grid", "Restoration", "Restorer"]
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 TOLERANCE = 1e-9  # of a row's scale, as in `Rules.confront`
 CLEAR = 2 * TOLERANCE  # by so much a strict rule must hold
@@ -77,7 +75,7 @@ class Grid:
     """The masked columns: what counts as one in each, and which numbers they can hold."""
 
     columns: tuple[Name, ...]
-    numeric: Mask  # (d,) not booleans
+    numeric: Truths  # (d,) not booleans
     unit: Floats  # (d,) standard deviations
     decimals: tuple[int | None, ...]  # None for real numbers
     low: Floats  # (d,) bounds of the dtype
@@ -155,7 +153,7 @@ class Restorer:
             _Part(made, made.rows).system(MARGIN).check()  # or name the rules that contradict
         return made
 
-    def restore(self, values: Floats, known: Mask) -> Floats:
+    def restore(self, values: Floats, known: Truths) -> Floats:
         """Move each record to the nearest point that keeps every row; shape (n, d).
 
         A row is left out for the records that lack one of its columns. Other columns and missing
@@ -176,7 +174,7 @@ class Restorer:
             out[todo] = self._moved(values[todo], known[todo], margin)
         return out
 
-    def _moved(self, values: Floats, known: Mask, margin: float) -> Floats:
+    def _moved(self, values: Floats, known: Truths, margin: float) -> Floats:
         """Move records; strict rows hold with a margin, in standard deviations."""
         out = values.copy()
         place = {name: j for j, name in enumerate(self.grid.columns)}
@@ -193,7 +191,7 @@ class Restorer:
                 out[cells] = part.nearest(values[cells], margin)
         return out
 
-    def _breaking(self, rules: Rules, values: Floats, known: Mask) -> NDArray[np.int64]:
+    def _breaking(self, rules: Rules, values: Floats, known: Truths) -> Integers:
         import pandas as pd
 
         numbers = np.where(known, values, np.nan).T
@@ -201,7 +199,7 @@ class Restorer:
         return rules.confront(frame, tolerance=CLEAR).breaking()
 
     def certify(
-        self, masked: Any, *, before: Floats, kept: Floats, known: Mask, schema: Schema | None
+        self, masked: Any, *, before: Floats, kept: Floats, known: Truths, schema: Schema | None
     ) -> Restoration:
         """Confront the written table with the rules, and refuse it if a restored one is broken."""
         result = self.rules.confront(masked, tolerance=TOLERANCE, schema=schema)
@@ -224,7 +222,7 @@ class Restorer:
             mean_move=float(lengths.mean()) if len(lengths) else 0.0,
         )
 
-    def _refuse_coarse(self, masked: Any, kept: Floats, known: Mask) -> None:
+    def _refuse_coarse(self, masked: Any, kept: Floats, known: Truths) -> None:
         """Say so where a dtype such as float32 did not hold the numbers that keep the rules."""
         table = Table.read(masked)
         for j, name in enumerate(self.grid.columns):

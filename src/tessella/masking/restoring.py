@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .._types import Floats
 from ..exceptions import BadTableError, BrokenPromiseError
 from ..frame import Table
 from ..rules.collection import Rules
@@ -17,8 +15,6 @@ from .restorer import Restoration
 from .scale import Scale
 
 __all__ = ["restore"]
-
-Floats = NDArray[np.float64]
 
 
 def restore(

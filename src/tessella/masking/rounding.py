@@ -7,16 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadOptionError, OutOfRangeError, UnknownColumnError
-from ..frame import Name
 from ..schema import Schema
 from .perturbation import Perturbation, Reading
 
 __all__ = ["Rounding"]
-
-Floats = NDArray[np.float64]
 
 
 class Rounding(Perturbation):

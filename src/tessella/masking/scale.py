@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import OutOfRangeError, UnknownColumnError, UnknownOptionError
-from ..frame import Name
 
 __all__ = ["Scale"]
 
-Floats = NDArray[np.float64]
 
 SCALES = ("zscore", "range", None)
 

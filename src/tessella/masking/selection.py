@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..exceptions import BadTableError, OutOfRangeError
-from ..frame import Name, Table, number_labels
+from ..frame import Table, number_labels
 from ..schema import Schema
 from .alike import number_alike
 
 __all__ = ["LeftOut", "Selection", "Strata", "select", "select_categories"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class LeftOut:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..fuzzy.drawing import Drawing
 
 __all__ = ["Uncertainty"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BY_RECORD = ("entropy", "naming_chance", "distance_to_k")
 

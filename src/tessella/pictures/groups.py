@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Integers
 from ..exceptions import BadOptionError
 from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, styled
 
 __all__ = ["group_sizes", "membership_uncertainty"]
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 WIDEST = 40  # sizes that have a bar of their own
 

@@ -7,20 +7,18 @@ correlations. No single record is visible.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnpairedError
 from ..frame import Table
 from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
 
 __all__ = ["correlations", "distributions"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
 
 MOST = 16  # columns in a picture of distributions
 TAIL = 0.01  # of the records at either end that share the outermost bars

@@ -7,21 +7,19 @@ the case that they are in, and a part then keeps its case, which is no longer co
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Name
 from ..exceptions import PlanError
 from ..rules import Rule, forms
 from ..rules.expressions import negated
 
 __all__ = ["Case", "Claim", "Row", "cases_of", "rows_of"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
 
 LARGEST = 64  # cases of one rule
 

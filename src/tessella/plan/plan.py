@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._types import Name
 from ..rules import Rules
 from .claims import Case
 
 __all__ = ["Block", "Choice", "Plan"]
 
-Name = Hashable
 
 OPERATORS = {
     "mean": "the mean of the group",

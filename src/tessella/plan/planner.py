@@ -13,10 +13,11 @@ keeps both. With ``fit="project"`` such columns get the nearest point that keeps
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
+from .._types import Name
 from ..exceptions import BadOptionError, PlanError, UnknownColumnError, UnknownOptionError
 from ..rules import Rules, forms
 from ..schema import Schema
@@ -25,7 +26,6 @@ from .plan import Block, Choice, Plan
 
 __all__ = ["make_plan"]
 
-Name = Hashable
 
 WISHES = {
     "fit": ("closed", "project"),

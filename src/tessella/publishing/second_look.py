@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..auditing import audit
 from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFoundError
-from ..frame import Name, Table
+from ..frame import Table
 from ..io import read_file
 from ..loss import Summary, measure
 from ..reports.manifests import KIND
@@ -26,8 +26,6 @@ from .verification import Shape, Verification
 
 __all__ = ["verify"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 STORAGE = re.compile(r"^Column .* had dtype \S+ and now has ")  # the same values, kept otherwise
 UNRELATED = 4.0  # standard errors of a correlation of unrelated columns

@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Integers
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
 from ..io import Source
@@ -31,7 +31,6 @@ from .publication import Publication
 __all__ = ["publish"]
 
 Progress = Callable[[int, int, str], object]
-Integers = NDArray[np.int64]
 
 log = logging.getLogger("tessella")
 SHUFFLING = 2**32 - 1  # the place of the order among the seeds of a plan: no step stands there

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .._types import Name
 from ..auditing import Audit
-from ..frame import Name
 from ..loss import Summary
 
 __all__ = ["Shape", "Verification"]

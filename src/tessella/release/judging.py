@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Name
 from ..auditing import audit
 from ..exceptions import BadOptionError, RefusedError
-from ..frame import Name, Table
+from ..frame import Table
 from ..masking.scale import Scale
 from ..rules import Confrontation, Rules
 from ..schema import Schema
@@ -19,8 +19,6 @@ from .protocol import Protocol
 from .result import Release
 
 __all__ = ["judge", "weights_of"]
-
-Floats = NDArray[np.float64]
 
 
 def weights_of(source: Table, schema: Schema) -> Floats:

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Integers, Name
 from ..exceptions import BadOptionError
-from ..frame import Name, Table
+from ..frame import Table
 from ..grouping.checks import check_k
 from ..schema import Schema
 
 __all__ = ["count_rare", "suppress"]
-
-Integers = NDArray[np.int64]
 
 
 def count_rare(table: Table, schema: Schema, k: int, columns: Sequence[Name] | None = None) -> int:

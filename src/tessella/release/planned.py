@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..exceptions import (
     BadOptionError,
     GroupSizeError,
@@ -16,7 +16,7 @@ from ..exceptions import (
     PlanError,
     RefusedError,
 )
-from ..frame import Name, Table
+from ..frame import Table
 from ..fuzzy.drawing import chance_of
 from ..grouping.checks import check_k
 from ..masking.alike import number_alike
@@ -36,8 +36,6 @@ __all__ = [
     "schema_of",
 ]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 WISHES: dict[str, Any] = {
     "columns": None, "strata": (), "blocks": None, "fit": "closed", "edit": "fix",

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .._types import Integers, Name
 from ..auditing import Audit
-from ..frame import Name
 from ..plan import Plan
 from ..rules import Rules
 from ..schema import Schema
 from .protocol import Protocol
 
 __all__ = ["Release"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

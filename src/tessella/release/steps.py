@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from .._types import Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
-from ..frame import Name, Table
+from ..frame import Table
 from ..schema import Schema
 from .planned import WISHES
 

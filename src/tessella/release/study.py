@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from .._types import Name
 from ..exceptions import BadOptionError, OutOfRangeError, PlanError
-from ..frame import Name, Table
+from ..frame import Table
 from ..rules import Rules
 from ..schema import Schema
 from .judging import judge, weights_of

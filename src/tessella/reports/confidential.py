@@ -11,9 +11,10 @@ import numpy as np
 
 from .. import __version__
 from .._plain import plain_data
+from .._types import Name
 from ..auditing.lines import plain
 from ..exceptions import BadTableError
-from ..frame import Name, Table
+from ..frame import Table
 from ..io import Source
 from ..loss import Summary
 from ..planfile import PlanFile, to_toml

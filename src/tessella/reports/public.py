@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._types import Name
 from ..auditing.lines import ColumnLine, plain
 from ..exceptions import BadTableError
-from ..frame import Name, Table
+from ..frame import Table
 from ..loss import Summary, measure
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study

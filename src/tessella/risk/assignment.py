@@ -7,13 +7,13 @@ optimal over all pairs, and no n x n matrix is held.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..exceptions import LinkageError, OutOfRangeError, UnknownOptionError
 from ..kernels.competing import lower_prices
 from .estimate import Estimate
@@ -22,9 +22,6 @@ from .sides import read_sides
 
 __all__ = ["Assignment", "link_one_to_one"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST = 5000
 SUMMED = ("euclidean", "mahalanobis", "manhattan")

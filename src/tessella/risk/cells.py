@@ -13,8 +13,8 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, SmallIntegers
 from ..kernels.cells import explore
 from ..kernels.linkage import SLACK
 from ..parallel import each
@@ -27,8 +27,6 @@ from .sides import Sides
 
 __all__ = ["CellSearch", "corners_of", "decisive_rows", "ready"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BATCH = 64  # cells that are searched before results are compared; not a matter of cores
 BUDGET = 50_000  # rows looked at in one cell before it comes back
@@ -107,9 +105,9 @@ class _Cell(NamedTuple):
     corners: Floats
     depth: int
     linked: int
-    records: NDArray[np.int32]
-    sizes: NDArray[np.int32]
-    which: NDArray[np.int32]
+    records: SmallIntegers
+    sizes: SmallIntegers
+    which: SmallIntegers
 
 
 class CellSearch:

@@ -9,13 +9,13 @@ halving the space of parameters, cell by cell, until no cell can link more than 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import OutOfRangeError
 from .cells import CellSearch, corners_of, ready
 from .choquet import Choquet
@@ -30,9 +30,6 @@ from .sides import Sides
 
 __all__ = ["Certified", "certify"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
 RICHER = ("bilinear", "choquet", "maxitive")  # than the weighted mean, with which they begin
@@ -282,7 +279,7 @@ def _classes(A: Floats) -> Integers:
     return places.reshape(-1).astype(np.int64)
 
 
-def _repeated(B: Floats) -> NDArray[np.bool_]:
+def _repeated(B: Floats) -> Truths:
     _, places, counts = np.unique(B + 0.0, axis=0, return_inverse=True, return_counts=True)
-    out: NDArray[np.bool_] = counts[places.reshape(-1)] > 1
+    out: Truths = counts[places.reshape(-1)] > 1
     return out

@@ -14,8 +14,8 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..exceptions import BadOptionError, OutOfRangeError
 from ..kernels import linkage as kernels
 from .distances import OWA, WeightedMean
@@ -23,8 +23,6 @@ from .family import Explanation, Family, as_numbers
 
 __all__ = ["FULL", "Choquet", "masses_of", "measure_of", "shapley_of", "whole_of"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FULL = 8  # variables up to which the measure is kept whole
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Truths
 from ..kernels.competing import count_positive, lowest, spans, widest_step
 from .family import Family
 from .rows import Rows
 
 __all__ = ["MARGIN", "climb", "links"]
 
-Floats = NDArray[np.float64]
-Truths = NDArray[np.bool_]
 
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1

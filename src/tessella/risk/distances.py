@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..exceptions import BadOptionError
 from ..kernels import linkage as kernels
 from .family import Explanation, Family, as_numbers, on_simplex
 
 __all__ = ["OWA", "Bilinear", "WeightedMean"]
-
-Floats = NDArray[np.float64]
 
 
 def _weights(given: Any) -> Floats:

@@ -16,16 +16,13 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._lazy import optional
+from .._types import Floats, Integers
 from ..exceptions import BadOptionError, OutOfRangeError
 from ..kernels.linkage import count_by_scan
 
 __all__ = ["Explanation", "Family", "as_numbers", "on_simplex"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._lazy import optional
+from .._types import Name
 from ..exceptions import OutOfRangeError, UnknownOptionError
 from .linkage import Linkage, link
 from .sides import read_sides
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Knowledge", "link_by_knowledge"]
 
-Name = Hashable
 CHOICES = ("subsets", "first")
 
 

@@ -8,13 +8,13 @@ tells how much of it is knowledge about the masking and how much is fitting to t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Integers, Name
 from ..exceptions import OutOfRangeError, UnknownOptionError
 from .choquet import Choquet
 from .distances import WeightedMean
@@ -27,8 +27,6 @@ from .sides import Sides, read_sides
 
 __all__ = ["FAMILIES", "Learned", "Options", "learn", "learned"]
 
-Name = Hashable
-Integers = NDArray[np.int64]
 
 FAMILIES = ("weighted mean", "owa", "bilinear", "choquet", "maxitive")
 MOST_PAIRS = 400_000_000  # that a scan counts; beyond, a sample of records is attacked

@@ -8,14 +8,14 @@ cores for the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, OutOfRangeError, UnknownOptionError
 from ..kernels.linkage import GOWER, LEAF, count_by_scan, count_in_tree
 from ..kernels.nearest import box_tree, halves
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COVARIANCES", "DISTANCES", "Linkage", "drawn", "link"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Counts = tuple[Integers, Integers]
 Count = Callable[[Integers, int], Counts]
 

@@ -15,8 +15,8 @@ from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..exceptions import BadOptionError, OutOfRangeError
 from ..kernels.maxitive import count_maxitive, integrals, taken, upper_measures
 from .choquet import shapley_of, whole_of
@@ -25,8 +25,6 @@ from .family import Explanation, Family, as_numbers
 
 __all__ = ["MaxitiveChoquet", "checked_order", "sets_of"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_SETS = 5000  # that have a number of their own
 EXACT = 14  # variables up to which all sets are looked at to explain

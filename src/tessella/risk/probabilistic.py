@@ -7,14 +7,14 @@ who is who. A masked record is linked to the original with the highest sum.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name
 from ..exceptions import LinkageError, OutOfRangeError
 from ..kernels.agreement import agreement_patterns, count_by_pattern
 from ..parallel import each
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Probabilistic", "link_probabilistic"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Counts = tuple[Integers, Integers]
 
 MOST_VARIABLES = 16

@@ -12,10 +12,10 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix, csr_matrix, hstack, vstack
 
+from .._types import Floats, Integers
 from ..kernels.linkage import SLACK
 from .choquet import Choquet
 from .family import Family
@@ -25,8 +25,6 @@ from .sides import Sides
 
 __all__ = ["Bound", "constraints", "solve"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FIRST = 3  # rows of each record to start with
 ROUNDING = 1e-6  # what HiGHS may take for zero

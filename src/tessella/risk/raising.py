@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Truths
 from ..kernels.competing import count_positive, lowest
 from ..kernels.maxitive import links_along, margins, sorted_pairs
 from ..parallel import each
@@ -22,8 +22,6 @@ from .sides import Sides
 
 __all__ = ["raise_values"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PIECE = 256  # records for a piece of work
 LOWEST = 8  # rows of each record that a sweep looks at; all are counted after it
@@ -76,9 +74,7 @@ class _Piece(NamedTuple):
     starts: Integers
 
 
-def _pieces(
-    sides: Sides, competitors: Competitors, sets: Integers, chosen: NDArray[np.bool_]
-) -> list[_Piece]:
+def _pieces(sides: Sides, competitors: Competitors, sets: Integers, chosen: Truths) -> list[_Piece]:
     records, which = competitors.records, competitors.which[chosen]
     ends = np.concatenate([[0], np.cumsum(chosen)])[competitors.starts].astype(np.int64)
     out = []

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from ..kernels.competing import least_rows, product, unbeaten
 from ..parallel import each
 from .family import Family
@@ -28,8 +28,6 @@ __all__ = [
     "rows_of",
 ]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PIECE = 64  # records for a piece of work
 

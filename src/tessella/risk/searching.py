@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers
 from .choquet import Choquet
 from .climbing import climb
 from .distances import OWA, Bilinear, WeightedMean
@@ -25,8 +25,6 @@ from .sides import Sides
 
 __all__ = ["ALL_COMPETITORS", "Search", "Tried", "tried"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEAREST = 40  # competitors of a record under each linear map, for distances that are not monotone
 ALL_COMPETITORS = 5000  # originals up to which every competitor is looked at

@@ -6,23 +6,19 @@ from. Numbers are float64; categories are numbered in one numbering for both tab
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import LinkageError, OutOfRangeError, UnknownOptionError
 from ..frame import Table
 from ..schema import Schema
 
 __all__ = ["SCALES", "Sides", "read_sides"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 SMALL = 1e-100  # the largest absolute value of a column that is lifted to be standardised
 SCALES = {

@@ -12,8 +12,9 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from .._types import Name
 from .context import Context, key_of, uses
-from .expressions import Name, negated
+from .expressions import negated
 from .forms import Always, Form
 from .rule import Rule
 

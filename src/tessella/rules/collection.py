@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from .._types import Name
 from ..exceptions import (
     BadOptionError,
     Mistake,
     RuleSyntaxError,
     UnknownOptionError,
 )
-from .expressions import Aggregate, Name, Node, Observed, transform, walk
+from .expressions import Aggregate, Node, Observed, transform, walk
 from .parser import Parsed, parse_line
 from .rule import Rule
 

@@ -11,16 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError
 from ..frame import Table
 from ..schema import Schema
-from .expressions import Name
 
 __all__ = ["Columns", "Kind", "find"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 Kind = Literal["number", "text", "date", "yes or no"]
 
 _KINDS: dict[str, Kind] = {

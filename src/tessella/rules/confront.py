@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Integers, Signs
 from ..exceptions import OutOfRangeError, RuleTableError, UnknownOptionError
 from ..schema import Schema
 from .check import Finding
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Confrontation", "confront", "fix", "judge"]
 
-Signs = NDArray[np.int8]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BLOCK = 1 << 16  # records that are judged at a time: what is calculated stays in the cache
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._types import Name
 from .expressions import (
     Aggregate,
     Arithmetic,
@@ -14,7 +15,6 @@ from .expressions import (
     Function,
     Literals,
     Member,
-    Name,
     Negative,
     Node,
     Number,

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Integers, Name, Truths
 from ..exceptions import BadTableError
 from .columns import Columns, find
-from .expressions import Name
 
 __all__ = ["Domain"]
-
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,9 +8,11 @@ and compare by what they say; `write` gives the text that reads back as the same
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
+
+from .._types import Name
 
 __all__ = [
     "Aggregate",
@@ -41,7 +43,6 @@ __all__ = [
     "write",
 ]
 
-Name = Hashable
 Operator = Literal["<", "<=", "==", "!=", ">=", ">"]
 OPPOSITE: dict[Operator, Operator] = {
     "<": ">=",

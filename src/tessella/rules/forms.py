@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+from .._types import Name
 from .expressions import (
     MIRROR,
     Aggregate,
@@ -26,7 +27,6 @@ from .expressions import (
     Lookup,
     Member,
     Missing,
-    Name,
     Negative,
     Node,
     Not,

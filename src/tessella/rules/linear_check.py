@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._types import Name
 from ..linear import LinearSystem
-from .expressions import Name, Node
+from .expressions import Node
 from .forms import Governing, Interval, Linear, Members
 from .rule import Rule
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .expressions import Aggregate, Arithmetic, Column, Function, Name, Negative, Node, Number, Sum
+from .._types import Name
+from .expressions import Aggregate, Arithmetic, Column, Function, Negative, Node, Number, Sum
 
 __all__ = ["Polynomial", "Product", "polynomial", "product"]
 

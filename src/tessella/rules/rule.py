@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .expressions import Name, Node, Or, columns_of, negated, quoted, write
+from .._types import Name
+from .expressions import Node, Or, columns_of, negated, quoted, write
 from .forms import Form, Unfixed, forms_of
 from .scanner import is_plain_name
 

@@ -7,7 +7,8 @@ import re
 import warnings
 from typing import cast
 
-from .expressions import Column, Name
+from .._types import Name
+from .expressions import Column
 from .scanner import Part, Wrong
 
 __all__ = ["INSTEAD", "Source"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats, Signs, Truths
 from .columns import Columns
 from .domain import Domain
 from .expressions import (
@@ -41,9 +41,6 @@ from .expressions import (
 
 __all__ = ["Judge", "Verdict"]
 
-Floats = NDArray[np.float64]
-Signs = NDArray[np.int8]
-Truths = NDArray[np.bool_]
 
 EXACT = 2**53  # every whole number up to here is a float64
 DAY = 86_400 * 10**9  # in nanoseconds

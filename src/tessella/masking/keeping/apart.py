@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Integers
 from ...exceptions import GroupSizeError
 from ...plan import Block, Plan
 from ...plan.claims import Case, Claim
@@ -15,8 +15,6 @@ from ...rules import forms
 from .data import Data, standing_alone
 
 __all__ = ["Part", "put_apart", "repair_products"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(eq=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import ContradictionError, RefusedError, UnknownOptionError
 from ...frame import Table
 from ...fuzzy.base import check_number
@@ -26,10 +26,6 @@ from .settle import Ground, settle_linear, settle_products, settle_together
 
 __all__ = ["Carried", "carry_out"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 SPECIAL = ("geometric mean", "project")
 MANY = 64  # categories

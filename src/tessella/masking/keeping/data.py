@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Signs, States, Truths
 from ...exceptions import BadTableError
 from ...frame import Table
 from ...plan.claims import Claim, rows_of
@@ -16,11 +16,6 @@ from ...schema import Schema
 
 __all__ = ["Data", "is_code", "standing_alone"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Signs = NDArray[np.int8]
-Truths = NDArray[np.bool_]
 
 ROUNDING = 1e-9  # numbers are equal if they differ by less than this, times the size of the terms
 
@@ -37,7 +32,7 @@ class Data:
     columns: tuple[Name, ...]
     values: Floats
     missing: Truths
-    state: NDArray[np.int16]  # 0 where there is a value, else the way in which it is missing
+    state: States  # 0 where there is a value, else the way in which it is missing
     levels: dict[Name, list[str]]
 
     @classmethod

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Truths
 from ...kernels.groups import weighted_centres
 from ...plan.claims import Claim
 from .data import Data
@@ -20,11 +20,6 @@ __all__ = [
     "medoids",
     "modes",
 ]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 
 def means(values: Floats, weights: Floats, labels: Integers, count: int) -> Floats:

@@ -13,12 +13,12 @@ and in whole numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Name, Truths
 from ...exceptions import RefusedError
 from ...linear import LinearSystem, round_whole
 from ...plan.claims import Claim, Row, rows_of
@@ -32,9 +32,6 @@ __all__ = [
     "settle_together",
 ]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Truths = NDArray[np.bool_]
 
 MARGIN = 1e-6  # by how much, of a column's unit, a strict inequality is kept
 SWEEPS, TRIES = 60, 200

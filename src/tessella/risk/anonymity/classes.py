@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name
 from ...schema import Schema
 from ..estimate import Estimate
 from .keys import MISSING, Keys, check_whole, first_of, read_keys, read_weights
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Anonymity", "k_anonymity"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

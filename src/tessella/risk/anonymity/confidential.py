@@ -6,13 +6,13 @@ most frequent in it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError
 from ...frame import Table, number_labels
 from ...schema import Schema
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AlphaK", "Groups", "Homogeneity", "Spread", "alpha_k_anonymity", "read_groups"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ATTACK = "say the most frequent confidential value of those who share the key"
 
@@ -239,7 +236,7 @@ class AlphaK(Homogeneity):
     alpha: float
     k: int
     reached_k: int
-    breaks: NDArray[np.bool_] = field(repr=False)
+    breaks: Truths = field(repr=False)
 
     @property
     def holds(self) -> bool:

@@ -10,12 +10,11 @@ chance p; *Poisson*: f + X persons, X with mean m.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..._types import Floats, Integers
 
 __all__ = ["mean_inverse", "mean_inverse_poisson"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SHORT = 12  # from here on the series is short whatever p is
 MANY = 200

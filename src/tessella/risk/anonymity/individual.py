@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
 from ...frame import Table, number_labels
 from ...schema import Schema
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["IndividualRisk", "individual_risk"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError, OutOfRangeError, UnknownOptionError
 from ...frame import Table
 from ...schema import Schema
@@ -33,9 +34,6 @@ __all__ = [
     "read_weights",
 ]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",

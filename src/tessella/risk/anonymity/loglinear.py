@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
 from ...schema import Schema
 from ..estimate import Estimate
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LogLinearRisk", "log_linear_risk"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 CELLS = 5_000_000
 SWEEPS = 500

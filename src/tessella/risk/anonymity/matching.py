@@ -13,14 +13,11 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers
 from .keys import Keys, check_missing, first_of, number
 
 __all__ = ["Matches", "count_matches"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

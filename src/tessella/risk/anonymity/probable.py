@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Name
 from ...schema import Schema
 from ..estimate import Estimate
 from ..family import Family
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ProbableAnonymity", "probabilistic_k_anonymity"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import OutOfRangeError, UnknownOptionError
 from ...kernels.special_uniques import minimal_uniques
 from ...schema import Schema
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SpecialUniques", "suda"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
@@ -244,7 +241,7 @@ def _sizes(sets: Integers) -> Integers:
     return sizes
 
 
-def _spread(score: Floats, alone: NDArray[np.bool_], right: float, d: int) -> Floats:
+def _spread(score: Floats, alone: Truths, right: float, d: int) -> Floats:
     """Spread the chance of the file over its sample uniques by their scores."""
     chance = np.where(alone, right, 0.0)
     scored = score > 0

@@ -4,13 +4,13 @@ population too.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError
 from ...schema import Schema
 from ..estimate import Estimate
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Uniques", "right_if_unique", "uniques"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -45,7 +41,7 @@ class Uniques(Estimate):
     """
 
     chance: Floats = field(repr=False)
-    sample: NDArray[np.bool_] = field(repr=False)
+    sample: Truths = field(repr=False)
     right_if_unique: float | None = None
 
     @property

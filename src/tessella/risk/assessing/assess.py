@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from time import perf_counter
 from typing import Any
 
+from ..._types import Name
 from ...exceptions import BadOptionError, OutOfRangeError, TessellaError
 from ...frame import Table
 from ...schema import Schema
@@ -17,7 +18,6 @@ from .result import Assessment, Tried
 
 __all__ = ["assess"]
 
-Name = Hashable
 Progress = Callable[[int, int, str], None]
 
 

@@ -6,12 +6,13 @@ on it is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..._types import Name
 from ...exceptions import BadOptionError, UnknownOptionError
 from ...frame import Table
 from ..estimate import Estimate
@@ -20,7 +21,6 @@ from .case import Case
 
 __all__ = ["ATTACKS", "EFFORTS", "Attack", "Case", "attacks_of", "find_attacks"]
 
-Name = Hashable
 
 EFFORTS = ("quick", "standard", "thorough")
 ALL_AT_ONCE = 5000  # records that are linked one to one

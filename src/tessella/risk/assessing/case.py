@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ..._types import Name
 from ...schema import Schema
 from ..sides import Sides, read_sides
 from .strata import Draw, draw_strata
 
 __all__ = ["Case"]
-
-Name = Hashable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

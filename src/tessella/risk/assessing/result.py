@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats
 from ..estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Assessment", "Tried"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,16 +12,14 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers
 from ..estimate import Estimate, wilson
 from ..linkage import Linkage
 from ..sides import Sides
 
 __all__ = ["Draw", "draw_strata"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 E = TypeVar("E", bound=Estimate)
 
 ENDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0)  # of strata, as shares of the records

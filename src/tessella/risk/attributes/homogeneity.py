@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name
 from ...exceptions import BadTableError, OutOfRangeError, UnknownOptionError
 from ...frame import Table
 from ...schema import Schema
@@ -16,9 +16,6 @@ from ..anonymity.confidential import Homogeneity, Spread, read_groups
 
 __all__ = ["l_diversity", "t_closeness"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KINDS = ("distinct", "entropy", "recursive")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadTableError, OutOfRangeError, UnknownOptionError
 from ...schema import Schema
 from ..estimate import Estimate
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["IntervalDisclosure", "interval_disclosure"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Truths = NDArray[np.bool_]
 
 BY = {
     "rank": "released values within {0:g} % of the ranks to each side",
@@ -251,7 +248,7 @@ def _count(variables: Sequence[_Variable], by: str, width: float) -> tuple[Truth
     return np.column_stack([a for a, _ in counted]), np.column_stack([b for _, b in counted])
 
 
-def _mean(cells: Floats, has: NDArray[np.int64]) -> float:
+def _mean(cells: Floats, has: Integers) -> float:
     return float((cells.sum(axis=1) / np.maximum(has, 1)).mean())
 
 

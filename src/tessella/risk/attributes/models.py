@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Truths
 from ...exceptions import OutOfRangeError
 
 __all__ = ["MANY_CLASSES", "MANY_VALUES", "MODELS", "Target", "predict_target"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 MODELS = ("nearest", "neighbours", "boosting")
 NEIGHBOURS = 20

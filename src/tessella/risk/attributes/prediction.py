@@ -8,13 +8,13 @@ first get right beyond the second, the record itself has given away.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError, BadTableError, LinkageError, OutOfRangeError
 from ...frame import Table
 from ...schema import Schema
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Prediction", "predict_confidential"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -205,9 +201,7 @@ class _File:
     target: Name
     aim: Target
 
-    def predict(
-        self, model: str, learn: NDArray[np.bool_], X: Floats, random_state: int | None
-    ) -> Floats:
+    def predict(self, model: str, learn: Truths, X: Floats, random_state: int | None) -> Floats:
         """Teach a model with some released records and predict for X."""
         if not learn.any():
             return np.full(len(X), self.aim.guess)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Integers, Truths
 from ...exceptions import AttackError
 from ..estimate import Estimate
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidates"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 SURE = 0.99  # a candidate that is more probable than this is the only one
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..._types import Name
 from ...exceptions import AttackError, BadOptionError, UnknownOptionError
 from ...frame import Table
 from ...masking import FuzzyMicroaggregation, IndividualRanking, Microaggregation, RankSwapping
@@ -18,7 +19,6 @@ from .rank_swapping import attack_rank_swapping
 
 __all__ = ["attack", "masked_columns"]
 
-Name = Hashable
 
 ATTACKS: dict[str, Callable[..., Candidates]] = {
     "rank swapping": attack_rank_swapping,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from ..._types import Floats, Integers, Name
 from ...exceptions import AttackError, BadTableError, OutOfRangeError, UnknownOptionError
 from ...fuzzy.base import check_number
 from ...fuzzy.field import Field, entropy_law, power_law
@@ -26,9 +26,6 @@ from .scene import Scene, set_scene
 
 __all__ = ["attack_fuzzy_microaggregation"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PIECE = 256  # released records for a piece of work
 LARGEST = 5000  # records that are named together

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Name
 from ...exceptions import AttackError
 from ...grouping.checks import check_k
 from ...masking.perturbation import rows_of_strata
@@ -17,10 +17,6 @@ from .pairs import Reach, candidates_in_windows
 from .scene import Scene, set_scene
 
 __all__ = ["attack_individual_ranking"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def attack_individual_ranking(

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
+from ..._types import Floats, Integers, Truths
 from ...masking.alike import number_alike
 from ...masking.scale import Scale
 from .scene import Scene
 
 __all__ = ["Groups", "possible_members"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 STEPS = 100  # of the search for prices
 SINGLE = 2.0**-23  # of a number's size: what rounding it to a float32 may change

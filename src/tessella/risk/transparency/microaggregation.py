@@ -6,13 +6,13 @@ grouping, and knows who is in each; or he works out who can be.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Integers, Name, Truths
 from ...exceptions import AttackError, OutOfRangeError, UnknownOptionError
 from ...grouping.checks import check_k
 from ...kernels.candidates import in_all_lists
@@ -26,10 +26,6 @@ from .scene import Scene, set_scene
 
 __all__ = ["attack_microaggregation"]
 
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 GROUPINGS = {
     "repeated": "he repeats the grouping, and knows who is in each group",

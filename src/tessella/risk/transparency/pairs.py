@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
+from ..._types import Integers, Truths
 from ...exceptions import UnknownOptionError
 from ...kernels.candidates import (
     Exchanges,
@@ -29,9 +29,6 @@ from .scene import Scene
 
 __all__ = ["EFFORTS", "Pairs", "Reach", "candidates_in_windows", "windows_of"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 EFFORTS = ("quick", "standard")
 PIECE, BATCH = 512, 8  # masked records for a piece of work, pieces that are begun together

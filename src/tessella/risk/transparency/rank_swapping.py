@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Name
 from ...exceptions import AttackError, OutOfRangeError
 from ...fuzzy.base import check_number
 from ...kernels.candidates import Exchanges
@@ -19,10 +19,6 @@ from .pairs import Reach, candidates_in_windows
 from .scene import Scene, set_scene
 
 __all__ = ["attack_rank_swapping"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def attack_rank_swapping(

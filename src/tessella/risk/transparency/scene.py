@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Integers, Name
 from ...exceptions import AttackError
 from ...frame import Table
 from ...masking.alike import number_alike
@@ -21,10 +21,6 @@ from ...schema import Schema
 from ..sides import Sides, read_sides
 
 __all__ = ["Scene", "set_scene"]
-
-Name = Hashable
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
