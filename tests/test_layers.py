@@ -20,7 +20,7 @@ ROOT = Path(tessella.__file__).parent
 # From the ground up. Rooms on the same floor do not know each other.
 FLOORS = [
     {"_types", "exceptions"},
-    {"_lazy", "_plain", "_toml", "parallel", "kernels"},
+    {"_lazy", "_parameters", "_plain", "_toml", "parallel", "kernels"},
     {"frame", "linear"},
     {"schema", "datasets"},
     {"io"},

@@ -17,7 +17,7 @@ __all__ = ["on_first_use", "optional"]
 
 
 def on_first_use(
-    door: str, homes: Mapping[str, str]
+    door: str, homes: Mapping[str, str], *, renamed: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Build the `__getattr__` and `__dir__` of a door.
 
@@ -28,9 +28,13 @@ def on_first_use(
     homes : mapping of str to str
         For each public name, the module that defines it, relative to the door: ".mdav". Where the
         module has the name itself, as in {"datasets": ".datasets"}, the module is what is meant.
+    renamed : mapping of str to str, optional
+        For each public name that is gone, what to use instead.
     """
 
     def load(name: str) -> object:
+        if renamed and name in renamed:
+            raise AttributeError(f"{door}.{name} is gone: use {renamed[name]} instead")
         if name not in homes:
             raise AttributeError(f"module {door!r} has no attribute {name!r}")
         home = import_module(homes[name], door)

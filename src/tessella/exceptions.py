@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 __all__ = [
+    "AttackError",
     "BadFileError",
     "BadOptionError",
     "BadTableError",
@@ -28,7 +29,6 @@ __all__ = [
     "Mistake",
     "NoCandidateError",
     "NoWholeSolutionError",
-    "OutOfRangeError",
     "PlanError",
     "PlanFileError",
     "RefusedError",
@@ -45,6 +45,15 @@ __all__ = [
     "UnpairedError",
     "UnreachableError",
 ]
+
+
+_RENAMED = {"OutOfRangeError": "BadOptionError"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        raise AttributeError(f"{__name__}.{name} is now called {_RENAMED[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class TessellaError(Exception):
@@ -175,13 +184,6 @@ class UnknownOptionError(TessellaError, ValueError):
         super().__init__(f"{name}={given!r} is not known. Give one of: {choices}.")
 
 
-class OutOfRangeError(TessellaError, ValueError):
-    """An argument outside the values that make sense."""
-
-    def __init__(self, name: str, given: object, expected: str) -> None:
-        super().__init__(f"{name}={given!r} cannot be used. Give {expected}.")
-
-
 class PlanError(TessellaError, ValueError):
     """Rules that no masking keeps together, and why."""
 
@@ -212,10 +214,10 @@ class NoCandidateError(TessellaError, LookupError):
 
 
 class BadOptionError(TessellaError, ValueError):
-    """An option with a value that makes no sense."""
+    """An argument or option whose value cannot be used."""
 
     def __init__(self, name: str, given: object, expected: str) -> None:
-        super().__init__(f"{name}={given!r} makes no sense. Give {expected}.")
+        super().__init__(f"{name}={given!r} cannot be used. Give {expected}.")
 
 
 class UnknownColumnError(TessellaError, KeyError):

@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist
 from scipy.stats import kstest, spearmanr
 
 from tessella.datasets import make_clusters, make_heavy_tailed
-from tessella.exceptions import OutOfRangeError
+from tessella.exceptions import BadOptionError
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,7 +81,7 @@ def test_the_optimum_is_only_claimed_where_it_is_proved():
     "wrong", [{"sizes": (5, 3)}, {"sizes": 4}, {"n": 4, "sizes": (3, 3)}, {"d": 0}, {"spread": -1}]
 )
 def test_wrong_arguments_are_named(wrong):
-    with pytest.raises(OutOfRangeError, match=r"^(sizes|d|spread).*Give "):
+    with pytest.raises(BadOptionError, match=r"^(sizes|d|spread).*Give "):
         make_clusters(**wrong)
 
 

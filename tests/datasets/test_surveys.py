@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella.datasets import make_business_survey, make_households
-from tessella.exceptions import OutOfRangeError
+from tessella.exceptions import BadOptionError
 from tests.reference.rules import broken
 
 MAKERS = {"business": make_business_survey, "households": make_households}
@@ -160,5 +160,5 @@ def test_households_have_one_head_and_consistent_members():
 )
 def test_wrong_arguments_are_named(make, wrong):
     name = next(iter(wrong))
-    with pytest.raises(OutOfRangeError, match=rf"^{name}=.* Give "):
+    with pytest.raises(BadOptionError, match=rf"^{name}=.* Give "):
         make(**wrong)

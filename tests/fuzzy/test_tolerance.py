@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessella.exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from tessella.exceptions import BadOptionError, BadTableError, UnknownOptionError
 from tessella.fuzzy import FuzzyCMeans, TolerantFuzzyCMeans
 from tessella.fuzzy.field import Field, arrange, power_law
 from tessella.kernels.sweep import sweep_tolerant
@@ -72,7 +72,7 @@ def test_one_kappa_for_each_column_of_a_box():
 
 @pytest.mark.parametrize("kappa", [-0.1, np.nan, np.inf, "wide", [-1.0] * 150])
 def test_senseless_kappa(kappa):
-    with pytest.raises(OutOfRangeError, match="kappa"):
+    with pytest.raises(BadOptionError, match="kappa"):
         TolerantFuzzyCMeans(3, kappa=kappa).fit(X)
 
 

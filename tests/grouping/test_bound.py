@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from tessella.exceptions import (
+    BadOptionError,
     BadTableError,
     GroupSizeError,
-    OutOfRangeError,
     UnfinishedWarning,
     UnknownOptionError,
 )
@@ -260,9 +260,9 @@ def test_bad_input_is_explained():
         lower_bound(X, 13)
     with pytest.raises(GroupSizeError, match="whole number"):
         lower_bound(X, 2.5)
-    with pytest.raises(OutOfRangeError, match="time_limit=0"):
+    with pytest.raises(BadOptionError, match="time_limit=0"):
         lower_bound(X, 3, time_limit=0)
-    with pytest.raises(OutOfRangeError, match="none with groups of at least 3 is below"):
+    with pytest.raises(BadOptionError, match="none with groups of at least 3 is below"):
         lower_bound(X, 3, effort="quick", upper=1e-3)
     with pytest.raises(BadTableError, match="a group of 1 records although k=3"):
         lower_bound(X, 3, labels=[0] * 11 + [1])

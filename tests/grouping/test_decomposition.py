@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tessella.exceptions import OutOfRangeError
+from tessella.exceptions import BadOptionError
 from tessella.grouping import IGD, MDAV, VMDAV, OrderedGrouping
 from tessella.grouping.decomposition import nearest_groups, refine
 from tessella.kernels.decompose import decompose, partition_of, shrink
@@ -144,7 +144,7 @@ def test_heaps_of_equal_records_do_not_blow_up_the_time():
 
 
 def test_a_start_that_is_no_grouping_is_refused():
-    with pytest.raises(OutOfRangeError, match="start='mdav'"):
+    with pytest.raises(BadOptionError, match="start='mdav'"):
         IGD(k=3, start="mdav").fit(smooth(0))
 
 

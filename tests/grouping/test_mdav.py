@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tessella.exceptions import OutOfRangeError
+from tessella.exceptions import BadOptionError
 from tessella.grouping import CBFS, MDAV, VMDAV
 from tests.reference import mdav as reference
 
@@ -123,5 +123,5 @@ def test_ninety_per_cent_zeros_cost_no_time(method: type) -> None:
 
 @pytest.mark.parametrize("gamma", [-0.1, np.nan, np.inf, "much", True])
 def test_senseless_gamma(gamma: object) -> None:
-    with pytest.raises(OutOfRangeError, match="gamma"):
+    with pytest.raises(BadOptionError, match="gamma"):
         VMDAV(3, gamma=gamma).fit(np.zeros((9, 1)))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tessella.exceptions import OutOfRangeError, UnknownOptionError
+from tessella.exceptions import BadOptionError, UnknownOptionError
 from tessella.grouping import IMHM, OrderedGrouping, RepOrdMic
 from tessella.grouping.ordering import ORDERS
 from tessella.grouping.reordering import (
@@ -202,7 +202,7 @@ def test_large_tables_end():
     ],
 )
 def test_bad_arguments_are_named(grouping, names):
-    with pytest.raises(OutOfRangeError, match=names):
+    with pytest.raises(BadOptionError, match=names):
         grouping.fit(smooth(0))
 
 

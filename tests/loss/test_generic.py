@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from tessella import loss
-from tessella.exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from tessella.exceptions import BadOptionError, BadTableError, UnknownOptionError
 from tessella.loss import generic_loss, il1s, measure, pil, sse_sst
 
 OF = ("values", "means", "variances", "covariances", "correlations")
@@ -359,7 +359,7 @@ def test_options_are_checked():
         generic_loss(x, x, of="medians")
     with pytest.raises(UnknownOptionError, match="'square'"):
         generic_loss(x, x, how="cube")
-    with pytest.raises(OutOfRangeError, match="explained"):
+    with pytest.raises(BadOptionError, match="explained"):
         loss.principal_component_loss(x, x, explained=0)
 
 

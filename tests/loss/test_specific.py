@@ -16,7 +16,6 @@ from tessella.exceptions import (
     BadOptionError,
     BadTableError,
     ClusterCountError,
-    OutOfRangeError,
     UnknownColumnError,
     UnknownOptionError,
     UnpairedError,
@@ -151,7 +150,7 @@ def test_regressions_that_cannot_be_compared():
         regression_loss(x, x, target="pai")
     with pytest.raises(UnknownOptionError, match="logistic"):
         regression_loss(x, x, target="pay", kind="probit")
-    with pytest.raises(OutOfRangeError, match="level"):
+    with pytest.raises(BadOptionError, match="level"):
         regression_loss(x, x, target="pay", level=95)
     with pytest.raises(BadTableError, match="not a column of numbers"):
         regression_loss(x, x, target="owner")
@@ -284,7 +283,7 @@ def test_propensity_at_its_ends():
     one = np.column_stack([x, x[:, 0] * 2, np.ones(100)])  # features that follow from others
     assert propensity_loss(one, one).details["coefficients"] == 5
     assert propensity_loss(np.ones((1, 1)), np.ones((1, 1))).value == 0.0
-    with pytest.raises(OutOfRangeError, match="degree"):
+    with pytest.raises(BadOptionError, match="degree"):
         propensity_loss(x, x, degree=3)
 
 

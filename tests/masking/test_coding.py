@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tessella.exceptions import (
     BadOptionError,
     GroupSizeError,
-    OutOfRangeError,
     UnknownColumnError,
     UnknownOptionError,
 )
@@ -92,7 +91,7 @@ def test_a_mean_of_few_is_refused() -> None:
 
 @pytest.mark.parametrize("top", [0, 1, -0.1, 1.5, np.nan, "0.1", True])
 def test_bad_shares(top: Any) -> None:
-    with pytest.raises(OutOfRangeError, match="top"):
+    with pytest.raises(BadOptionError, match="top"):
         TopBottomCoding(top).fit(TEN)
 
 
@@ -105,9 +104,9 @@ def test_bad_input() -> None:
         TopBottomCoding(replace="median").fit(TEN)
     with pytest.raises(UnknownColumnError, match=r"'incme'.*'income'"):
         TopBottomCoding({"incme": 0.1}).fit(TEN)
-    with pytest.raises(OutOfRangeError, match="leave something between"):
+    with pytest.raises(BadOptionError, match="leave something between"):
         TopBottomCoding(0.6, bottom=0.4).fit(TEN)
-    with pytest.raises(OutOfRangeError, match="a bottom below the top"):
+    with pytest.raises(BadOptionError, match="a bottom below the top"):
         TopBottomCoding(5, bottom=5, by="value").fit(TEN)
-    with pytest.raises(OutOfRangeError, match="can hold"):
+    with pytest.raises(BadOptionError, match="can hold"):
         TopBottomCoding(5.5, by="value").fit(TEN)

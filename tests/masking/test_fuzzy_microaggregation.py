@@ -24,7 +24,6 @@ from tessella.exceptions import (
     ContradictionError,
     GroupSizeError,
     MissingValuesError,
-    OutOfRangeError,
     UnknownColumnError,
     UnreachableError,
 )
@@ -292,7 +291,7 @@ def test_a_saved_masker_holds_no_record():
 def test_one_m1_may_be_given_alone():
     found = choose_fuzziness(normal(100), FuzzyMicroaggregation(5), min_bits=0.5, m1=1.1)
     assert found.m1 == 1.1
-    with pytest.raises(OutOfRangeError, match="m1"):
+    with pytest.raises(BadOptionError, match="m1"):
         choose_fuzziness(normal(100), FuzzyMicroaggregation(5), min_bits=0.5, m1=["fuzzy"])
 
 
@@ -356,7 +355,7 @@ def test_more_than_there_is():
     ],
 )  # fmt: skip
 def test_senseless_numbers(wishes, match):
-    with pytest.raises(OutOfRangeError, match=match):
+    with pytest.raises(BadOptionError, match=match):
         FuzzyMicroaggregation(**{"k": 5, **wishes}).fit(normal())
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from tessella.exceptions import BadOptionError, BadTableError, OutOfRangeError, UnchangedWarning
+from tessella.exceptions import BadOptionError, BadTableError, UnchangedWarning
 from tessella.masking import NoiseAddition
 
 Floats = NDArray[np.float64]
@@ -136,7 +136,7 @@ def test_noise_that_is_rounded_away_is_said() -> None:
 
 @pytest.mark.parametrize("scale", [0, -1, np.nan, np.inf, "0.1", True, None])
 def test_bad_scales(scale: Any) -> None:
-    with pytest.raises(OutOfRangeError, match="scale"):
+    with pytest.raises(BadOptionError, match="scale"):
         NoiseAddition(scale).fit(correlated(10))
 
 

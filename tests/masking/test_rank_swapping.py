@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from tessella.exceptions import OutOfRangeError
+from tessella.exceptions import BadOptionError
 from tessella.kernels.swapping import draw_partners
 from tessella.masking import RankSwapping
 
@@ -128,12 +128,12 @@ def test_an_odd_number_leaves_one_over() -> None:
 
 @pytest.mark.parametrize("percent", [0, -5, 101, np.nan, np.inf, "5", True, None])
 def test_bad_percentages(percent: Any) -> None:
-    with pytest.raises(OutOfRangeError, match="percent"):
+    with pytest.raises(BadOptionError, match="percent"):
         RankSwapping(percent).fit(np.arange(10.0)[:, None])
 
 
 def test_less_than_one_rank_is_refused() -> None:
-    with pytest.raises(OutOfRangeError, match=r"percent=5 .*of the 10 numbers of 0"):
+    with pytest.raises(BadOptionError, match=r"percent=5 .*of the 10 numbers of 0"):
         RankSwapping(5).fit(np.arange(10.0)[:, None])
-    with pytest.raises(OutOfRangeError, match="of the 1 numbers"):
+    with pytest.raises(BadOptionError, match="of the 1 numbers"):
         RankSwapping(100).fit(np.ones((1, 1)))

@@ -13,10 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tessella.exceptions import (
+    BadOptionError,
     BadTableError,
     GroupSizeError,
     MissingValuesError,
-    OutOfRangeError,
     UnknownColumnError,
     UnknownOptionError,
 )
@@ -174,12 +174,12 @@ NUMBERS = pd.DataFrame({"income": [1.0, 2, 3, 4], "age": [1, 2, 3, 4]})
         ({"blocks": [["age"], ["age", "income"]]}, BadTableError, "blocks names 'age' more"),
         ({"blocks": [["age"]]}, BadTableError, "No block has the columns 'income'"),
         ({"blocks": [["age", "income"], []]}, BadTableError, "empty block"),
-        ({"blocks": ["age", "income"]}, OutOfRangeError, "list of lists"),
-        ({"blocks": 0}, OutOfRangeError, "blocks=0"),
+        ({"blocks": ["age", "income"]}, BadOptionError, "list of lists"),
+        ({"blocks": 0}, BadOptionError, "blocks=0"),
         ({"blocks": [["age"]], "columns": ["income"]}, BadTableError, "not among the masked"),
         ({"scale": "minmax"}, UnknownOptionError, "scale='minmax'.*'zscore'"),
-        ({"scale": {"age": 1.0}}, OutOfRangeError, r"scale\['income'\]=None"),
-        ({"scale": {"age": 1, "income": -1}}, OutOfRangeError, r"scale\['income'\]=-1"),
+        ({"scale": {"age": 1.0}}, BadOptionError, r"scale\['income'\]=None"),
+        ({"scale": {"age": 1, "income": -1}}, BadOptionError, r"scale\['income'\]=-1"),
         ({"scale": {"age": 1, "incme": 1}}, UnknownColumnError, "'income'"),
         ({"aggregate": "mode"}, UnknownOptionError, "aggregate='mode'.*'mean', 'median'"),
         ({"missing": "drop"}, UnknownOptionError, "missing='drop'.*'error', 'pattern'"),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tessella import FuzzyMicroaggregation, Microaggregation, protect
-from tessella.exceptions import BadOptionError, BadTableError, OutOfRangeError, UnpairedError
+from tessella.exceptions import BadOptionError, BadTableError, UnpairedError
 from tessella.explore import Candidate, Exploration, Point
 from tessella.pictures import (
     correlations,
@@ -111,7 +111,7 @@ def test_the_same_picture_has_the_same_bytes(exploration, tmp_path):
     text = (tmp_path / "one.svg").read_text()
     assert "<dc:date>" not in text
     assert len(text) < 100_000
-    with pytest.raises(OutOfRangeError, match="svg"):
+    with pytest.raises(BadOptionError, match="svg"):
         save(exploration.picture(), tmp_path / "map.gif")
     assert sorted(path.suffix for path in tmp_path.iterdir()) == sorted(
         [".svg", ".png", ".pdf"] * 2

@@ -126,7 +126,7 @@ MISTAKES = [
     ('[[steps]]\nmethod = "nois"', "steps, number 2: method of a step='nois' is not known."),
     ('[[steps]]\nmethod = "noise"\nscale = -1', "steps, number 2: scale=-1 cannot be used."),
     ('[[steps]]\nmethod = "noise"\nrandom_state = 1', "random_state"),
-    ('[[steps]]\nmethod = "protect"\nk = 2.5', "k=2.5 makes no sense."),
+    ('[[steps]]\nmethod = "protect"\nk = 2.5', "k=2.5 cannot be used."),
 ]  # fmt: skip
 
 

@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella import Microaggregation, Schema
-from tessella.exceptions import (
-    BadOptionError,
-    LinkageError,
-    OutOfRangeError,
-    UnknownColumnError,
-    UnknownOptionError,
-)
+from tessella.exceptions import BadOptionError, LinkageError, UnknownColumnError, UnknownOptionError
 from tessella.masking import NoiseAddition, RankSwapping
 from tessella.risk import ATTACKS, Attack, Estimate, assess, attack, learn, link
 from tessella.risk.assessing.strata import draw_strata
@@ -213,8 +207,8 @@ def test_an_attack_of_ones_own() -> None:
         (lambda: assess(normal(9), normal(9), effort="much"), UnknownOptionError),
         (lambda: assess(normal(9), normal(9), attacks=["magic"]), UnknownOptionError),
         (lambda: assess(normal(9), normal(9), attacks="euclidean"), BadOptionError),
-        (lambda: assess(normal(9), normal(9), time_limit=0), OutOfRangeError),
-        (lambda: assess(normal(9), normal(9), sample=0), OutOfRangeError),
+        (lambda: assess(normal(9), normal(9), time_limit=0), BadOptionError),
+        (lambda: assess(normal(9), normal(9), sample=0), BadOptionError),
         (lambda: assess(normal(9), normal(9), confidential="x"), UnknownColumnError),
         (lambda: assess(persons(), persons()[["age"]].rename(columns=str.upper)), LinkageError),
         (lambda: link(normal(9), normal(9), records=[1, 1]), BadOptionError),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from tessella.exceptions import BadOptionError, OutOfRangeError
+from tessella.exceptions import BadOptionError
 from tessella.risk import OWA, Bilinear, Choquet, WeightedMean, link
 from tessella.risk.choquet import masses_of, measure_of
 from tessella.risk.family import on_simplex
@@ -208,17 +208,17 @@ def test_pictures_are_drawn():
     ],
 )
 def test_wrong_parameters_are_refused(wrong):
-    with pytest.raises(BadOptionError, match="makes no sense"):
+    with pytest.raises(BadOptionError, match="cannot be used"):
         wrong()
 
 
 def test_orders_that_are_not_offered():
-    with pytest.raises(OutOfRangeError, match="order=5"):
+    with pytest.raises(BadOptionError, match="order=5"):
         Choquet.neutral(4, order=5)
-    with pytest.raises(OutOfRangeError, match="order=9"):
+    with pytest.raises(BadOptionError, match="order=9"):
         Choquet.neutral(9, order=9)
-    with pytest.raises(OutOfRangeError, match="at most 8"):
+    with pytest.raises(BadOptionError, match="at most 8"):
         Choquet(np.linspace(0, 1, 512))
-    with pytest.raises(OutOfRangeError, match="variables"):
+    with pytest.raises(BadOptionError, match="variables"):
         WeightedMean([1, 1]).evaluate([[1.0, 2.0, 3.0]])
     assert Choquet.neutral(12).additive == 2

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from tessella.exceptions import OutOfRangeError
+from tessella.exceptions import BadOptionError
 from tessella.risk import Estimate
 from tessella.risk.estimate import wilson
 
@@ -43,7 +43,7 @@ def test_it_is_frozen_and_refuses_nonsense():
     estimate = Estimate.of(1, 2, baseline=0.5, attack="x")
     with pytest.raises(dataclasses.FrozenInstanceError):
         estimate.value = 0.0  # type: ignore[misc]
-    with pytest.raises(OutOfRangeError, match="at least one"):
+    with pytest.raises(BadOptionError, match="at least one"):
         Estimate.of(0, 0, baseline=0.5, attack="x")
-    with pytest.raises(OutOfRangeError, match="between 0 and n=2"):
+    with pytest.raises(BadOptionError, match="between 0 and n=2"):
         Estimate.of(3, 2, baseline=0.5, attack="x")

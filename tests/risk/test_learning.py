@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessella.exceptions import LinkageError, OutOfRangeError, UnknownOptionError
+from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import OWA, WeightedMean, learn, link
 from tessella.risk.climbing import links
 from tessella.risk.rows import least_competitors, rows_of
@@ -150,9 +150,9 @@ def test_constant_and_unmasked_columns():
     ("options", "error", "says"),
     [
         ({"family": "cosine"}, UnknownOptionError, "family='cosine'"),
-        ({"effort": 0}, OutOfRangeError, "effort=0"),
-        ({"max_records": 1.5}, OutOfRangeError, "max_records"),
-        ({"family": "choquet", "order": 7}, OutOfRangeError, "order=7"),
+        ({"effort": 0}, BadOptionError, "effort=0"),
+        ({"max_records": 1.5}, BadOptionError, "max_records"),
+        ({"family": "choquet", "order": 7}, BadOptionError, "order=7"),
     ],
 )
 def test_bad_options(options, error, says):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
-from tessella.exceptions import LinkageError, OutOfRangeError, UnknownOptionError
+from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import link, link_by_knowledge, link_one_to_one, link_probabilistic
 
 
@@ -77,7 +77,7 @@ def test_one_to_one_refuses():
         link_one_to_one(table, table)
     with pytest.raises(UnknownOptionError, match="gower"):
         link_one_to_one(table[:5], table[:5], distance="gower")
-    with pytest.raises(OutOfRangeError, match="candidates=0"):
+    with pytest.raises(BadOptionError, match="candidates=0"):
         link_one_to_one(table[:5], table[:5], candidates=0)
 
 
@@ -144,9 +144,9 @@ def test_blocking_loses_who_moved():
 
 def test_agreement_refuses():
     original, masked = mixed(20)
-    with pytest.raises(OutOfRangeError, match="agree"):
+    with pytest.raises(BadOptionError, match="agree"):
         link_probabilistic(original, masked, agree={"height": 1})
-    with pytest.raises(OutOfRangeError, match="at least 0"):
+    with pytest.raises(BadOptionError, match="at least 0"):
         link_probabilistic(original, masked, agree={"age": -1})
     with pytest.raises(LinkageError, match="missing values"):
         link_probabilistic(original.assign(age=np.nan), masked, block="age")
@@ -173,7 +173,7 @@ def test_the_curve_over_knowledge():
     assert first.picture().axes
     with pytest.raises(UnknownOptionError, match="choose"):
         link_by_knowledge(original, masked, choose="last")
-    with pytest.raises(OutOfRangeError, match="most_sets"):
+    with pytest.raises(BadOptionError, match="most_sets"):
         link_by_knowledge(original, masked, most_sets=0)
 
 

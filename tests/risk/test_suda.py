@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessella.exceptions import OutOfRangeError, UnknownOptionError
+from tessella.exceptions import BadOptionError, UnknownOptionError
 from tessella.risk import suda
 from tessella.risk.anonymity.suda import _spread
 
@@ -121,11 +121,11 @@ def test_no_uniques_no_risk():
 
 
 def test_it_refuses():
-    with pytest.raises(OutOfRangeError, match="max_size"):
+    with pytest.raises(BadOptionError, match="max_size"):
         suda(PRINTED, max_size=0)
     with pytest.raises(UnknownOptionError, match="'ignore'"):
         suda(PRINTED, missing="any")
-    with pytest.raises(OutOfRangeError, match="at most 62"):
+    with pytest.raises(BadOptionError, match="at most 62"):
         suda(np.zeros((3, 63)))
-    with pytest.raises(OutOfRangeError, match="fraction"):
+    with pytest.raises(BadOptionError, match="fraction"):
         suda(PRINTED, fraction=1.5)

@@ -11,8 +11,8 @@ import pytest
 
 from tessella.datasets import make_business_survey, make_households
 from tessella.exceptions import (
+    BadOptionError,
     BadTableError,
-    OutOfRangeError,
     RuleTableError,
     UnknownOptionError,
 )
@@ -287,7 +287,7 @@ def test_all_that_does_not_fit_is_reported_together():
     with pytest.raises(BadTableError, match="pandas or polars"):
         Rules.parse("a > 1").confront([1, 2])
     for wrong in (-1, 1, "x", True, NAN):
-        with pytest.raises(OutOfRangeError):
+        with pytest.raises(BadOptionError):
             Rules.parse("a > 0").confront(table, tolerance=wrong)
 
 

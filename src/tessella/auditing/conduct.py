@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Name
-from ..exceptions import BadTableError, GroupSizeError, OutOfRangeError
+from ..exceptions import BadOptionError, BadTableError, GroupSizeError
 from ..rules.collection import Rules
 from ..schema import Schema
 from .count import Strata, Weights, compare_column, compare_rules, count_groups, find_strata
@@ -169,7 +169,7 @@ def _check_options(k: Any, schema: Any, tolerance: Any) -> None:
         )
     real = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool)
     if not real or not 0 <= tolerance < 1:
-        raise OutOfRangeError("tolerance", tolerance, "a number from 0 to less than 1")
+        raise BadOptionError("tolerance", tolerance, "a number from 0 to less than 1")
 
 
 def _find_weights(pair: Pair, found: Findings) -> Weights:
@@ -222,7 +222,7 @@ def _find_blocks(
         )
         return (tuple(count),) if count else ()
     if not isinstance(blocks, list | tuple) or not all(isinstance(b, list | tuple) for b in blocks):
-        raise OutOfRangeError(
+        raise BadOptionError(
             "blocks", blocks, "a list of lists of column names, for example "
             "[['income', 'tax'], ['age']]"
         )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Integers
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from .tables import check_count, check_real, generator, to_frame
 
 __all__ = ["ClusterTruth", "TailTruth", "make_clusters", "make_heavy_tailed"]
@@ -203,12 +203,12 @@ def _cluster_sizes(n: int, sizes: tuple[int, int], random: np.random.Generator) 
     try:
         low, high = sizes
     except (TypeError, ValueError):
-        raise OutOfRangeError("sizes", sizes, "the smallest and the largest size") from None
+        raise BadOptionError("sizes", sizes, "the smallest and the largest size") from None
     low = check_count("sizes[0]", low, least=1)
     high = check_count("sizes[1]", high, least=low)
     fewest, most = -(-n // high), n // low
     if fewest > most:
-        raise OutOfRangeError("sizes", sizes, f"sizes that can add up to n={n}")
+        raise BadOptionError("sizes", sizes, f"sizes that can add up to n={n}")
     count = int(np.clip(round(2 * n / (low + high)), fewest, most))
     places = random.permutation(count * (high - low))[: n - count * low]
     return low + np.bincount(places // max(high - low, 1), minlength=count)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._lazy import optional
 from .._types import Signs
-from ..exceptions import OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, UnknownOptionError
 
 __all__ = ["Categories", "Column", "check_count", "check_real", "generator", "to_frame"]
 
@@ -122,7 +122,7 @@ _MAKERS: dict[str, Callable[[Mapping[str, Column]], Any]] = {
 def check_count(name: str, given: object, *, least: int) -> int:
     """Return a whole number of at least `least`, or say what was expected."""
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise OutOfRangeError(name, given, f"a whole number of at least {least}")
+        raise BadOptionError(name, given, f"a whole number of at least {least}")
     return int(given)
 
 
@@ -131,7 +131,7 @@ def check_real(name: str, given: object, *, least: float, most: float = np.inf) 
     number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
     if not number or not least <= given <= most or np.isinf(given):  # type: ignore[operator, call-overload]
         top = "" if np.isinf(most) else f" and at most {most:g}"
-        raise OutOfRangeError(name, given, f"a number of at least {least:g}{top}")
+        raise BadOptionError(name, given, f"a number of at least {least:g}{top}")
     return float(given)  # type: ignore[arg-type]
 
 

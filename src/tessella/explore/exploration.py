@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._lazy import optional
-from ..exceptions import BadTableError, NoCandidateError, OutOfRangeError
+from ..exceptions import BadOptionError, BadTableError, NoCandidateError
 from .point import Point, front_of
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ class Exploration:
                 or not isinstance(given, int | float)
                 or not 0 <= given <= 100
             ):
-                raise OutOfRangeError(name, given, "per cent, from 0 to 100")
+                raise BadOptionError(name, given, "per cent, from 0 to 100")
         if min_k is not None and (isinstance(min_k, bool) or not isinstance(min_k, int)):
-            raise OutOfRangeError("min_k", min_k, "a whole number of records")
+            raise BadOptionError("min_k", min_k, "a whole number of records")
         good = [
             point
             for point in self.points
@@ -186,7 +186,7 @@ class Exploration:
         parquet = optional("pyarrow.parquet", extra="arrow", purpose="Writing Parquet")
         target = Path(path)
         if target.suffix != ".parquet":
-            raise OutOfRangeError("path", str(path), "the name of a file that ends in .parquet")
+            raise BadOptionError("path", str(path), "the name of a file that ends in .parquet")
         table = arrow.Table.from_pandas(self.frame(), preserve_index=False)
         whole = json.dumps(self.to_dict(), allow_nan=False).encode()
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), META: whole})

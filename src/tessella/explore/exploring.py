@@ -9,7 +9,7 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
-from ..exceptions import BadOptionError, OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, UnknownOptionError
 from ..grouping.checks import check_k
 from ..parallel import n_cores
 from .attacks import find_attacks
@@ -231,7 +231,7 @@ def _first_list(
             k = (k,)
         sizes = sorted({check_k(each, task.n) for each in k})
         if not sizes:
-            raise OutOfRangeError("k", k, "at least one size of groups")
+            raise BadOptionError("k", k, "at least one size of groups")
         return default_candidates(task, sizes, effort=effort)
     if isinstance(candidates, Candidate) or not isinstance(candidates, Iterable):
         raise BadOptionError("candidates", candidates, "a list of tessella.explore.Candidate")
@@ -264,7 +264,7 @@ def _jobs(jobs: Any) -> int:
     if jobs is None:
         return n_cores()
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise OutOfRangeError("jobs", jobs, "a whole number of processes, 1 or more")
+        raise BadOptionError("jobs", jobs, "a whole number of processes, 1 or more")
     return jobs
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from .blocks import BLOCKINGS, cut_columns
 from .task import Masked, Task
 
@@ -169,7 +169,7 @@ def _blocks(candidate: Parameters, task: Task, seed: int | None) -> Masked:
     if by not in BLOCKINGS:
         raise UnknownOptionError("by", by, BLOCKINGS)
     if isinstance(size, bool) or not isinstance(size, int) or not size >= 1:
-        raise OutOfRangeError("size", size, "the number of columns in a block, 1 or more")
+        raise BadOptionError("size", size, "the number of columns in a block, 1 or more")
     places = cut_columns(task.values, size, by, seed=candidate["lot"])
     cut = _tied([[task.numbers[at] for at in block] for block in places], task)
     return _microaggregate(candidate, task, seed, method="mdav", blocks=cut)

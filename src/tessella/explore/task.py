@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Name
-from ..exceptions import BadTableError, OutOfRangeError
+from ..exceptions import BadOptionError, BadTableError
 from ..frame import Table
 from ..rules import Rules
 from ..schema import Schema
@@ -167,9 +167,9 @@ def _chosen(source: Table, columns: Any) -> tuple[Name, ...]:
     if isinstance(columns, str) or source.has(columns):
         columns = (columns,)
     if not isinstance(columns, list | tuple):
-        raise OutOfRangeError("columns", columns, "a list of names of columns to mask")
+        raise BadOptionError("columns", columns, "a list of names of columns to mask")
     for name in columns:
         source.place(name, who="columns")
     if not columns or len(set(columns)) < len(columns):
-        raise OutOfRangeError("columns", columns, "at least one column, and each once")
+        raise BadOptionError("columns", columns, "at least one column, and each once")
     return tuple(columns)

@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Floats, Integers
 from ..exceptions import (
+    BadOptionError,
     BadTableError,
     ClusterCountError,
     CollapsedError,
-    OutOfRangeError,
     UnfinishedWarning,
     UnknownOptionError,
 )
@@ -54,7 +54,7 @@ def check_number(name: str, value: object, low: float, *, open_end: bool = False
     number = float(value) if fits else math.nan  # type: ignore[arg-type]
     if not (number > low if open_end else number >= low) or math.isinf(number):
         more = "more than" if open_end else "at least"
-        raise OutOfRangeError(name, value, f"a finite number of {more} {low:g}")
+        raise BadOptionError(name, value, f"a finite number of {more} {low:g}")
     return number
 
 
@@ -282,11 +282,11 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("n_init", "max_iter"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise OutOfRangeError(name, value, "a whole number of at least 1")
+                raise BadOptionError(name, value, "a whole number of at least 1")
         for name in ("tol", "fall"):
             check_number(name, getattr(self, name), 0.0)
         if not check_number("neglect", self.neglect, 0.0) <= 0.01:
-            raise OutOfRangeError("neglect", self.neglect, "a share between 0 and 0.01")
+            raise BadOptionError("neglect", self.neglect, "a share between 0 and 0.01")
 
     def _starts(self, field: Field, c: int, given: Floats | None) -> list[Floats]:
         if given is not None:

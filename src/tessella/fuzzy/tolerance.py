@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Floats
-from ..exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..kernels.degrees import Law
 from ..kernels.sweep import sweep_tolerant
 from .base import Step
@@ -182,5 +182,5 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
             )
         if not np.isfinite(given).all() or (given < 0).any():
             shown = kappa if given.ndim == 0 else float(given[~(given >= 0)].min(initial=np.nan))
-            raise OutOfRangeError("kappa", shown, "finite distances of at least 0")
+            raise BadOptionError("kappa", shown, "finite distances of at least 0")
         return np.ascontiguousarray(np.broadcast_to(given * field.scale, (n, wide)))

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._types import Floats, Integers
-from ..exceptions import BadTableError, OutOfRangeError, UnfinishedWarning, UnknownOptionError
+from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning, UnknownOptionError
 from ..kernels.groups import squared_error, weighted_centres
 from .checks import check_k, check_records, check_weights, split_strata
 from .column_generation import ColumnGeneration
@@ -192,7 +192,7 @@ def lower_bound(
     if effort not in EFFORTS:
         raise UnknownOptionError("effort", effort, EFFORTS)
     if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
-        raise OutOfRangeError("time_limit", time_limit, "a positive number of seconds, or None")
+        raise BadOptionError("time_limit", time_limit, "a positive number of seconds, or None")
     records = check_records(X)
     k = check_k(k, len(records))
     weights = check_weights(sample_weight, records)
@@ -335,7 +335,7 @@ class _Work:
         """Sum up."""
         value = float(sum(self.values))
         if self.upper is not None and value > self.upper * (1.0 + 1e-9):
-            raise OutOfRangeError(
+            raise BadOptionError(
                 "upper",
                 self.upper,
                 "the SSE of a grouping of this very table, on this scale and with these weights; "

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from sklearn.base import clone
 
 from .._types import Floats, Integers
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from ..kernels.decompose import decompose, partition_of, shrink
 from ..kernels.groups import renumber, weighted_centres
 from ..parallel import n_cores
@@ -73,7 +73,7 @@ class IGD(Grouping):
 
     def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
         if self.start is not None and not isinstance(self.start, Grouping):
-            raise OutOfRangeError("start", self.start, "a grouping, such as VMDAV()")
+            raise BadOptionError("start", self.start, "a grouping, such as VMDAV()")
         return super()._group_part(X, weights, k, seed)
 
     def _group(

@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 
 from .._types import Floats, Integers
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from ..kernels import mdav as WAYS
 from ..kernels.groups import weighted_centres
 from ..kernels.heaps import pile
@@ -183,7 +183,7 @@ class VMDAV(Grouping):
     def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
         gamma = self.gamma
         if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 <= gamma < np.inf:
-            raise OutOfRangeError("gamma", gamma, "a number of at least 0, such as 0.2")
+            raise BadOptionError("gamma", gamma, "a number of at least 0, such as 0.2")
         return super()._group_part(X, weights, k, seed)
 
     def _group(

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from .._types import Floats, Integers
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from ..kernels.cut import best_cut
 from ..kernels.ordering import keep_walking, repeat_ordering
 from ..kernels.remaining import plant
@@ -128,7 +128,7 @@ class IMHM(Grouping):
 
     def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
         if isinstance(self.orders, str) or (self.orders is not None and len(self.orders) == 0):
-            raise OutOfRangeError("orders", self.orders, 'a list such as ["nearest", "pca"]')
+            raise BadOptionError("orders", self.orders, 'a list such as ["nearest", "pca"]')
         for order in self.orders or ():
             check_order(order, name="an order of orders")
         check_count("max_rounds", self.max_rounds)
@@ -236,7 +236,7 @@ class RepOrdMic(Grouping):
         check_count("max_clusters", self.max_clusters)
         check_count("walks", self.walks, least=0)
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not self.tol >= 0:
-            raise OutOfRangeError("tol", self.tol, "a number of at least 0")
+            raise BadOptionError("tol", self.tol, "a number of at least 0")
         return super()._group_part(X, weights, k, seed)
 
     def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
@@ -261,7 +261,7 @@ class RepOrdMic(Grouping):
 def check_count(name: str, given: object, least: int = 1) -> None:
     """Refuse what is not a whole number of at least `least`."""
     if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
-        raise OutOfRangeError(name, given, f"a whole number of at least {least}")
+        raise BadOptionError(name, given, f"a whole number of at least {least}")
 
 
 def best_first(outcomes: list[Outcome]) -> list[Outcome]:

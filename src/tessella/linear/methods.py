@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Integers
-from ..exceptions import BrokenPromiseError, NoWholeSolutionError, OutOfRangeError
+from ..exceptions import BadOptionError, BrokenPromiseError, NoWholeSolutionError
 from ..kernels.flows import NEAREST, nearest_flows
 from ..kernels.lattice import nearest_lattice_points
 from ..parallel import each
@@ -199,7 +199,7 @@ def _int64(numbers: Any, part: Part) -> Integers:
     values = np.array(numbers, dtype=object)
     if any(abs(number) >= LARGEST for number in values.ravel()):
         names = ", ".join(repr(row.name) for row in part.rows)
-        raise OutOfRangeError(
+        raise BadOptionError(
             "system", names, f"coefficients with fewer digits: whole solutions go beyond {LARGEST}"
         )
     return np.array([int(x) for x in values.ravel()], dtype=np.int64).reshape(values.shape)

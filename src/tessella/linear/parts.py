@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from .._types import Floats, Truths
-from ..exceptions import NoWholeSolutionError, OutOfRangeError
+from ..exceptions import BadOptionError, NoWholeSolutionError
 from .integers import Lattice, as_fraction, whole_row, without_columns
 from .system import LinearSystem
 
@@ -75,7 +75,7 @@ def rows_of(system: LinearSystem, whole: Truths) -> list[Row]:
                 raise NoWholeSolutionError([name])
             right = right if equal else Fraction(math.floor(right))
             if any(abs(number) >= LARGEST for number in (int(right), *numbers)):
-                raise OutOfRangeError(
+                raise BadOptionError(
                     "system", name, "coefficients with fewer digits: between whole numbers, these "
                     f"mean whole coefficients beyond {LARGEST}"
                 )  # fmt: skip

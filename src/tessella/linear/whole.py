@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Floats, Truths
-from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError, OutOfRangeError
+from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError
 from .contradiction import implied_rows
 from .methods import NOT, PROVED, Method, Solved, by_flow, by_lattice, by_program, by_relaxing
 from .parts import LARGEST, Part, Row, parts_of, rows_of, whole_bounds
@@ -120,7 +120,7 @@ def round_whole(
     equations = LinearSystem(system.A, system.b, columns=range(d))
     target = equations.project(X, metric=metric)
     if (np.abs(target[:, due]) >= LARGEST).any():
-        raise OutOfRangeError("X", "a table", f"numbers below {LARGEST} (2^53) in whole columns")
+        raise BadOptionError("X", "a table", f"numbers below {LARGEST} (2^53) in whole columns")
     rows = rows_of(system, due)
     labels = range(d) if system.columns is None else system.columns
     least, most = whole_bounds(rows, due, given_low, given_high, labels)

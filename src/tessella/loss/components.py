@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._types import Floats
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from .moments import moments
 from .pair import Pair, Reading
 from .result import Loss, worst
@@ -109,7 +109,7 @@ def principal_component_loss(
     1.0
     """
     if not 0 < explained <= 1:
-        raise OutOfRangeError("explained", explained, "a share above 0, at most 1")
+        raise BadOptionError("explained", explained, "a share above 0, at most 1")
     return principal_component_loss_of(Pair(original, masked, **reading), explained=explained)
 
 

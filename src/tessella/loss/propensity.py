@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._types import Floats
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from .design import Design, design
 from .pair import Pair, Reading
 from .regression import BLOCK
@@ -67,7 +67,7 @@ def propensity_loss(
     0.0
     """
     if degree not in (1, 2) or isinstance(degree, bool):
-        raise OutOfRangeError("degree", degree, "1 or 2")
+        raise BadOptionError("degree", degree, "1 or 2")
     matrix = design(Pair(original, masked, **reading), new_categories=True)
     terms = _Terms(matrix, degree)
     scores = terms.scores()

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from .._types import Floats, Name
-from ..exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from .design import design, target_classes, target_numbers
 from .pair import Pair, Reading
 from .result import Loss, worst
@@ -90,7 +90,7 @@ def regression_loss(
     if kind not in get_args(Kind):
         raise UnknownOptionError("kind", kind, get_args(Kind))
     if not 0 < level < 1:
-        raise OutOfRangeError("level", level, "a probability above 0 and below 1, such as 0.95")
+        raise BadOptionError("level", level, "a probability above 0 and below 1, such as 0.95")
     pair = Pair(original, masked, **with_target(reading, target, features))
     matrix = design(pair, without=[target])
     if kind == "linear":

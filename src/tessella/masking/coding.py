@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Name
-from ..exceptions import (
-    BadOptionError,
-    GroupSizeError,
-    OutOfRangeError,
-    UnknownColumnError,
-    UnknownOptionError,
-)
+from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError, UnknownOptionError
 from ..grouping.checks import check_k
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, rows_of_strata
@@ -155,15 +149,15 @@ class TopBottomCoding(Perturbation):
                 raise UnknownColumnError(name, masked, who=which)
             number = isinstance(end, int | float | np.number) and not isinstance(end, bool)
             if not number or not np.isfinite(end):
-                raise OutOfRangeError(which, end, "a finite number, or None")
+                raise BadOptionError(which, end, "a finite number, or None")
             if self.by == "quantile" and not 0 < end < 1:
-                raise OutOfRangeError(
+                raise BadOptionError(
                     which, end, "a share of the records, more than 0 and less than 1; or None"
                 )
             decimals = self._decimals(read.source, name)
             if self.by == "value" and decimals is not None and round(end, decimals) != end:
                 dtype = read.source.facts(name).dtype
-                raise OutOfRangeError(which, end, f"a value that {name!r} ({dtype}) can hold")
+                raise BadOptionError(which, end, f"a value that {name!r} ({dtype}) can hold")
         return {name: float(end) for name, end in given.items()}
 
     def _refuse_crossing(self, name: Name, top: float | None, bottom: float | None) -> None:
@@ -176,7 +170,7 @@ class TopBottomCoding(Perturbation):
                 if self.by == "quantile"
                 else ("a bottom below the top")
             )
-            raise OutOfRangeError(f"top={top!r} with bottom", bottom, f"{what}, for {name!r}")
+            raise BadOptionError(f"top={top!r} with bottom", bottom, f"{what}, for {name!r}")
 
     def _refuse_few(self, count: int, k: int, where: str) -> None:
         if 0 < count < k:

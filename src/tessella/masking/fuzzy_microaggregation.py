@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._types import Floats, Integers, Truths
-from ..exceptions import BadTableError, OutOfRangeError
+from ..exceptions import BadOptionError, BadTableError
 from ..frame import Numbers, Table
 from ..fuzzy.base import FuzzyClusterer, check_number
 from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
@@ -266,7 +266,7 @@ class FuzzyMicroaggregation(Masker):
         source = Table.read(table)
         for name in ("at_least_k", "round_integers"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                raise OutOfRangeError(name, getattr(self, name), "True or False")
+                raise BadOptionError(name, getattr(self, name), "True or False")
         check_number("tol", self.tol, 0.0)
         check_number("neglect", self.neglect, 0.0)
         k = self._size(source.n_rows)
@@ -313,12 +313,12 @@ class FuzzyMicroaggregation(Masker):
         """Return the k that is aimed at, and check it together with c."""
         if self.c is None:
             if self.k is None:
-                raise OutOfRangeError("k", None, "k, or the number of centres c")
+                raise BadOptionError("k", None, "k, or the number of centres c")
             return check_k(self.k, n)
         if isinstance(self.c, bool) or not isinstance(self.c, int | np.integer) or self.c < 1:
-            raise OutOfRangeError("c", self.c, "a whole number of centres of at least 1")
+            raise BadOptionError("c", self.c, "a whole number of centres of at least 1")
         if self.c > n:
-            raise OutOfRangeError("c", self.c, f"at most as many centres as records, {n}")
+            raise BadOptionError("c", self.c, f"at most as many centres as records, {n}")
         if self.at_least_k:
             raise BadTableError(
                 "at_least_k=True makes as many groups as k allows; give k, and leave out c."

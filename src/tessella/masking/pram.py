@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._types import Floats, Integers, Name, Truths
-from ..exceptions import BadOptionError, BadTableError, OutOfRangeError, UnknownColumnError
+from ..exceptions import BadOptionError, BadTableError, UnknownColumnError
 from ..frame import Table
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
@@ -238,7 +238,7 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
         if given is None or not number or not 0 <= given <= 1:
             who = f"p[{name!r}]" if isinstance(self.p, Mapping) else "p"
-            raise OutOfRangeError(who, given, "the chance that a category stays, from 0 to 1")
+            raise BadOptionError(who, given, "the chance that a category stays, from 0 to 1")
         return float(given)
 
     def _confront(self, rules: Rules, source: Table, masked: Any) -> Restoration:
@@ -286,7 +286,7 @@ def _read_matrix(given: Any, texts: list[str], here: Truths, name: Name) -> Floa
         for goal, chance in row.items():
             number = isinstance(chance, int | float | np.number) and not isinstance(chance, bool)
             if not number or not 0 <= chance <= 1:
-                raise OutOfRangeError("matrix", chance, expected)
+                raise BadOptionError("matrix", chance, expected)
             if chance > 0 and str(goal) not in place:
                 raise BadOptionError(
                     "matrix", goal, f"categories that some record of the table has: {expected}"
@@ -294,7 +294,7 @@ def _read_matrix(given: Any, texts: list[str], here: Truths, name: Name) -> Floa
             if chance > 0:
                 P[at, place[str(goal)]] += chance
         if not abs(P[at].sum() - 1) <= 1e-9:
-            raise OutOfRangeError("matrix", dict(row), expected)
+            raise BadOptionError("matrix", dict(row), expected)
     return P
 
 

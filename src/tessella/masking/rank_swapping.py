@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from ..fuzzy.base import check_number
 from ..kernels.swapping import draw_partners
 from ..schema import Schema
@@ -99,7 +99,7 @@ class RankSwapping(Perturbation):
 
     def _check(self) -> None:
         if check_number("percent", self.percent, 0.0, open_end=True) > 100:
-            raise OutOfRangeError("percent", self.percent, "per cent of n, at most 100")
+            raise BadOptionError("percent", self.percent, "per cent of n, at most 100")
 
     def _perturb(self, read: Reading) -> Floats:
         values, chance = read.original.values, self._chance()
@@ -113,7 +113,7 @@ class RankSwapping(Perturbation):
                     continue
                 window = window_of(self.percent, len(known))
                 if window < 1 or len(known) < 2:
-                    raise OutOfRangeError(
+                    raise BadOptionError(
                         "percent",
                         self.percent,
                         f"more: of the {len(known)} numbers of {name!r} in stratum {stratum!r} it "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Name
-from ..exceptions import BadOptionError, OutOfRangeError, UnknownColumnError
+from ..exceptions import BadOptionError, UnknownColumnError
 from ..schema import Schema
 from .perturbation import Perturbation, Reading
 
@@ -115,14 +115,14 @@ class Rounding(Perturbation):
             base = given.get(name)
             number = isinstance(base, int | float | np.number) and not isinstance(base, bool)
             if base is None or not number or not 0 < base < np.inf:
-                raise OutOfRangeError(
+                raise BadOptionError(
                     f"base[{name!r}]" if isinstance(self.base, Mapping) else "base",
                     base,
                     "a positive number for every masked column",
                 )
             decimals = self._decimals(read.source, name)
             if decimals is not None and (Fraction(repr(float(base))) * 10**decimals) % 1:
-                raise OutOfRangeError(
+                raise BadOptionError(
                     "base",
                     base,
                     f"a base that {name!r} ({read.source.facts(name).dtype}) can hold"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Name
-from ..exceptions import OutOfRangeError, UnknownColumnError, UnknownOptionError
+from ..exceptions import BadOptionError, UnknownColumnError, UnknownOptionError
 
 __all__ = ["Scale"]
 
@@ -93,7 +93,7 @@ def _given_units(wish: Any, columns: Sequence[Name]) -> Floats | None:
     units = [wish.get(name) for name in columns]
     for name, unit in zip(columns, units):
         if not isinstance(unit, int | float | np.number) or not 0 < unit < np.inf:
-            raise OutOfRangeError(
+            raise BadOptionError(
                 f"scale[{name!r}]",
                 unit,
                 "for every masked column the positive difference that counts as one",

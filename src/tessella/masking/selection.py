@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Integers, Name
-from ..exceptions import BadTableError, OutOfRangeError
+from ..exceptions import BadOptionError, BadTableError
 from ..frame import Table, number_labels
 from ..schema import Schema
 from .alike import number_alike
@@ -260,10 +260,10 @@ def _find_blocks(
         return (masked,)
     if isinstance(blocks, int | np.integer) and not isinstance(blocks, bool):
         if blocks < 1:
-            raise OutOfRangeError("blocks", blocks, "the number of columns in a block, 1 or more")
+            raise BadOptionError("blocks", blocks, "the number of columns in a block, 1 or more")
         return tuple(masked[i : i + blocks] for i in range(0, len(masked), blocks))
     if not isinstance(blocks, list | tuple) or not all(isinstance(b, list | tuple) for b in blocks):
-        raise OutOfRangeError(
+        raise BadOptionError(
             "blocks", blocks, "a number of columns, or a list of lists of column names, for "
             "example [['income', 'tax'], ['age']]"
         )  # fmt: skip

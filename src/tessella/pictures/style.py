@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .._lazy import optional
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 
 __all__ = [
     "BLACK", "BLUE", "COLOURS", "GREEN", "GREY", "LIGHT", "MARKERS", "ORANGE", "PINK", "RED", "SKY",
@@ -82,7 +82,7 @@ def save(figure: Any, path: Any) -> None:
     """
     target = Path(path)
     if target.suffix not in FORMATS:
-        raise OutOfRangeError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
+        raise BadOptionError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
     nothing = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}
     content = BytesIO()
     with styled():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Name
-from ..exceptions import BadOptionError, OutOfRangeError, PlanError
+from ..exceptions import BadOptionError, PlanError
 from ..frame import Table
 from ..rules import Rules
 from ..schema import Schema
@@ -219,7 +219,7 @@ class Study:
 
     def _refuse_count(self, count: int, most: int, what: str) -> None:
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
-            raise OutOfRangeError("count", count, f"from 1 to {most} {what}")
+            raise BadOptionError("count", count, f"from 1 to {most} {what}")
 
     def __repr__(self) -> str:
         here = self._states[-1].table

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Integers, Name
-from ..exceptions import LinkageError, OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..kernels.competing import lower_prices
 from .estimate import Estimate
 from .linkage import Points, as_points
@@ -105,7 +105,7 @@ def link_one_to_one(
     if distance not in SUMMED:
         raise UnknownOptionError("distance", distance, SUMMED)
     if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
-        raise OutOfRangeError("candidates", candidates, "a whole number of at least 1")
+        raise BadOptionError("candidates", candidates, "a whole number of at least 1")
     points = as_points(sides, distance, scale=scale, covariance=covariance)
     assigned, optimal = _solve(points, candidates)
     chance = _chances(points, sides.truth, assigned)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._types import Floats, Integers, Name, Truths
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 from .cells import CellSearch, corners_of, ready
 from .choquet import Choquet
 from .distances import OWA, WeightedMean
@@ -160,11 +160,11 @@ def certify(
     """
     number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
     if not number or not 0 <= time_limit < float("inf"):
-        raise OutOfRangeError("time_limit", time_limit, "seconds, at least 0")
+        raise BadOptionError("time_limit", time_limit, "seconds, at least 0")
     options = Options(order, effort, EVERYBODY, held_out, checked_within(within), random_state)
     sides = prepared(original, masked, family, options, known=known, id=id, scale=scale)
     if len(sides.B) > ALL_COMPETITORS:
-        raise OutOfRangeError(
+        raise BadOptionError(
             "the number of originals", len(sides.B),
             f"at most {ALL_COMPETITORS:,} for a certificate; `learn` takes more",
         )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._types import Floats, Integers
-from ..exceptions import BadOptionError, OutOfRangeError
+from ..exceptions import BadOptionError
 from ..kernels import linkage as kernels
 from .distances import OWA, WeightedMean
 from .family import Explanation, Family, as_numbers
@@ -128,7 +128,7 @@ class Choquet(Family):
             if len(numbers) != 1 << d or d < 1 or abs(numbers[0]) > 1e-12:
                 raise BadOptionError("measure", self.measure, expected)
             if d > FULL:
-                raise OutOfRangeError(
+                raise BadOptionError(
                     "the number of variables of a full measure", d,
                     f"at most {FULL}, or a 2-additive measure: Choquet.two_additive",
                 )  # fmt: skip
@@ -187,7 +187,7 @@ class Choquet(Family):
             return d <= FULL
         if isinstance(order, bool) or order not in ((2, d) if d <= FULL else (2,)) or order > d:
             offered = f"2, or {d} (a whole measure)" if d <= FULL else "2"
-            raise OutOfRangeError("order", order, offered)
+            raise BadOptionError("order", order, offered)
         return order == d
 
     @property

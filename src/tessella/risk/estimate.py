@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..exceptions import OutOfRangeError
+from ..exceptions import BadOptionError
 
 __all__ = ["Estimate", "wilson"]
 
@@ -111,9 +111,9 @@ class Estimate:
             Further fields of a subclass.
         """
         if n < 1:
-            raise OutOfRangeError("n", n, "at least one attacked record")
+            raise BadOptionError("n", n, "at least one attacked record")
         if not -1e-9 <= successes <= n * (1 + 1e-12) + 1e-9:
-            raise OutOfRangeError("successes", successes, f"a number between 0 and n={n}")
+            raise BadOptionError("successes", successes, f"a number between 0 and n={n}")
         value = min(max(successes / n, 0.0), 1.0)
         low, high = (value, value) if exact else wilson(value * n, n)
         return cls(

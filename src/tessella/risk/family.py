@@ -19,7 +19,7 @@ import numpy as np
 
 from .._lazy import optional
 from .._types import Floats, Integers
-from ..exceptions import BadOptionError, OutOfRangeError
+from ..exceptions import BadOptionError
 from ..kernels.linkage import count_by_scan
 
 __all__ = ["Explanation", "Family", "as_numbers", "on_simplex"]
@@ -154,7 +154,7 @@ class Family(ABC):
     def refuse_other(self, d: int) -> None:
         """Refuse records with another number of variables."""
         if d != self.d:
-            raise OutOfRangeError(
+            raise BadOptionError(
                 "the number of variables", d, f"{self.d}, as many as the distance has"
             )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._lazy import optional
 from .._types import Name
-from ..exceptions import OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, UnknownOptionError
 from .linkage import Linkage, link
 from .sides import read_sides
 
@@ -130,7 +130,7 @@ def link_by_knowledge(
     if choose not in CHOICES:
         raise UnknownOptionError("choose", choose, CHOICES)
     if isinstance(most_sets, bool) or not isinstance(most_sets, int) or most_sets < 1:
-        raise OutOfRangeError("most_sets", most_sets, "a whole number of at least 1")
+        raise BadOptionError("most_sets", most_sets, "a whole number of at least 1")
     reading = {key: options[key] for key in ("id", "schema") if key in options}
     columns = read_sides(original, masked, known=known, **reading).columns
     generator = np.random.default_rng(random_state)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Integers, Name
-from ..exceptions import OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, UnknownOptionError
 from .choquet import Choquet
 from .distances import WeightedMean
 from .estimate import Estimate
@@ -185,7 +185,7 @@ def prepared(
         raise UnknownOptionError("family", family, FAMILIES)
     for name, given in (("effort", options.effort), ("max_records", options.max_records)):
         if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise OutOfRangeError(name, given, "a whole number of at least 1")
+            raise BadOptionError(name, given, "a whole number of at least 1")
     sides = read_sides(original, masked, known=known, id=id)
     sides.refuse_mixed(family)
     if family == "choquet":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._types import Floats, Integers, Name
-from ..exceptions import BadOptionError, OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, UnknownOptionError
 from ..kernels.linkage import GOWER, LEAF, count_by_scan, count_in_tree
 from ..kernels.nearest import box_tree, halves
 from ..parallel import each
@@ -80,7 +80,7 @@ class Linkage(Estimate):
     def chance_within(self, k: int) -> Floats:
         """Chance that the own original is among the k nearest, ties in random order."""
         if not 1 <= k <= self.cap:
-            raise OutOfRangeError("k", k, f"a whole number from 1 to {self.cap}")
+            raise BadOptionError("k", k, f"a whole number from 1 to {self.cap}")
         return _within(self.nearer, self.tied, k)
 
     @property
@@ -374,7 +374,7 @@ def drawn(m: int, sample: int | None, random_state: int | None) -> Integers:
     if sample is None:
         return np.arange(m)
     if isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= m:
-        raise OutOfRangeError("sample", sample, f"a whole number from 1 to {m}")
+        raise BadOptionError("sample", sample, f"a whole number from 1 to {m}")
     generator = np.random.default_rng(random_state)
     return np.sort(generator.choice(m, size=sample, replace=False))
 

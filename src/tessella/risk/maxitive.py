@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._types import Floats, Integers
-from ..exceptions import BadOptionError, OutOfRangeError
+from ..exceptions import BadOptionError
 from ..kernels.maxitive import count_maxitive, integrals, taken, upper_measures
 from .choquet import shapley_of, whole_of
 from .distances import WeightedMean
@@ -36,11 +36,11 @@ def checked_order(d: int, order: Any) -> int:
     if order is None:
         return min(2, d)
     if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= d:
-        raise OutOfRangeError("order", order, f"a whole number from 1 to {d}, the variables")
+        raise BadOptionError("order", order, f"a whole number from 1 to {d}, the variables")
     sets = sum(comb(d, size) for size in range(1, order + 1))
     if sets > MOST_SETS:
         expected = f"lower: {sets:,} sets have a number of their own, {MOST_SETS:,} are possible"
-        raise OutOfRangeError("order", order, expected)
+        raise BadOptionError("order", order, expected)
     return order
 
 
@@ -128,7 +128,7 @@ class MaxitiveChoquet(Family):
         if isinstance(self.variables, bool) or not isinstance(self.variables, int):
             raise BadOptionError("variables", self.variables, "the number of variables")
         if self.variables < 1:
-            raise OutOfRangeError("variables", self.variables, "at least 1")
+            raise BadOptionError("variables", self.variables, "at least 1")
         checked_order(self.variables, self.order)
         sets = sets_of(self.variables, self.order)
         expected = f"{len(sets):,} numbers of at least 0, not all of them 0"
@@ -173,7 +173,7 @@ class MaxitiveChoquet(Family):
     def whole(self) -> Floats:
         """The measure of all 2^d sets, by bits, for up to 14 variables."""
         if self.d > EXACT:
-            raise OutOfRangeError("the number of variables", self.d, f"at most {EXACT}")
+            raise BadOptionError("the number of variables", self.d, f"at most {EXACT}")
         bits = np.bitwise_or.reduce(1 << self.sets, axis=1)
         return whole_of(bits, self.measure, self.d)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Floats, Integers, Name
-from ..exceptions import LinkageError, OutOfRangeError
+from ..exceptions import BadOptionError, LinkageError
 from ..kernels.agreement import agreement_patterns, count_by_pattern
 from ..parallel import each
 from ..schema import Schema
@@ -213,14 +213,14 @@ def _limits(sides: Sides, agree: Mapping[Name, float] | None) -> Floats:
         if name in given:
             limit = given.pop(name)
             if not isinstance(limit, int | float) or not 0 <= limit < np.inf:
-                raise OutOfRangeError(f"agree[{name!r}]", limit, "a number of at least 0")
+                raise BadOptionError(f"agree[{name!r}]", limit, "a number of at least 0")
             limits[place] = limit
         elif not sides.nominal[place]:
             moved = np.abs(sides.A[:, place] - sides.B[sides.truth, place])
             moved = moved[~np.isnan(moved)]
             limits[place] = np.quantile(moved, QUANTILE) * (1 + 1e-9) if len(moved) else 0.0
     if given:
-        raise OutOfRangeError("agree", sorted(map(str, given)), "names of compared variables")
+        raise BadOptionError("agree", sorted(map(str, given)), "names of compared variables")
     return limits
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Integers, Name, Truths
-from ..exceptions import LinkageError, OutOfRangeError, UnknownOptionError
+from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..frame import Table
 from ..schema import Schema
 
@@ -154,9 +154,9 @@ def _known(
             before.place(name, who="known= (in the original)")
             after.place(name, who="known= (in the masked table)")
         if not columns:
-            raise OutOfRangeError("known", known, "at least one variable, or None for all")
+            raise BadOptionError("known", known, "at least one variable, or None for all")
         if len(set(columns)) < len(columns):
-            raise OutOfRangeError("known", known, "each variable once")
+            raise BadOptionError("known", known, "each variable once")
         return columns
     left_out = set() if id is None else {id}
     if schema is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Floats, Integers, Signs
-from ..exceptions import OutOfRangeError, RuleTableError, UnknownOptionError
+from ..exceptions import BadOptionError, RuleTableError, UnknownOptionError
 from ..schema import Schema
 from .check import Finding
 from .collection import Rules
@@ -251,7 +251,7 @@ def fix(rules: Rules, table: Any, *, schema: Schema | None = None) -> Rules:
 def _checked(tolerance: float) -> float:
     real = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool)
     if not real or not 0 <= tolerance < 1:
-        raise OutOfRangeError("tolerance", tolerance, "a number from 0 to less than 1")
+        raise BadOptionError("tolerance", tolerance, "a number from 0 to less than 1")
     return float(tolerance)
 
 

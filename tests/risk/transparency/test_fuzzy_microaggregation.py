@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessella.exceptions import AttackError, BadTableError, OutOfRangeError, SmallJointGroupsWarning
+from tessella.exceptions import AttackError, BadOptionError, BadTableError, SmallJointGroupsWarning
 from tessella.fuzzy.drawing import draw_part, find_centres
 from tessella.fuzzy.field import power_law
 from tessella.masking import FuzzyMicroaggregation
@@ -193,9 +193,9 @@ def test_a_sample_and_whole_blocks_only():
 def test_bad_input_is_told():
     with pytest.raises(BadTableError, match="one of m2 and lambda2"):
         attack_fuzzy_microaggregation(ORIGINAL, MASKED)
-    with pytest.raises(OutOfRangeError, match="m2"):
+    with pytest.raises(BadOptionError, match="m2"):
         attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=0.5)
-    with pytest.raises(OutOfRangeError, match="one for each of 1 blocks"):
+    with pytest.raises(BadOptionError, match="one for each of 1 blocks"):
         attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=2, centres=[])
 
 

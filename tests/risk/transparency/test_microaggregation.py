@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tessella.exceptions import (
     AttackError,
-    OutOfRangeError,
+    BadOptionError,
     SmallJointGroupsWarning,
     UnknownOptionError,
 )
@@ -141,7 +141,7 @@ def test_medians_and_weights_need_a_margin():
     masker = Microaggregation(3, method="mdav", aggregate="median")
     masked = masker.fit_transform(original)
     assert attack(original, masked, masker).covered == 1
-    with pytest.raises(OutOfRangeError, match="medians and weighted means"):
+    with pytest.raises(BadOptionError, match="medians and weighted means"):
         attack(original, masked, masker, grouping="unknown")
     assert attack(original, masked, masker, grouping="unknown", margin=3).n == 30
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_is_told():
         attack_microaggregation(ORIGINAL, MASKED[::-1], k=2, blocks=APART, grouping="unknown")
     with pytest.raises(UnknownOptionError, match="grouping"):
         attack_microaggregation(ORIGINAL, MASKED, k=2, grouping="none")
-    with pytest.raises(OutOfRangeError, match="margin"):
+    with pytest.raises(BadOptionError, match="margin"):
         attack_microaggregation(ORIGINAL, MASKED, k=2, blocks=APART, margin=0)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessella.exceptions import AttackError, LinkageError, OutOfRangeError, UnknownOptionError
+from tessella.exceptions import AttackError, BadOptionError, LinkageError, UnknownOptionError
 from tessella.masking import RankSwapping
 from tessella.risk import attack, attack_rank_swapping, link
 from tessella.risk.transparency import pairs as pairs_module
@@ -132,7 +132,7 @@ def test_the_truth_is_always_among_them(seed, n, percent):
     try:
         masker = RankSwapping(percent, columns=numbers, random_state=seed)
         masked = masker.fit_transform(table)
-    except OutOfRangeError:
+    except BadOptionError:
         return
     quick = attack(table, masked, masker, effort="quick")
     full = attack(table, masked, masker)
@@ -218,9 +218,9 @@ def test_wrong_parameters_are_told():
 def test_bad_input_is_told():
     with pytest.raises(LinkageError, match="not known which belong together"):
         attack_rank_swapping(ORIGINAL, MASKED[:3], percent=25)
-    with pytest.raises(OutOfRangeError, match="percent"):
+    with pytest.raises(BadOptionError, match="percent"):
         attack_rank_swapping(ORIGINAL, MASKED, percent=120)
-    with pytest.raises(OutOfRangeError, match="less than one rank"):
+    with pytest.raises(BadOptionError, match="less than one rank"):
         attack_rank_swapping(ORIGINAL, MASKED, percent=1)
     with pytest.raises(UnknownOptionError, match="effort"):
         attack_rank_swapping(ORIGINAL, MASKED, percent=25, effort="much")

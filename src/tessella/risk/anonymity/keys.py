@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._types import Floats, Integers, Name
-from ...exceptions import BadOptionError, BadTableError, OutOfRangeError, UnknownOptionError
+from ...exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ...frame import Table
 from ...schema import Schema
 
@@ -231,7 +231,7 @@ def check_share(name: str, given: Any, expected: str = "a share above 0 and at m
     """Return a share in (0, 1], or say what is expected."""
     whole = isinstance(given, int | float | np.integer | np.floating)
     if not whole or isinstance(given, bool) or not 0 < float(given) <= 1:
-        raise OutOfRangeError(name, given, expected)
+        raise BadOptionError(name, given, expected)
     return float(given)
 
 
@@ -239,5 +239,5 @@ def check_whole(name: str, given: Any, least: int = 1) -> int:
     """Return a whole number of at least `least`, or say what is expected."""
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
     if not whole or given < least:
-        raise OutOfRangeError(name, given, f"a whole number of at least {least}")
+        raise BadOptionError(name, given, f"a whole number of at least {least}")
     return int(given)

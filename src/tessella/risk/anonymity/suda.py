@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import OutOfRangeError, UnknownOptionError
+from ...exceptions import BadOptionError, UnknownOptionError
 from ...kernels.special_uniques import minimal_uniques
 from ...schema import Schema
 from ..estimate import Estimate
@@ -167,7 +167,7 @@ def suda(
     read = read_keys(release, keys, schema=schema)
     d = len(read.columns)
     if d > 62:
-        raise OutOfRangeError("keys", f"{d} columns", "at most 62")
+        raise BadOptionError("keys", f"{d} columns", "at most 62")
     most = min(check_whole("max_size", max_size), d)
     classes = number(read.codes)
     frequency = np.bincount(classes)[classes]

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from ..._types import Name
-from ...exceptions import BadOptionError, OutOfRangeError, TessellaError
+from ...exceptions import BadOptionError, TessellaError
 from ...frame import Table
 from ...schema import Schema
 from ..sides import read_sides
@@ -146,12 +146,12 @@ def assess(
 def _check(time_limit: Any, sample: Any, random_state: Any) -> None:
     real = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
     if time_limit is not None and not (real and float(time_limit) > 0):
-        raise OutOfRangeError("time_limit", time_limit, "a positive number of seconds, or None")
+        raise BadOptionError("time_limit", time_limit, "a positive number of seconds, or None")
     for name, given, least in (("sample", sample, 1), ("random_state", random_state, 0)):
         if given is None and name == "sample":
             continue
         if isinstance(given, bool) or not isinstance(given, int) or given < least:
-            raise OutOfRangeError(name, given, f"a whole number of at least {least}")
+            raise BadOptionError(name, given, f"a whole number of at least {least}")
 
 
 def _scenarios(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Integers, Name
-from ...exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from ...exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ...frame import Table
 from ...schema import Schema
 from ..anonymity.confidential import Homogeneity, Spread, read_groups
@@ -79,7 +79,7 @@ def l_diversity(
         raise UnknownOptionError("kind", kind, KINDS)
     number_given = isinstance(c, int | float | np.floating) and not isinstance(c, bool)
     if not number_given or not 0 < c < np.inf:
-        raise OutOfRangeError("c", c, "a positive number")
+        raise BadOptionError("c", c, "a positive number")
     read = read_groups(release, confidential, keys=keys, groups=groups, schema=schema)
     figures = {name: _diversity(one, kind, c) for name, one in read.spreads.items()}
     measure = f"recursive l (c = {c:g})" if kind == "recursive" else f"{kind} l"
@@ -153,7 +153,7 @@ def t_closeness(
     0.375
     """
     if ordered is not None and not isinstance(ordered, bool):
-        raise OutOfRangeError("ordered", ordered, "True, False or None")
+        raise BadOptionError("ordered", ordered, "True, False or None")
     read = read_groups(release, confidential, keys=keys, groups=groups, schema=schema)
     figures: dict[Name, Floats] = {}
     said = []

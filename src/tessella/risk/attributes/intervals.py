@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadTableError, OutOfRangeError, UnknownOptionError
+from ...exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ...schema import Schema
 from ..estimate import Estimate
 from ..sides import Sides, read_sides
@@ -182,7 +182,7 @@ def _checked(width: Any, by: str, name: str) -> float:
     real = isinstance(width, int | float | np.integer | np.floating) and not isinstance(width, bool)
     if not real or not 0 < width < np.inf or (by == "rank" and width > 1):
         upper = ", at most 1" if by == "rank" else ""
-        raise OutOfRangeError(name, width, f"a positive share{upper}, such as 0.1 for 10 %")
+        raise BadOptionError(name, width, f"a positive share{upper}, such as 0.1 for 10 %")
     return float(width)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadOptionError, BadTableError, LinkageError, OutOfRangeError
+from ...exceptions import BadOptionError, BadTableError, LinkageError
 from ...frame import Table
 from ...schema import Schema
 from ..anonymity.keys import check_whole
@@ -341,7 +341,7 @@ def _known(
         if target in names:
             raise BadOptionError("known", known, f"variables other than the target {target!r}")
         if not names:
-            raise OutOfRangeError("known", known, "at least one variable")
+            raise BadOptionError("known", known, "at least one variable")
         return names
     if schema is not None:
         roles = schema.names("quasi-identifier")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from ..._types import Floats, Integers, Name
-from ...exceptions import AttackError, BadTableError, OutOfRangeError, UnknownOptionError
+from ...exceptions import AttackError, BadOptionError, BadTableError, UnknownOptionError
 from ...fuzzy.base import check_number
 from ...fuzzy.field import Field, entropy_law, power_law
 from ...kernels.degrees import EXPONENTIAL, NEAREST, TINY, Law
@@ -289,7 +289,7 @@ def _weigh(scene: Scene, law: Law, centres: Sequence[Any] | None, scale: Any) ->
             "Name all columns of a block in known=, or none."
         )
     if centres is not None and len(centres) != len(scene.blocks):
-        raise OutOfRangeError(
+        raise BadOptionError(
             "centres", f"{len(centres)} arrays", f"one for each of {len(scene.blocks)} blocks"
         )
     sides, flat = scene.sides, [j for places in blocks for j in places]
@@ -327,7 +327,7 @@ def _inward(points: Any, measured: Scale, own: slice) -> Floats:
 def _recognised(points: Any, Y: Floats, measured: Scale, parts: Integers) -> Floats:
     """Put the given centre, which is not rounded, in place of each released one."""
     if len(np.unique(parts)) > 1:
-        raise OutOfRangeError("centres", "given", "no centres with strata or missing values")
+        raise BadOptionError("centres", "given", "no centres with strata or missing values")
     inner = measured.apply(np.asarray(points, dtype=np.float64))
     found: Floats = inner[KDTree(inner).query(Y)[1]]
     return found

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Integers, Name, Truths
-from ...exceptions import AttackError, OutOfRangeError, UnknownOptionError
+from ...exceptions import AttackError, BadOptionError, UnknownOptionError
 from ...grouping.checks import check_k
 from ...kernels.candidates import in_all_lists
 from ...masking.alike import number_alike
@@ -138,7 +138,7 @@ def attack_microaggregation(
     partly = len(scene.whole) - sum(scene.whole)
     bounded = grouping == "unknown" or partly > 0
     if bounded and margin is None and not means:
-        raise OutOfRangeError(
+        raise BadOptionError(
             "margin", margin, "a number of nearest centres: for medians and weighted means it is "
             "not worked out who can be in a group",
         )  # fmt: skip
@@ -167,7 +167,7 @@ def attack_microaggregation(
 
 def _check_margin(margin: Any) -> None:
     if isinstance(margin, bool) or not isinstance(margin, int) or margin < 1:
-        raise OutOfRangeError("margin", margin, "a number of nearest centres, 1 or more, or None")
+        raise BadOptionError("margin", margin, "a number of nearest centres, 1 or more, or None")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,7 +213,7 @@ def _possible(
 ) -> _Lists:
     """List who can be in each group, part by part: strata and missing cells keep records apart."""
     if margin is None and scene.n > LARGEST:
-        raise OutOfRangeError(
+        raise BadOptionError(
             "margin", margin, f"a number of nearest centres: with more than {LARGEST:,} records it "
             "is not worked out who can be in a group",
         )  # fmt: skip

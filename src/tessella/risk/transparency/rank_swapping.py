@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Name
-from ...exceptions import AttackError, OutOfRangeError
+from ...exceptions import AttackError, BadOptionError
 from ...fuzzy.base import check_number
 from ...kernels.candidates import Exchanges
 from ...masking.perturbation import rows_of_strata
@@ -116,7 +116,7 @@ def attack_rank_swapping(
     1.0
     """
     if check_number("percent", percent, 0.0, open_end=True) > 100:
-        raise OutOfRangeError("percent", percent, "per cent of n, at most 100")
+        raise BadOptionError("percent", percent, "per cent of n, at most 100")
     scene = set_scene(
         original, masked, known=known, id=id, schema=schema, columns=columns, strata=strata
     )
@@ -156,7 +156,7 @@ class _Ranked:
                 continue
             w = window_of(percent, len(here))
             if w < 1 or len(here) < 2:
-                raise OutOfRangeError(
+                raise BadOptionError(
                     "percent", percent, f"more: of {len(here)} numbers of {name!r} it is less than "
                     "one rank",
                 )  # fmt: skip
