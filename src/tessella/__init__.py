@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from . import risk as risk
     from . import rules as rules
     from .auditing.conduct import audit as audit
+    from .auditing.verifying import verify as verify
     from .masking.fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
     from .masking.microaggregation import Microaggregation as Microaggregation
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
     from .publishing import publish as publish
-    from .publishing import verify as verify
     from .release import Release as Release
     from .release import Study as Study
     from .release import protect as protect
@@ -69,7 +69,7 @@ _HOMES = {
     "reports": ".reports",
     "risk": ".risk",
     "rules": ".rules",
-    "verify": ".publishing",
+    "verify": ".auditing.verifying",
 }
 
 __all__ = sorted(_HOMES)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ..auditing.verifying import KIND
 from ..exceptions import BadFileError, TessellaError
 from ..io.atomic import whole_or_nothing
 from ..io.formats import find_format
 from ..planfile import PlanFile
-from ..reports.manifests import KIND
 from ..rules import Rules
 
 __all__ = ["Entry", "Folder"]

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._plain import plain_data
+from ..auditing import verify
 from ..exceptions import TessellaError
 from ..planfile import parse_plan
-from ..publishing import publish, verify
+from ..publishing import publish
 from ..rules import Rules
 from .folder import Folder
 

@@ -1,7 +1,8 @@
-"""What a released table is: counted in the table itself, not taken from what masked it.
+"""What a masked table is: counted in the table itself, not taken from what masked it.
 
-`audit(original, released)` counts who shares released values with whom, confronts both tables with
-the rules, and compares totals, means, frequencies and missing cells.
+`audit(original, masked)` counts who shares released values with whom, confronts both tables with
+the rules, and compares totals, means, frequencies and missing cells. `verify` audits files of any
+tool, in any order, and checks them against a manifest.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from .._lazy import on_first_use
 
 if TYPE_CHECKING:
     from .conduct import audit as audit
-    from .lines import ColumnLine as ColumnLine
-    from .lines import GroupLine as GroupLine
-    from .lines import RuleLine as RuleLine
     from .result import Audit as Audit
+    from .verification import Verification as Verification
+    from .verifying import verify as verify
 
 _HOMES = {
     "Audit": ".result",
-    "ColumnLine": ".lines",
-    "GroupLine": ".lines",
-    "RuleLine": ".lines",
+    "Verification": ".verification",
     "audit": ".conduct",
+    "verify": ".verifying",
+}
+_RENAMED = {
+    name: f"tessella.auditing.lines.{name}" for name in ("ColumnLine", "GroupLine", "RuleLine")
 }
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .. import auditing
 from ..exceptions import BadOptionError
 from ..io.atomic import whole_or_nothing
 from ..planfile import draft, parse_plan, read_plan
 from ..publishing import publish
-from ..publishing import verify as look_again
 from ..reports import external_report, internal_report
 from ..rules import Rules
 from .checking import read_source
@@ -81,7 +81,7 @@ def verify(
 ) -> int:
     """Look at a release; return the exit code."""
     with voice.waiting("Reading, counting, comparing ..."):
-        found = look_again(
+        found = auditing.verify(
             original, release, k=k, rules=None if rules is None else Rules.read(rules),
             strata=columns_of(strata), id=identity, manifest=manifest,
         )  # fmt: skip

@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["KIND", "manifest"]
+from ..auditing.verifying import KIND
 
-KIND = "tessella manifest"
+__all__ = ["manifest"]
+
 TAKEN = (
     "tessella", "records", "order", "k", "blocks", "strata", "rules", "rules_withheld", "steps",
     "left_out", "tolerance",

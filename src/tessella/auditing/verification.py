@@ -1,4 +1,4 @@
-"""What a second look at a release found."""
+"""What `verify` found."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._types import Name
-from ..auditing import Audit
 from ..loss import Summary
+from .result import Audit
 
 __all__ = ["Shape", "Verification"]
 

@@ -1,8 +1,9 @@
-"""A second look at releases, made by whatever tool."""
+"""Releases are verified, whatever tool has made them."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,13 @@ import pytest
 from tessella import publish, verify
 from tessella.exceptions import BadOptionError, BadTableError, DataNotFoundError
 from tessella.schema import Schema
+from tests.publishing.conftest import make_plan, write_survey
 
-from .conftest import make_plan
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write_survey(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

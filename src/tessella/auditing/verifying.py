@@ -1,4 +1,4 @@
-"""`verify`: a second look at a released file, whatever tool has made it."""
+"""`verify`: audit a masked file, whatever tool has made it, and measure what it lost."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Integers, Name
-from ..auditing import audit
 from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFoundError
 from ..frame import Table
 from ..io import read_file
 from ..loss import Summary, measure
-from ..reports.manifests import KIND
 from ..rules import Rules
 from ..schema import Schema
+from .conduct import audit
 from .verification import Shape, Verification
 
-__all__ = ["verify"]
+__all__ = ["KIND", "verify"]
 
+KIND = "tessella manifest"  # what a manifest calls itself
 
 STORAGE = re.compile(r"^Column .* had dtype \S+ and now has ")  # the same values, kept otherwise
 UNRELATED = 4.0  # standard errors of a correlation of unrelated columns
