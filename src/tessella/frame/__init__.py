@@ -1,7 +1,22 @@
 """Tables in, the same kind of table out; no other room touches frames."""
 
+from .pair import Pair, PairedCategories
 from .table import FIRST_CODE as FIRST_CODE
 from .table import NULL as NULL
-from .table import Facts, Numbers, Table, number_labels
+from .table import Facts, Numbers, Table, number_labels, text_of
+from .view import Categories, Strata, View, group_ids, matches_code
 
-__all__ = ["Facts", "Numbers", "Table", "number_labels"]
+__all__ = [
+    "Categories",
+    "Facts",
+    "Numbers",
+    "Pair",
+    "PairedCategories",
+    "Strata",
+    "Table",
+    "View",
+    "group_ids",
+    "matches_code",
+    "number_labels",
+    "text_of",
+]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 import narwhals as nw
@@ -22,7 +23,7 @@ from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError, UnknownColumnError
 from . import writing
 
-__all__ = ["Facts", "Numbers", "Table", "number_labels"]
+__all__ = ["Facts", "Numbers", "Table", "number_labels", "text_of"]
 
 Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]
 
@@ -121,7 +122,9 @@ class Table:
         self.columns = tuple(columns)
         self.n_rows = int(frame.shape[0])
         self._facts: dict[Name, Facts] = {}
-        self._views: dict[int, nw.Series[Any]] = {}
+        self._series_of: dict[int, nw.Series[Any]] = {}
+        self._numbers: dict[Name, tuple[Floats, Truths | None]] = {}
+        self._labels: dict[Name, tuple[NDArray[np.signedinteger[Any]], list[str]]] = {}
         self._places = {name: place for place, name in enumerate(self.columns)}
 
     @classmethod
@@ -131,10 +134,13 @@ class Table:
         Parameters
         ----------
         native : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-            The table; it is never changed. A `Table` is handed back as it is.
+            The table; it is never changed. A `Table` is returned as it is, and a `View` gives its
+            table.
         """
         if isinstance(native, Table):
             return native
+        if isinstance(inner := getattr(native, "table", None), Table):  # a View
+            return inner
         if libraries.is_numpy_array(native):
             table = cls._read_array(native)
         elif libraries.is_pandas_dataframe(native):
@@ -246,14 +252,16 @@ class Table:
             Who asks, for the error messages.
         """
         columns = tuple(columns)
-        self._refuse_text(columns, who)
+        self.refuse_text(columns, who)
         values = np.empty((self.n_rows, len(columns)))
         state = np.zeros((self.n_rows, len(columns)), dtype=np.int16)
         infinite: dict[str, int] = {}
         for j, name in enumerate(columns):
-            number, null = self._raw(name)
-            state[null, j] = NULL
-            state[np.isnan(number) & ~null, j] = NAN
+            number, null = self.raw(name)
+            lacking = np.isnan(number)
+            state[lacking, j] = NAN
+            if null is not None:
+                state[null, j] = NULL
             for place, code in enumerate((codes or {}).get(name, ())):
                 state[number == code, j] = FIRST_CODE + place
             values[:, j] = np.where(state[:, j] == NUMBER, number, np.nan)
@@ -268,7 +276,23 @@ class Table:
         return Numbers(columns=columns, values=values, state=state)
 
     def labels(self, column: Name) -> tuple[Integers, list[str]]:
-        """Number the values of any column 0, 1, ... as they first appear; -1 where missing."""
+        """Number the values of any column 0, 1, ... as they first appear; -1 where missing.
+
+        Values with the same text are one: text is what a file shows. Kept in as few bytes as the
+        number of labels needs.
+        """
+        if column not in self._labels:
+            codes, labels = self._read_labels(column)
+            if len(place := dict.fromkeys(labels)) < len(labels):  # 3 and "3" of an object column
+                at = {label: number for number, label in enumerate(place)}
+                codes = np.array([*(at[label] for label in labels), -1])[codes]
+                labels = list(place)
+            narrow = np.min_scalar_type(-len(labels) - 1)
+            self._labels[column] = codes.astype(narrow), labels
+        codes, labels = self._labels[column]
+        return codes.astype(np.int64), labels
+
+    def _read_labels(self, column: Name) -> tuple[Integers, list[str]]:
         series = self._series(column)
         if self.kind in ("pandas", "numpy"):
             return number_labels(series.to_native())
@@ -284,8 +308,8 @@ class Table:
             return None
         native = series.to_native()
         if self.kind == "pyarrow":
-            return [str(value) for value in native.combine_chunks().dictionary.to_pylist()]
-        return [str(value) for value in native.dtype.categories]
+            return [text_of(value) for value in native.combine_chunks().dictionary.to_pylist()]
+        return [text_of(value) for value in native.dtype.categories]
 
     def per_record(self, values: Any, *, who: str) -> NDArray[Any]:
         """Return a caller's array as one value for each record, in the table's order."""
@@ -317,7 +341,7 @@ class Table:
         else:  # a Categorical of polars lists nothing of its own
             listed = getattr(native.dtype, "categories", ()) if self.kind == "pandas" else ()
         used = set(self.labels(column)[1])
-        return len({str(value) for value in listed if value is not None} - used)
+        return len({text_of(value) for value in listed if value is not None} - used)
 
     def same_index(self, other: Table) -> bool:
         """Say whether two tables have the same index, names included; only pandas has one."""
@@ -356,10 +380,13 @@ class Table:
         written = {}
         for name, given in values.items():
             self.place(name, who="replace")
-            number, null = self._raw(name)
             stays = (keep or {}).get(name, np.zeros(self.n_rows, dtype=bool))
-            new = np.where(stays, number, np.asarray(given, dtype=np.float64))
-            null = null & stays
+            new, null = np.asarray(given, dtype=np.float64), np.zeros(self.n_rows, dtype=bool)
+            if stays.any():
+                number, lacking = self.raw(name)
+                new = np.where(stays, number, new)
+                null = null if lacking is None else lacking & stays
+            new = new + 0.0  # a copy, and no minus before a zero
             if not np.isfinite(new[~stays]).all():
                 raise BadTableError(f"Column {name!r} would receive values that are not finite.")
             floating = name in as_float or self.facts(name).family == "float"
@@ -420,21 +447,37 @@ class Table:
 
     def _series(self, column: Name) -> nw.Series[Any]:
         place = self.place(column)
-        if place not in self._views:
+        if place not in self._series_of:
             if self.kind == "polars":
                 native = self._frame.to_series(place)
             elif self.kind == "pyarrow":
                 native = self._frame.column(place)
             else:
                 native = self._frame.iloc[:, place]
-            self._views[place] = nw.from_native(native, series_only=True)
-        return self._views[place]
+            self._series_of[place] = nw.from_native(native, series_only=True)
+        return self._series_of[place]
 
-    def _raw(self, column: Name) -> tuple[Floats, Truths]:
-        """Read one column as float64, NaN where null, and where it is null."""
+    def raw(self, column: Name) -> tuple[Floats, Truths | None]:
+        """Read one column as float64, NaN where null, and where it is null (None: nowhere).
+
+        Converted once and kept; not to be written into, because the numbers may be the frame's own
+        memory.
+        """
+        if column not in self._numbers:
+            self._numbers[column] = self._read_numbers(column)
+        return self._numbers[column]
+
+    def forget(self) -> None:
+        """Drop the columns that were converted; they are converted again when needed."""
+        self._numbers.clear()
+        self._labels.clear()
+
+    def _read_numbers(self, column: Name) -> tuple[Floats, Truths | None]:
         series, facts = self._series(column), self.facts(column)
-        null = series.is_null().to_numpy().astype(bool)
-        if facts.family in ("integer", "decimal") and not null.all():
+        null: Truths | None = series.is_null().to_numpy().astype(bool)
+        if null is not None and not null.any():
+            null = None
+        if facts.family in ("integer", "decimal") and (null is None or not null.all()):
             largest = max(abs(int(end)) for end in (series.min(), series.max()))
             if largest * 10 ** (facts.decimals or 0) > EXACT:
                 raise BadTableError(
@@ -443,10 +486,17 @@ class Table:
                     "the column if it is an identifier, or divide it by a power of ten."
                 )
         if self.kind in ("pandas", "numpy"):
-            return series.to_native().to_numpy(dtype=np.float64, na_value=np.nan), null
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64), null
+            numbers = series.to_native().to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            numbers = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        if facts.family == "float" and np.signbit(numbers[numbers == 0.0]).any():
+            numbers = numbers + 0.0  # -0.0 is 0.0
+        numbers = np.ascontiguousarray(numbers).view()
+        numbers.flags.writeable = False
+        return numbers, null
 
-    def _refuse_text(self, columns: Sequence[Name], who: str) -> None:
+    def refuse_text(self, columns: Sequence[Name], who: str) -> None:
+        """Raise an error that names the columns that hold something else than numbers."""
         named = []
         for name in columns:
             self.place(name, who=who)
@@ -509,7 +559,23 @@ def number_labels(values: Any) -> tuple[Integers, list[str]]:
         raise BadTableError(
             "The values cannot be told apart (lists or objects). Give numbers, text or categories."
         ) from None
-    return np.asarray(place, dtype=np.int64), [str(value) for value in distinct]
+    return np.asarray(place, dtype=np.int64), [text_of(value) for value in distinct]
+
+
+def text_of(value: object) -> str:
+    """Return the text that stands for a value: of a number the shortest, without ".0".
+
+    Examples
+    --------
+    >>> from tessella.frame import text_of
+    >>> text_of(3), text_of(3.0), text_of(2.50), text_of("3.0")
+    ('3', '3', '2.5', '3.0')
+    """
+    if isinstance(value, float | np.floating):
+        return repr(float(value) + 0.0).removesuffix(".0")
+    if isinstance(value, Decimal) and value.is_finite():
+        return format(value.normalize() + 0, "f")
+    return str(value)
 
 
 def _number_arrow(values: Any) -> tuple[Integers, list[str]]:
@@ -523,7 +589,7 @@ def _number_arrow(values: Any) -> tuple[Integers, list[str]]:
         array = array.cast(array.type.value_type)
     coded = array.dictionary_encode()
     place = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return place.astype(np.int64), [str(value) for value in coded.dictionary.to_pylist()]
+    return place.astype(np.int64), [text_of(v) for v in coded.dictionary.to_pylist()]
 
 
 def _refuse_duplicates(columns: Iterable[Name]) -> None:

@@ -124,7 +124,7 @@ def _write_numpy(table: Table, written: Mapping[Name, Any]) -> NDArray[Any]:
     for place, name in enumerate(table.columns):
         column = frame.iloc[:, place].to_numpy()
         if column.dtype.kind != out.dtype.kind == "f":
-            table._raw(name)  # refuses integers that a float cannot hold
+            table.raw(name)  # refuses integers that a float cannot hold
         out[:, place] = column
     return out
 
