@@ -14,8 +14,8 @@ from tessella import Microaggregation, Schema
 from tessella.exceptions import BadOptionError, LinkageError, UnknownColumnError, UnknownOptionError
 from tessella.masking import NoiseAddition, RankSwapping
 from tessella.risk import ATTACKS, Attack, Estimate, assess, attack, learn, link
+from tessella.risk.aligned import align_tables
 from tessella.risk.assessing.strata import draw_strata
-from tessella.risk.sides import read_sides
 
 
 def normal(n: int, d: int = 3, seed: int = 0) -> Any:
@@ -140,7 +140,7 @@ def test_sampling_weights_ask_for_individual_risk() -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.integers(60, 400), st.integers(20, 60), st.integers(0, 100))
 def test_a_stratified_draw_covers_the_table(n: int, size: int, seed: int) -> None:
-    sides = read_sides(normal(n), normal(n, seed=1))
+    sides = align_tables(normal(n), normal(n, seed=1))
     draw = draw_strata(sides, size, seed)
     assert draw.shares.sum() == pytest.approx(1.0)
     assert len(np.unique(draw.records)) == len(draw.records) == len(draw.stratum)

@@ -13,9 +13,9 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import OWA, Choquet, WeightedMean, certify, learn, link
-from tessella.risk.programme import constraints, solve
-from tessella.risk.rows import least_competitors
-from tessella.risk.sides import read_sides
+from tessella.risk.aligned import align_tables
+from tessella.risk.learned.competitors import least_competitors
+from tessella.risk.learned.mixed_integer import constraints, solve
 
 from .brute import standardised
 
@@ -197,7 +197,7 @@ def test_choquet_of_two_variables_on_a_grid(seed):
 def test_the_programme_against_enumeration(seed, order):
     """An independent way: for every set of records, is there a measure that links all of them?"""
     original, masked = table(7, 3, 1.2, seed)
-    sides = read_sides(original, masked).scaled("each")
+    sides = align_tables(original, masked).scaled("each")
     member = Choquet.neutral(3, order=order)
     matrix, low, high, (lower, upper) = constraints(member)
     squares = [member.features(sides.A[i] - sides.B) for i in range(7)]

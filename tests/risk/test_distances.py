@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 
 from tessella.exceptions import BadOptionError
 from tessella.risk import OWA, Bilinear, Choquet, WeightedMean, link
-from tessella.risk.choquet import masses_of, measure_of
-from tessella.risk.family import on_simplex
+from tessella.risk.learned.choquet import masses_of, measure_of
+from tessella.risk.learned.family import on_simplex
 
 from .brute import choquet
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import OWA, WeightedMean, learn, link
-from tessella.risk.climbing import links
-from tessella.risk.rows import least_competitors, rows_of
-from tessella.risk.sides import read_sides
+from tessella.risk.aligned import align_tables
+from tessella.risk.learned.competitors import least_competitors, rows_of
+from tessella.risk.learned.line_search import links
 
 from .brute import standardised
 
@@ -87,7 +87,7 @@ def test_rows_decide_as_all_competitors_do():
     rng = np.random.default_rng(4)
     original = rng.integers(0, 6, size=(50, 3)).astype(float)
     masked = original + rng.integers(-1, 2, size=(50, 3))
-    sides = read_sides(original, masked)
+    sides = align_tables(original, masked)
     competitors = least_competitors(sides, np.arange(50))
     member = WeightedMean.neutral(3)
     rows = rows_of(sides, competitors, member)

@@ -20,11 +20,11 @@ from tessella.risk import (
     learn,
     link,
 )
-from tessella.risk.choquet import shapley_of
-from tessella.risk.maxitive import sets_of
-from tessella.risk.raising import raise_values
-from tessella.risk.rows import least_competitors
-from tessella.risk.sides import read_sides
+from tessella.risk.aligned import align_tables
+from tessella.risk.learned.choquet import shapley_of
+from tessella.risk.learned.competitors import least_competitors
+from tessella.risk.learned.maxitive import sets_of
+from tessella.risk.learned.maxitive_search import search_maxitive
 
 from .brute import choquet
 
@@ -159,9 +159,9 @@ def test_climbing_counts_as_linkage_does():
     rng = np.random.default_rng(1)
     original = rng.integers(0, 6, size=(60, 4)).astype(float)
     masked = original + rng.integers(-1, 2, size=(60, 4))
-    sides = read_sides(original, masked)
+    sides = align_tables(original, masked)
     start = MaxitiveChoquet.from_weights([1, 1, 1, 1], order=2)
-    found, count = raise_values(sides, least_competitors(sides, np.arange(60)), start, rng)
+    found, count = search_maxitive(sides, least_competitors(sides, np.arange(60)), start, rng)
     counted = link(original, masked, distance=found, scale="none")
     assert ((counted.nearer == 0) & (counted.tied == 1)).sum() == count
     counted = link(original, masked, distance=start, scale="none")

@@ -30,28 +30,28 @@ if TYPE_CHECKING:
     from .assessing.attacks import ATTACKS as ATTACKS
     from .assessing.attacks import Attack as Attack
     from .assessing.result import Assessment as Assessment
-    from .assignment import Assignment as Assignment
-    from .assignment import link_one_to_one as link_one_to_one
     from .attributes.homogeneity import l_diversity as l_diversity
     from .attributes.homogeneity import t_closeness as t_closeness
     from .attributes.intervals import IntervalDisclosure as IntervalDisclosure
     from .attributes.intervals import interval_disclosure as interval_disclosure
     from .attributes.prediction import Prediction as Prediction
     from .attributes.prediction import predict_confidential as predict_confidential
-    from .certifying import Certified as Certified
-    from .certifying import certify as certify
-    from .choquet import Choquet as Choquet
-    from .distances import OWA as OWA
-    from .distances import Bilinear as Bilinear
-    from .distances import WeightedMean as WeightedMean
     from .estimate import Estimate as Estimate
     from .knowledge import Knowledge as Knowledge
     from .knowledge import link_by_knowledge as link_by_knowledge
-    from .learning import Learned as Learned
-    from .learning import learn as learn
+    from .learned.certificate import Certified as Certified
+    from .learned.certificate import certify as certify
+    from .learned.choquet import Choquet as Choquet
+    from .learned.distances import OWA as OWA
+    from .learned.distances import Bilinear as Bilinear
+    from .learned.distances import WeightedMean as WeightedMean
+    from .learned.learning import Learned as Learned
+    from .learned.learning import learn as learn
+    from .learned.maxitive import MaxitiveChoquet as MaxitiveChoquet
     from .linkage import Linkage as Linkage
     from .linkage import link as link
-    from .maxitive import MaxitiveChoquet as MaxitiveChoquet
+    from .one_to_one import Assignment as Assignment
+    from .one_to_one import link_one_to_one as link_one_to_one
     from .probabilistic import Probabilistic as Probabilistic
     from .probabilistic import link_probabilistic as link_probabilistic
     from .transparency.candidates import Candidates as Candidates
@@ -70,28 +70,28 @@ _HOMES = {
     "AlphaK": ".anonymity.confidential",
     "Anonymity": ".anonymity.classes",
     "Assessment": ".assessing.result",
-    "Assignment": ".assignment",
-    "Bilinear": ".distances",
+    "Assignment": ".one_to_one",
+    "Bilinear": ".learned.distances",
     "Attack": ".assessing.attacks",
     "Candidates": ".transparency.candidates",
-    "Certified": ".certifying",
-    "Choquet": ".choquet",
+    "Certified": ".learned.certificate",
+    "Choquet": ".learned.choquet",
     "Estimate": ".estimate",
     "Homogeneity": ".anonymity.confidential",
     "IndividualRisk": ".anonymity.individual",
     "IntervalDisclosure": ".attributes.intervals",
     "Knowledge": ".knowledge",
-    "Learned": ".learning",
+    "Learned": ".learned.learning",
     "Linkage": ".linkage",
     "LogLinearRisk": ".anonymity.loglinear",
-    "MaxitiveChoquet": ".maxitive",
-    "OWA": ".distances",
+    "MaxitiveChoquet": ".learned.maxitive",
+    "OWA": ".learned.distances",
     "Prediction": ".attributes.prediction",
     "Probabilistic": ".probabilistic",
     "ProbableAnonymity": ".anonymity.probable",
     "SpecialUniques": ".anonymity.suda",
     "Uniques": ".anonymity.uniques",
-    "WeightedMean": ".distances",
+    "WeightedMean": ".learned.distances",
     "alpha_k_anonymity": ".anonymity.confidential",
     "assess": ".assessing.assess",
     "attack": ".transparency.dispatch",
@@ -103,11 +103,11 @@ _HOMES = {
     "interval_disclosure": ".attributes.intervals",
     "k_anonymity": ".anonymity.classes",
     "l_diversity": ".attributes.homogeneity",
-    "certify": ".certifying",
-    "learn": ".learning",
+    "certify": ".learned.certificate",
+    "learn": ".learned.learning",
     "link": ".linkage",
     "link_by_knowledge": ".knowledge",
-    "link_one_to_one": ".assignment",
+    "link_one_to_one": ".one_to_one",
     "link_probabilistic": ".probabilistic",
     "log_linear_risk": ".anonymity.loglinear",
     "predict_confidential": ".attributes.prediction",

@@ -12,8 +12,8 @@ import numpy as np
 from .._lazy import optional
 from .._types import Name
 from ..exceptions import BadOptionError, UnknownOptionError
+from .aligned import align_tables
 from .linkage import Linkage, link
-from .sides import read_sides
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +132,7 @@ def link_by_knowledge(
     if isinstance(most_sets, bool) or not isinstance(most_sets, int) or most_sets < 1:
         raise BadOptionError("most_sets", most_sets, "a whole number of at least 1")
     reading = {key: options[key] for key in ("id", "schema") if key in options}
-    columns = read_sides(original, masked, known=known, **reading).columns
+    columns = align_tables(original, masked, known=known, **reading).columns
     generator = np.random.default_rng(random_state)
     sets: list[tuple[Name, ...]] = []
     complete = choose == "subsets"

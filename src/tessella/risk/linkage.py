@@ -21,9 +21,9 @@ from ..kernels.linkage import GOWER, LEAF, count_by_scan, count_in_tree
 from ..kernels.nearest import box_tree, halves
 from ..parallel import each
 from ..schema import Schema
+from .aligned import AlignedTables, align_tables
 from .estimate import Estimate
-from .family import Family
-from .sides import Sides, read_sides
+from .learned.family import Family
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +181,7 @@ def link(
     >>> found.rank
     array([1, 2, 1, 1])
     """
-    sides = read_sides(original, masked, known=known, id=id, schema=schema)
+    sides = align_tables(original, masked, known=known, id=id, schema=schema)
     ks = checked_within(within)
     how = measure(sides, distance, scale=scale, covariance=covariance)
     m = len(sides.A)
@@ -202,7 +202,7 @@ class Measure(NamedTuple):
 
 
 def linkage(
-    sides: Sides,
+    sides: AlignedTables,
     how: Measure,
     attacked: Integers,
     *,
@@ -244,7 +244,9 @@ class Points(NamedTuple):
     notes: tuple[str, ...]
 
 
-def measure(sides: Sides, distance: str | Family, *, scale: str, covariance: str) -> Measure:
+def measure(
+    sides: AlignedTables, distance: str | Family, *, scale: str, covariance: str
+) -> Measure:
     """Prepare the counting for a distance."""
     if isinstance(distance, Family):
         sides.refuse_mixed(distance.name)
@@ -259,7 +261,7 @@ def measure(sides: Sides, distance: str | Family, *, scale: str, covariance: str
     return Measure(count, points.name, points.notes)
 
 
-def as_points(sides: Sides, distance: str, *, scale: str, covariance: str) -> Points:
+def as_points(sides: AlignedTables, distance: str, *, scale: str, covariance: str) -> Points:
     """Turn both tables so that a plain sum of powers is the distance."""
     if distance not in DISTANCES:
         raise UnknownOptionError("distance", distance, (*DISTANCES, "a family of distances"))
@@ -273,7 +275,7 @@ def as_points(sides: Sides, distance: str, *, scale: str, covariance: str) -> Po
     return Points(sides.A, sides.B, power, f"{distance.capitalize()} distance", sides.notes)
 
 
-def count_family(sides: Sides, family: Family) -> Count:
+def count_family(sides: AlignedTables, family: Family) -> Count:
     """Count for a distance with parameters, on sides that are already scaled."""
     family.refuse_other(len(sides.columns))
     turn = family.turn()
@@ -306,7 +308,7 @@ def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
     return count
 
 
-def _by_scan(sides: Sides, kernel: Callable[..., Counts]) -> Count:
+def _by_scan(sides: AlignedTables, kernel: Callable[..., Counts]) -> Count:
     A, B = np.ascontiguousarray(sides.A), np.ascontiguousarray(sides.B)
 
     def count(attacked: Integers, cap: int) -> Counts:
@@ -330,7 +332,7 @@ def _within(nearer: Integers, tied: Integers, k: int) -> Floats:
     return chance
 
 
-def _one_over_ranges(sides: Sides) -> Floats:
+def _one_over_ranges(sides: AlignedTables) -> Floats:
     out = np.full(len(sides.columns), -1.0)
     for place in np.flatnonzero(~sides.nominal):
         both = np.concatenate([sides.A[:, place], sides.B[:, place]])
@@ -340,7 +342,7 @@ def _one_over_ranges(sides: Sides) -> Floats:
     return out
 
 
-def _whitening(sides: Sides, covariance: str) -> tuple[Floats, tuple[str, ...]]:
+def _whitening(sides: AlignedTables, covariance: str) -> tuple[Floats, tuple[str, ...]]:
     """Return T with T Tᵀ the inverse of the covariance, narrow directions widened to the floor."""
     if covariance not in COVARIANCES:
         raise UnknownOptionError("covariance", covariance, COVARIANCES)

@@ -19,8 +19,8 @@ from ..exceptions import BadOptionError, LinkageError
 from ..kernels.agreement import agreement_patterns, count_by_pattern
 from ..parallel import each
 from ..schema import Schema
+from .aligned import AlignedTables, align_tables
 from .linkage import Linkage, Measure, checked_within, linkage
-from .sides import Sides, read_sides
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ def link_probabilistic(
     1.0
     """
     ks = checked_within(within)
-    sides = read_sides(original, masked, known=known, id=id, schema=schema)
+    sides = align_tables(original, masked, known=known, id=id, schema=schema)
     groups = _blocks(original, masked, sides, block, id, schema)
     if block is not None and known is None:
         blocking: Any = (
@@ -127,7 +127,7 @@ def link_probabilistic(
         names = [name for name in sides.columns if name not in set(blocking)]
         if not names:
             raise LinkageError.nothing_common([], [])
-        sides = read_sides(original, masked, known=names, id=id, schema=schema)
+        sides = align_tables(original, masked, known=names, id=id, schema=schema)
     if len(sides.columns) > MOST_VARIABLES:
         raise LinkageError.too_many(
             "Probabilistic linkage by agreement of variables", len(sides.columns), MOST_VARIABLES,
@@ -185,14 +185,19 @@ class _Blocks:
 
 
 def _blocks(
-    original: Any, masked: Any, sides: Sides, block: Any, id: Name | None, schema: Schema | None
+    original: Any,
+    masked: Any,
+    sides: AlignedTables,
+    block: Any,
+    id: Name | None,
+    schema: Schema | None,
 ) -> _Blocks:
     n = len(sides.B)
     if block is None:
         whole = np.zeros(n, dtype=np.int64)
         none = np.zeros(len(sides.A), dtype=np.int64)
         return _Blocks(whole, none, np.array([0, n]), np.arange(n))
-    read = read_sides(original, masked, known=block, id=id, schema=schema)
+    read = align_tables(original, masked, known=block, id=id, schema=schema)
     both = np.vstack([read.B, read.A])
     if np.isnan(both).any():
         raise LinkageError(
@@ -206,7 +211,7 @@ def _blocks(
     return _Blocks(first, second, starts.astype(np.int64), members)
 
 
-def _limits(sides: Sides, agree: Mapping[Name, float] | None) -> Floats:
+def _limits(sides: AlignedTables, agree: Mapping[Name, float] | None) -> Floats:
     given = dict(agree or {})
     limits = np.zeros(len(sides.columns))
     for place, name in enumerate(sides.columns):
@@ -224,7 +229,7 @@ def _limits(sides: Sides, agree: Mapping[Name, float] | None) -> Floats:
     return limits
 
 
-def _patterns(sides: Sides, limits: Floats, groups: _Blocks, records: Integers) -> Integers:
+def _patterns(sides: AlignedTables, limits: Floats, groups: _Blocks, records: Integers) -> Integers:
     return agreement_patterns(
         sides.A[records], sides.B, limits, groups.starts, groups.members, groups.masked[records]
     )

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..._types import Floats, Name
 from ...schema import Schema
+from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
-from ..family import Family
+from ..learned.family import Family
 from ..linkage import Measure, as_points, measure
-from ..sides import Sides, read_sides
 from .keys import check_whole, number, number_values
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def probabilistic_k_anonymity(
     >>> probabilistic_k_anonymity(original, original + 0.1).k
     1
     """
-    sides = read_sides(original, release, known=known, id=id, schema=schema)
+    sides = align_tables(original, release, known=known, id=id, schema=schema)
     n = len(sides.A)
     forward = measure(sides, distance, scale=scale, covariance=covariance)
     from_record = _chances(forward, n)
@@ -142,7 +142,7 @@ def probabilistic_k_anonymity(
     return result
 
 
-def _turned(sides: Sides, distance: str | Family, scale: str, covariance: str) -> Measure:
+def _turned(sides: AlignedTables, distance: str | Family, scale: str, covariance: str) -> Measure:
     """Prepare the same distance for links from persons to released records, on the same scale."""
     plain: str | Family = distance
     if isinstance(distance, Family):
@@ -151,7 +151,7 @@ def _turned(sides: Sides, distance: str | Family, scale: str, covariance: str) -
         points = as_points(sides, distance, scale=scale, covariance=covariance)
         sides = replace(sides, A=points.A, B=points.B)
         plain = "euclidean" if points.power == 2 else "manhattan"
-    turned = Sides(
+    turned = AlignedTables(
         columns=sides.columns,
         A=np.ascontiguousarray(sides.B[sides.truth]),
         B=sides.A,

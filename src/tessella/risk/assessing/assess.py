@@ -12,7 +12,7 @@ from ..._types import Name
 from ...exceptions import BadOptionError, TessellaError
 from ...frame import Table
 from ...schema import Schema
-from ..sides import read_sides
+from ..aligned import align_tables
 from .attacks import Attack, Case, attacks_of, find_attacks
 from .result import Assessment, Tried
 
@@ -163,7 +163,7 @@ def _scenarios(
         raise BadOptionError("knowledge", knowledge, "at least one scenario, or None")
     found = {}
     for name, columns in given.items():
-        sides = read_sides(original, masked, known=columns, id=id, schema=schema)
+        sides = align_tables(original, masked, known=columns, id=id, schema=schema)
         if str(name) in found:
             raise BadOptionError("knowledge", name, "another name for each scenario")
         found[str(name)] = sides.columns

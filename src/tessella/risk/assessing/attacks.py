@@ -15,8 +15,8 @@ import numpy as np
 from ..._types import Name
 from ...exceptions import BadOptionError, UnknownOptionError
 from ...frame import Table
+from ..aligned import align_tables
 from ..estimate import Estimate
-from ..sides import read_sides
 from .case import Case
 
 __all__ = ["ATTACKS", "EFFORTS", "Attack", "Case", "attacks_of", "find_attacks"]
@@ -82,7 +82,7 @@ def _link(distance: str, **options: Any) -> Callable[[Case], Estimate]:
 
 
 def _one_to_one(case: Case) -> Estimate:
-    from ..assignment import link_one_to_one
+    from ..one_to_one import link_one_to_one
 
     return link_one_to_one(case.original, case.masked, known=case.plain, id=case.id)
 
@@ -97,7 +97,7 @@ def _probabilistic(case: Case) -> Estimate:
 
 def _learn(family: str) -> Callable[[Case], Estimate]:
     def run(case: Case) -> Estimate:
-        from ..learning import learn
+        from ..learned.learning import learn
 
         return learn(
             case.original, case.masked, family, known=case.plain, id=case.id,
@@ -110,7 +110,7 @@ def _learn(family: str) -> Callable[[Case], Estimate]:
 
 
 def _certify(case: Case) -> Estimate:
-    from ..certifying import certify
+    from ..learned.certificate import certify
 
     limit = 60.0 if case.seconds is None else case.seconds
     return certify(
@@ -231,7 +231,7 @@ def _no_homogeneity(case: Case) -> str:
 
 def _released_as_it_is(case: Case, name: Name) -> bool:
     """Say whether a column was not masked."""
-    sides = read_sides(case.original, case.masked, known=[name], id=case.id, schema=case.schema)
+    sides = align_tables(case.original, case.masked, known=[name], id=case.id, schema=case.schema)
     return bool(np.array_equal(sides.A[:, 0], sides.B[sides.truth, 0], equal_nan=True))
 
 

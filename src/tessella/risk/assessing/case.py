@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._types import Name
 from ...schema import Schema
-from ..sides import Sides, read_sides
+from ..aligned import AlignedTables, align_tables
 from .strata import Draw, draw_strata
 
 __all__ = ["Case"]
@@ -67,13 +67,13 @@ class Case:
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is read once
 
     @property
-    def sides(self) -> Sides:
+    def sides(self) -> AlignedTables:
         """The two tables in the variables that he knows."""
         if "sides" not in self._kept:
-            self._kept["sides"] = read_sides(
+            self._kept["sides"] = align_tables(
                 self.original, self.masked, known=self.known, id=self.id, schema=self.schema
             )
-        found: Sides = self._kept["sides"]
+        found: AlignedTables = self._kept["sides"]
         return found
 
     @property

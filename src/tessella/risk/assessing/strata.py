@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..._types import Floats, Integers
+from ..aligned import AlignedTables
 from ..estimate import Estimate, wilson
 from ..linkage import Linkage
-from ..sides import Sides
 
 __all__ = ["Draw", "draw_strata"]
 
@@ -75,7 +75,7 @@ class Draw:
         return share
 
 
-def draw_strata(sides: Sides, size: int, random_state: int | None) -> Draw:
+def draw_strata(sides: AlignedTables, size: int, random_state: int | None) -> Draw:
     """Draw masked records: as many from the few far ones as from the many near ones."""
     away = _distance_to_middle(sides)
     m = len(away)
@@ -99,7 +99,7 @@ def draw_strata(sides: Sides, size: int, random_state: int | None) -> Draw:
     )
 
 
-def _distance_to_middle(sides: Sides) -> Floats:
+def _distance_to_middle(sides: AlignedTables) -> Floats:
     """Return mean squared deviations; a category counts by how rare it is."""
     away = np.zeros(len(sides.A))
     for place in range(len(sides.columns)):

@@ -11,8 +11,8 @@ import numpy as np
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ...schema import Schema
+from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
-from ..sides import Sides, read_sides
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +145,7 @@ def interval_disclosure(
     if by not in BY:
         raise UnknownOptionError("by", by, BY)
     main = _checked(width, by, "width")
-    sides = _with_order(read_sides(original, masked, known=known, id=id, schema=schema), known)
+    sides = _with_order(align_tables(original, masked, known=known, id=id, schema=schema), known)
     X = sides.B[sides.truth]
     there = ~np.isnan(X)
     if not there.any():
@@ -186,7 +186,7 @@ def _checked(width: Any, by: str, name: str) -> float:
     return float(width)
 
 
-def _with_order(sides: Sides, known: Any) -> Sides:
+def _with_order(sides: AlignedTables, known: Any) -> AlignedTables:
     """Keep the variables that have an order."""
     if not sides.nominal.any():
         return sides
@@ -197,7 +197,7 @@ def _with_order(sides: Sides, known: Any) -> Sides:
             f"{named}. Leave them out of known=; homogeneity or prediction speaks of them."
         )
     keep = np.flatnonzero(~sides.nominal)
-    return Sides(
+    return AlignedTables(
         columns=tuple(sides.columns[place] for place in keep),
         A=sides.A[:, keep],
         B=sides.B[:, keep],

@@ -18,9 +18,9 @@ from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError, BadTableError, LinkageError
 from ...frame import Table
 from ...schema import Schema
+from ..aligned import AlignedTables, align_tables
 from ..anonymity.keys import check_whole
 from ..estimate import Estimate
-from ..sides import Sides, read_sides
 from .models import MANY_CLASSES, MANY_VALUES, MODELS, Target, predict_target
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def predict_confidential(
     for table, which in ((before, "the original"), (after, "the release")):
         table.place(target, who=f"target= (in {which})")
     columns = _known(before, after, target, known, id, schema)
-    sides = read_sides(before, after, known=columns, id=id, schema=schema)
-    goal = read_sides(before, after, known=[target], id=id, schema=schema)
+    sides = align_tables(before, after, known=columns, id=id, schema=schema)
+    goal = align_tables(before, after, known=[target], id=id, schema=schema)
     truth, released = goal.B[goal.truth, 0], goal.A[:, 0]
     aim = Target.of(
         released, is_category=_is_category(goal, before, target, schema), tolerance=tolerance
@@ -195,7 +195,7 @@ def predict_confidential(
 class _File:
     """What the intruder has, and what is true."""
 
-    sides: Sides
+    sides: AlignedTables
     released: Floats
     truth: Floats
     target: Name
@@ -356,7 +356,7 @@ def _known(
     return names
 
 
-def _is_category(goal: Sides, before: Table, target: Name, schema: Schema | None) -> bool:
+def _is_category(goal: AlignedTables, before: Table, target: Name, schema: Schema | None) -> bool:
     """Say whether the target is predicted as a category: text, categories, flags, few codes."""
     if bool(goal.nominal[0]) or not before.facts(target).numeric:
         return True

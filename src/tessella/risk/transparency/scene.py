@@ -18,7 +18,7 @@ from ...frame import Table
 from ...masking.alike import number_alike
 from ...masking.selection import select
 from ...schema import Schema
-from ..sides import Sides, read_sides
+from ..aligned import AlignedTables, align_tables
 
 __all__ = ["Scene", "set_scene"]
 
@@ -31,7 +31,7 @@ class Scene:
     which some column is known, and `whole` says whether all of them are.
     """
 
-    sides: Sides
+    sides: AlignedTables
     masked: list[int]
     blocks: list[list[int]]
     whole: list[bool]
@@ -73,7 +73,7 @@ def set_scene(
     blocks: Any = None,
 ) -> Scene:
     """Read both tables and sort their columns, or say why they cannot be compared."""
-    sides = read_sides(original, masked, known=known, id=id, schema=schema)
+    sides = align_tables(original, masked, known=known, id=id, schema=schema)
     before, after = Table.read(original), Table.read(masked)
     if columns is None:
         columns = _numbers(before, after, id, strata, schema)
@@ -133,7 +133,9 @@ def _numbers(
     ]
 
 
-def _agreeing(sides: Sides, places: Sequence[int], strata: Integers) -> tuple[Integers, Integers]:
+def _agreeing(
+    sides: AlignedTables, places: Sequence[int], strata: Integers
+) -> tuple[Integers, Integers]:
     """Number originals and masked records that agree in what was not masked."""
     n = len(sides.B)
     columns = [np.concatenate([strata, strata[sides.truth]])]

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Floats, Integers
-from ..kernels.competing import least_rows, product, unbeaten
-from ..parallel import each
+from ..._types import Floats, Integers
+from ...kernels.competing import least_rows, product, unbeaten
+from ...parallel import each
+from ..aligned import AlignedTables
 from .family import Family
-from .sides import Sides
 
 __all__ = [
     "Competitors",
@@ -85,7 +85,7 @@ class Rows:
         return out
 
 
-def hopeful(sides: Sides, records: Integers) -> Integers:
+def hopeful(sides: AlignedTables, records: Integers) -> Integers:
     """Return the records that no other original beats in every variable."""
     work = partial(unbeaten, sides.A, sides.B, sides.truth)
     pieces = np.array_split(records, max(1, -(-len(records) // PIECE)))
@@ -93,7 +93,7 @@ def hopeful(sides: Sides, records: Integers) -> Integers:
     return found
 
 
-def least_competitors(sides: Sides, records: Integers) -> Competitors:
+def least_competitors(sides: AlignedTables, records: Integers) -> Competitors:
     """Keep the competitors that no other beats in every variable, and the records with a chance."""
     work = partial(least_rows, sides.A, sides.B, sides.truth)
     pieces = np.array_split(records, max(1, -(-len(records) // PIECE)))
@@ -110,7 +110,7 @@ def least_competitors(sides: Sides, records: Integers) -> Competitors:
 
 
 def near_competitors(
-    sides: Sides, records: Integers, turns: list[Floats], count: int
+    sides: AlignedTables, records: Integers, turns: list[Floats], count: int
 ) -> Competitors:
     """Keep the `count` nearest competitors under each of some linear maps.
 
@@ -135,7 +135,7 @@ def near_competitors(
     )
 
 
-def rows_of(sides: Sides, competitors: Competitors, family: Family) -> Rows:
+def rows_of(sides: AlignedTables, competitors: Competitors, family: Family) -> Rows:
     """Return the rows of all records and competitors in the feature space of a family."""
     records, sizes = competitors.records, np.diff(competitors.starts)
     own = family.features(sides.A[records] - sides.B[sides.truth[records]])

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import Floats, Integers
-from ..exceptions import BadOptionError
-from ..kernels.maxitive import count_maxitive, integrals, taken, upper_measures
+from ..._types import Floats, Integers
+from ...exceptions import BadOptionError
+from ...kernels.maxitive import count_maxitive, integrals, taken, upper_measures
 from .choquet import shapley_of, whole_of
 from .distances import WeightedMean
 from .family import Explanation, Family, as_numbers
@@ -50,7 +50,7 @@ def sets_of(d: int, order: int) -> Integers:
 
     Examples
     --------
-    >>> from tessella.risk.maxitive import sets_of
+    >>> from tessella.risk.learned.maxitive import sets_of
     >>> sets_of(3, 2).tolist()
     [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]]
     """

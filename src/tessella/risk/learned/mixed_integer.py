@@ -15,13 +15,13 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix, csr_matrix, hstack, vstack
 
-from .._types import Floats, Integers
-from ..kernels.linkage import SLACK
+from ..._types import Floats, Integers
+from ...kernels.linkage import SLACK
+from ..aligned import AlignedTables
+from ..linkage import count_family
 from .choquet import Choquet
+from .competitors import Competitors
 from .family import Family
-from .linkage import count_family
-from .rows import Competitors
-from .sides import Sides
 
 __all__ = ["Bound", "constraints", "solve"]
 
@@ -41,7 +41,7 @@ class Bound(NamedTuple):
 
 
 def solve(
-    sides: Sides,
+    sides: AlignedTables,
     competitors: Competitors,
     classes: Integers,
     member: Choquet,

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Integers, Name
-from ..exceptions import BadOptionError, UnknownOptionError
+from ..._types import Integers, Name
+from ...exceptions import BadOptionError, UnknownOptionError
+from ..aligned import AlignedTables, align_tables
+from ..estimate import Estimate
+from ..linkage import Linkage, Measure, checked_within, count_family, linkage
 from .choquet import Choquet
 from .distances import WeightedMean
-from .estimate import Estimate
 from .family import Family
-from .linkage import Linkage, Measure, checked_within, count_family, linkage
 from .maxitive import checked_order
-from .searching import Search, tried
-from .sides import Sides, read_sides
+from .search import Search, tried
 
 __all__ = ["FAMILIES", "Learned", "Options", "learn", "learned"]
 
@@ -179,14 +179,14 @@ def prepared(
     known: Sequence[Name] | Name | None,
     id: Name | None,
     scale: str,
-) -> Sides:
+) -> AlignedTables:
     """Check what was asked for, and read and scale both tables."""
     if family not in FAMILIES:
         raise UnknownOptionError("family", family, FAMILIES)
     for name, given in (("effort", options.effort), ("max_records", options.max_records)):
         if isinstance(given, bool) or not isinstance(given, int) or given < 1:
             raise BadOptionError(name, given, "a whole number of at least 1")
-    sides = read_sides(original, masked, known=known, id=id)
+    sides = align_tables(original, masked, known=known, id=id)
     sides.refuse_mixed(family)
     if family == "choquet":
         Choquet.is_whole(len(sides.columns), options.order)
@@ -196,7 +196,7 @@ def prepared(
 
 
 def learned(
-    sides: Sides, family: str, options: Options, *, proved: WeightedMean | None = None
+    sides: AlignedTables, family: str, options: Options, *, proved: WeightedMean | None = None
 ) -> Learned:
     """Learn on sides that are scaled; `proved` weights are among what is tried."""
     generator = np.random.default_rng(options.random_state)

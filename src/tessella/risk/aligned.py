@@ -17,7 +17,7 @@ from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..frame import Table
 from ..schema import Schema
 
-__all__ = ["SCALES", "Sides", "read_sides"]
+__all__ = ["SCALES", "AlignedTables", "align_tables"]
 
 
 SMALL = 1e-100  # the largest absolute value of a column that is lifted to be standardised
@@ -29,7 +29,7 @@ SCALES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides:
+class AlignedTables:
     """A masked and an original table, aligned.
 
     `nominal` says which columns hold categories. `notes` tells what was decided while reading.
@@ -52,7 +52,7 @@ class Sides:
             counts = {repr(name): int(count) for name, count in zip(self.columns, lacking) if count}
             raise LinkageError.missing(counts, distance)
 
-    def scaled(self, scale: str) -> Sides:
+    def scaled(self, scale: str) -> AlignedTables:
         """Standardise both tables; a column that is constant in a table is only centred there."""
         if scale not in SCALES:
             raise UnknownOptionError("scale", scale, SCALES)
@@ -89,14 +89,14 @@ def _standardised(X: Floats, by: Floats) -> tuple[Floats, Truths]:
     return out, flat
 
 
-def read_sides(
+def align_tables(
     original: Any,
     masked: Any,
     *,
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
     schema: Schema | None = None,
-) -> Sides:
+) -> AlignedTables:
     """Read two tables side by side, or say why they cannot be compared."""
     before, after = Table.read(original), Table.read(masked)
     if before.n_rows < 2:
@@ -108,7 +108,9 @@ def read_sides(
     nominal = np.zeros(len(columns), dtype=bool)
     for place, name in enumerate(columns):
         B[:, place], A[:, place], nominal[place] = _column(before, after, name, schema)
-    return Sides(columns=columns, A=A, B=B, truth=truth, nominal=nominal, notes=tuple(notes))
+    return AlignedTables(
+        columns=columns, A=A, B=B, truth=truth, nominal=nominal, notes=tuple(notes)
+    )
 
 
 def _align(before: Table, after: Table, id: Name | None) -> tuple[Integers, list[str]]:

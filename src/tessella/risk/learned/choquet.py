@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import Floats, Integers
-from ..exceptions import BadOptionError
-from ..kernels import linkage as kernels
+from ..._types import Floats, Integers
+from ...exceptions import BadOptionError
+from ...kernels import linkage as kernels
 from .distances import OWA, WeightedMean
 from .family import Explanation, Family, as_numbers
 

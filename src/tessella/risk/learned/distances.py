@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import Floats
-from ..exceptions import BadOptionError
-from ..kernels import linkage as kernels
+from ..._types import Floats
+from ...exceptions import BadOptionError
+from ...kernels import linkage as kernels
 from .family import Explanation, Family, as_numbers, on_simplex
 
 __all__ = ["OWA", "Bilinear", "WeightedMean"]

@@ -12,26 +12,26 @@ from typing import cast
 
 import numpy as np
 
-from .._types import Floats, Integers
+from ..._types import Floats, Integers
+from ..aligned import AlignedTables
+from ..linkage import count_family
 from .choquet import Choquet
-from .climbing import climb
+from .competitors import Competitors, hopeful, least_competitors, near_competitors, rows_of
 from .distances import OWA, Bilinear, WeightedMean
 from .family import Family
-from .linkage import count_family
+from .line_search import line_search
 from .maxitive import MaxitiveChoquet
-from .raising import raise_values
-from .rows import Competitors, hopeful, least_competitors, near_competitors, rows_of
-from .sides import Sides
+from .maxitive_search import search_maxitive
 
 __all__ = ["ALL_COMPETITORS", "Search", "Tried", "tried"]
 
 
 NEAREST = 40  # competitors of a record under each linear map, for distances that are not monotone
 ALL_COMPETITORS = 5000  # originals up to which every competitor is looked at
-MOST_ROWS = 250_000  # that are climbed over
+MOST_ROWS = 250_000  # of one line search
 MOST_CELLS = 40_000_000  # numbers held in rows
 ROUNDS = 3  # of adding the competitors that were overlooked
-SHAKES = 2  # copies of the best that are climbed from, for each unit of effort
+SHAKES = 2  # copies of the best that are searched from, for each unit of effort
 STRENGTHS = (0.3, 1.0, 0.1)  # of the shakes in turn, in logarithms
 SAMPLED = 32  # records that tell how many competitors there are
 
@@ -44,7 +44,7 @@ class Tried:
     links: int
 
 
-def tried(sides: Sides, member: Family, records: Integers) -> Tried:
+def tried(sides: AlignedTables, member: Family, records: Integers) -> Tried:
     """Count what a member links, ties as chances, and what it links strictly."""
     nearer, tied = count_family(sides, member)(records, 1)
     chances = np.where(nearer == 0, 1 / np.maximum(tied, 1), 0.0)
@@ -56,10 +56,10 @@ class Search:
     """The tables, the competitors under monotone distances, and how hard to look.
 
     `most` bounds the number of links: the records with a chance, one for each class of identical
-    masked records. `partial` says that only the nearest competitors are looked at while climbing.
+    masked records. `partial` says that only the nearest competitors are looked at by line search.
     """
 
-    sides: Sides
+    sides: AlignedTables
     competitors: Competitors
     order: int | None
     effort: int
@@ -67,7 +67,7 @@ class Search:
     partial: bool
 
     @classmethod
-    def of(cls, sides: Sides, records: Integers, order: int | None, effort: int) -> Search:
+    def of(cls, sides: AlignedTables, records: Integers, order: int | None, effort: int) -> Search:
         """Look at all that can decide in tables of moderate size, at the nearest in others."""
         if len(sides.B) > ALL_COMPETITORS:
             return cls(sides, _nearest(sides, records, []), order, effort, None, True)
@@ -98,15 +98,15 @@ class Search:
         trail: dict[str, Family] = {"Euclidean": WeightedMean.neutral(d)}
         gaps = self.sides.A[records] - self.sides.B[self.sides.truth[records]]
         if family == "owa":
-            trail["owa"] = self._climb(records, [OWA.neutral(d)], generator)
+            trail["owa"] = self._search_lines(records, [OWA.neutral(d)], generator)
             return trail
         spread = np.maximum(gaps.var(axis=0), 1e-6 * max(float(gaps.var(axis=0).max()), 1e-12))
         trail["1 / variance"] = WeightedMean(1 / spread)
         plain: list[Family] = [trail["1 / variance"], trail["Euclidean"]]
-        weighted = self._climb(records, plain, generator)
+        weighted = self._search_lines(records, plain, generator)
         if self.partial:  # those who are near under these weights may have been overlooked
             near = _nearest(self.sides, records, [cast(WeightedMean, weighted).turn()])
-            again = replace(self, competitors=near)._climb(records, [weighted], generator)
+            again = replace(self, competitors=near)._search_lines(records, [weighted], generator)
             both = [weighted, again]
             weighted = max(both, key=lambda member: tried(self.sides, member, records))
         trail["weighted mean"] = weighted
@@ -115,25 +115,25 @@ class Search:
             trail["certified weighted mean"] = proved
             means.append(proved)
         if family == "bilinear":
-            trail["bilinear"] = self._climb_forms(records, means, gaps, generator)
+            trail["bilinear"] = self._search_forms(records, means, gaps, generator)
         if family == "choquet":
             starts: list[Family] = [
                 Choquet.from_weights(one.theta, order=self.order) for one in means
             ]
             if Choquet.is_whole(d, self.order):
-                owa = self._climb(records, [OWA.neutral(d)], generator)
+                owa = self._search_lines(records, [OWA.neutral(d)], generator)
                 trail["owa"] = owa
                 starts.append(Choquet.from_owa(owa.theta))
-            trail["choquet"] = self._climb(records, starts, generator, extra=2)
+            trail["choquet"] = self._search_lines(records, starts, generator, extra=2)
         if family == "maxitive":
-            trail["maxitive"] = self._raise(records, means, generator)
+            trail["maxitive"] = self._search_maxitive(records, means, generator)
         return trail
 
     def _most_rows(self, member: Family) -> int:
         sparse = member.name == "Choquet" and member.linear
         return MOST_CELLS // (4 * member.d if sparse else len(member.theta))
 
-    def _climb(
+    def _search_lines(
         self,
         records: Integers,
         starts: list[Family],
@@ -148,43 +148,43 @@ class Search:
             return starts[0]
         rows = rows_of(self.sides, competitors, starts[0])
         best, most = max(
-            (climb(rows, start, generator) for start in starts), key=lambda found: found[1]
+            (line_search(rows, start, generator) for start in starts), key=lambda found: found[1]
         )
         for turn in range(SHAKES * (self.effort if extra is None else min(extra, self.effort))):
             blow = STRENGTHS[turn % len(STRENGTHS)] * generator.normal(size=len(best.theta))
             shaken = best.repair(best.theta * np.exp(blow))
-            found, count = climb(rows, shaken, generator)
+            found, count = line_search(rows, shaken, generator)
             if count > most:
                 best, most = found, count
         return best
 
-    def _raise(
+    def _search_maxitive(
         self, records: Integers, means: list[Family], generator: np.random.Generator
     ) -> Family:
-        """Climb over maxitive measures from the largest square, from weights, and shaken copies."""
+        """Search maxitive measures from the largest square, from weights, and shaken copies."""
         best = MaxitiveChoquet.largest(len(self.sides.columns), order=self.order)
         competitors = self.competitors.chosen(records)
         if not len(competitors.which):
             return best
         starts = [best, *(MaxitiveChoquet.from_weights(w.theta, order=best.order) for w in means)]
-        found = [raise_values(self.sides, competitors, one, generator) for one in starts]
+        found = [search_maxitive(self.sides, competitors, one, generator) for one in starts]
         best, most = max(found, key=lambda pair: pair[1])
         for _ in range(min(2, self.effort)):
             blow = np.exp(STRENGTHS[0] * generator.normal(size=len(best.theta)))
             shaken = best.repair(best.essential() * blow)
-            one, count = raise_values(self.sides, competitors, shaken, generator)
+            one, count = search_maxitive(self.sides, competitors, shaken, generator)
             if count > most:
                 best, most = one, count
         return best
 
-    def _climb_forms(
+    def _search_forms(
         self,
         records: Integers,
         means: list[Family],
         gaps: Floats,
         generator: np.random.Generator,
     ) -> Family:
-        """Climb over forms; competitors that were overlooked join after each round."""
+        """Search forms by lines; competitors that were overlooked join after each round."""
         spread = np.atleast_2d(np.cov(gaps, rowvar=False, ddof=0))
         widest, d = max(float(np.trace(spread)), 1e-12), len(spread)
         inverse: Floats = np.linalg.inv(spread + 1e-6 * widest * np.eye(d)).astype(np.float64)
@@ -197,7 +197,7 @@ class Search:
         turns = [cast(Bilinear, form).turn() for form in forms]
         for _ in range(ROUNDS):
             rows = rows_of(self.sides, near_competitors(self.sides, records, turns, NEAREST), best)
-            found, _ = climb(rows, best, generator, sweeps=10)
+            found, _ = line_search(rows, best, generator, sweeps=10)
             assert isinstance(found, Bilinear)
             turns.append(found.turn())
             now = tried(self.sides, found, records)
@@ -206,7 +206,7 @@ class Search:
         return best
 
 
-def _nearest(sides: Sides, records: Integers, turns: list[Floats]) -> Competitors:
+def _nearest(sides: AlignedTables, records: Integers, turns: list[Floats]) -> Competitors:
     """Return the nearest competitors by equal weights, by trusted ones, and by some maps."""
     d = len(sides.columns)
     spread = (sides.A - sides.B[sides.truth]).std(axis=0)

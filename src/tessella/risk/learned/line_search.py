@@ -1,4 +1,4 @@
-"""Climbing towards the parameters that link most records, by exact line search.
+"""Exact line search for the parameters that link most records.
 
 Along a line θ + t·v each record is linked on one interval of t (its rows are linear), so the number
 of links is a staircase whose every step is known: the best t is found exactly by sorting the ends
@@ -12,17 +12,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._types import Floats, Truths
-from ..kernels.competing import count_positive, lowest, spans, widest_step
+from ..._types import Floats, Truths
+from ...kernels.competing import count_positive, lowest, spans, widest_step
+from .competitors import Rows
 from .family import Family
-from .rows import Rows
 
-__all__ = ["MARGIN", "climb", "links"]
+__all__ = ["MARGIN", "line_search", "links"]
 
 
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1
-WORK = 1.5e9  # numbers looked at in one climb; a limit of time would depend on the machine
+WORK = 1.5e9  # numbers looked at in one search; a limit of time would depend on the machine
 LARGE = 100_000  # numbers in all rows: beyond, lines are searched on the lowest rows
 LOWEST = 8  # rows of each record then
 PATIENCE = 2  # sweeps without a new link
@@ -33,7 +33,7 @@ def links(rows: Rows, theta: Floats) -> int:
     return int(count_positive(rows.starts, rows.along(theta), MARGIN))
 
 
-def climb(
+def line_search(
     rows: Rows, start: Family, generator: np.random.Generator, *, sweeps: int = 30
 ) -> tuple[Family, int]:
     """Return a member of the family that links at least as many of the records as the start.

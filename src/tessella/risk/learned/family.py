@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._lazy import optional
-from .._types import Floats, Integers
-from ..exceptions import BadOptionError
-from ..kernels.linkage import count_by_scan
+from ..._lazy import optional
+from ..._types import Floats, Integers
+from ...exceptions import BadOptionError
+from ...kernels.linkage import count_by_scan
 
 __all__ = ["Explanation", "Family", "as_numbers", "on_simplex"]
 
@@ -188,7 +188,7 @@ def on_simplex(v: Floats) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from tessella.risk.family import on_simplex
+    >>> from tessella.risk.learned.family import on_simplex
     >>> on_simplex(np.array([0.9, 0.5, -3.0]))
     array([0.7, 0.3, 0. ])
     """

@@ -16,9 +16,9 @@ import numpy as np
 from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..kernels.competing import lower_prices
+from .aligned import align_tables
 from .estimate import Estimate
 from .linkage import Points, as_points
-from .sides import read_sides
 
 __all__ = ["Assignment", "link_one_to_one"]
 
@@ -96,7 +96,7 @@ def link_one_to_one(
     >>> link_one_to_one(original, masked, scale="none").assigned
     array([0, 1, 2, 3])
     """
-    sides = read_sides(original, masked, known=known, id=id)
+    sides = align_tables(original, masked, known=known, id=id)
     largest = max(len(sides.A), len(sides.B))
     if largest > MOST:
         raise LinkageError.too_many(

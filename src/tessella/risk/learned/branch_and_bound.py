@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import Floats, Integers, SmallIntegers
-from ..kernels.cells import explore
-from ..kernels.linkage import SLACK
-from ..parallel import each
+from ..._types import Floats, Integers, SmallIntegers
+from ...kernels.cells import explore
+from ...kernels.linkage import SLACK
+from ...parallel import each
+from ..aligned import AlignedTables
+from ..linkage import count_family
 from .choquet import Choquet
+from .competitors import Competitors
 from .distances import OWA, WeightedMean
 from .family import Family
-from .linkage import count_family
-from .rows import Competitors
-from .sides import Sides
 
 __all__ = ["CellSearch", "corners_of", "decisive_rows", "ready"]
 
@@ -66,7 +66,7 @@ def corners_of(member: Family) -> list[Floats]:
     return found
 
 
-def decisive_rows(sides: Sides, competitors: Competitors, member: Family) -> Floats:
+def decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family) -> Floats:
     """Return rows whose product with θ is above zero wherever linkage may see a strict link.
 
     Linkage wants a competitor farther by SLACK; half of it, and an allowance for the rounding of
@@ -115,7 +115,7 @@ class CellSearch:
 
     def __init__(
         self,
-        sides: Sides,
+        sides: AlignedTables,
         competitors: Competitors,
         classes: Integers,
         member: Family,

@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import Floats, Integers, Name, Truths
-from ..exceptions import BadOptionError
-from .cells import CellSearch, corners_of, ready
+from ..._types import Floats, Integers, Name, Truths
+from ...exceptions import BadOptionError
+from ..aligned import AlignedTables
+from ..linkage import Measure, checked_within, count_family, linkage
+from .branch_and_bound import CellSearch, corners_of, ready
 from .choquet import Choquet
+from .competitors import hopeful, least_competitors
 from .distances import OWA, WeightedMean
 from .family import Family
 from .learning import LOWER, Learned, Options, learned, prepared
-from .linkage import Measure, checked_within, count_family, linkage
-from .programme import solve
-from .rows import hopeful, least_competitors
-from .searching import ALL_COMPETITORS, tried
-from .sides import Sides
+from .mixed_integer import solve
+from .search import ALL_COMPETITORS, tried
 
 __all__ = ["Certified", "certify"]
 
@@ -182,7 +182,7 @@ def certify(
 
 
 def _certified(
-    sides: Sides,
+    sides: AlignedTables,
     family: str,
     options: Options,
     time_limit: float,
@@ -209,7 +209,7 @@ def _certified(
     )
 
 
-def _with(found: Learned, member: Family, sides: Sides, family: str) -> Learned:
+def _with(found: Learned, member: Family, sides: AlignedTables, family: str) -> Learned:
     """Let a member that links more records strictly take part; the larger share stays."""
     everyone = np.arange(len(sides.A))
     now = tried(sides, member, everyone)
@@ -234,7 +234,9 @@ class _Proof(NamedTuple):
     rows: int
 
 
-def _proof(sides: Sides, family: str, order: int | None, found: Learned, until: float) -> _Proof:
+def _proof(
+    sides: AlignedTables, family: str, order: int | None, found: Learned, until: float
+) -> _Proof:
     classes = _classes(sides.A)
     if family == "bilinear":
         kept = ~_repeated(sides.B)[sides.truth]
@@ -268,7 +270,7 @@ def _member(family: str, d: int, order: int | None) -> Family:
     return WeightedMean.neutral(d) if family == "weighted mean" else OWA.neutral(d)
 
 
-def _expected_rows(sides: Sides, chance: Integers) -> float:
+def _expected_rows(sides: AlignedTables, chance: Integers) -> float:
     few = chance[:: max(1, len(chance) // SAMPLED)]
     return len(least_competitors(sides, few).which) * len(chance) / max(len(few), 1)
 

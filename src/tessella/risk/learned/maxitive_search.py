@@ -1,4 +1,4 @@
-"""Climbing over k-maxitive measures: one set after the other gets the value that links most.
+"""Search of k-maxitive measures: one set after the other gets the value that links most.
 
 The integral is not linear in these parameters, but with all others fixed it takes one pass to know
 it for many values of one: each step counts the links at all of them, exactly, and goes to the
@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import Floats, Integers, Truths
-from ..kernels.competing import count_positive, lowest
-from ..kernels.maxitive import links_along, margins, sorted_pairs
-from ..parallel import each
+from ..._types import Floats, Integers, Truths
+from ...kernels.competing import count_positive, lowest
+from ...kernels.maxitive import links_along, margins, sorted_pairs
+from ...parallel import each
+from ..aligned import AlignedTables
+from .competitors import Competitors
 from .maxitive import MaxitiveChoquet
-from .rows import Competitors
-from .sides import Sides
 
-__all__ = ["raise_values"]
+__all__ = ["search_maxitive"]
 
 
 PIECE = 256  # records for a piece of work
@@ -30,8 +30,8 @@ MOST_STEPS = 150  # sets in one sweep
 PATIENCE = 2  # sweeps without a new link
 
 
-def raise_values(
-    sides: Sides,
+def search_maxitive(
+    sides: AlignedTables,
     competitors: Competitors,
     start: MaxitiveChoquet,
     generator: np.random.Generator,
@@ -74,7 +74,9 @@ class _Piece(NamedTuple):
     starts: Integers
 
 
-def _pieces(sides: Sides, competitors: Competitors, sets: Integers, chosen: Truths) -> list[_Piece]:
+def _pieces(
+    sides: AlignedTables, competitors: Competitors, sets: Integers, chosen: Truths
+) -> list[_Piece]:
     records, which = competitors.records, competitors.which[chosen]
     ends = np.concatenate([[0], np.cumsum(chosen)])[competitors.starts].astype(np.int64)
     out = []
@@ -97,7 +99,7 @@ def _links(values: Floats, place: int, tries: Floats, piece: _Piece) -> Integers
     return links_along(piece.own, piece.theirs, piece.starts, values, place, tries)
 
 
-def _level(sides: Sides, competitors: Competitors, member: MaxitiveChoquet) -> Floats:
+def _level(sides: AlignedTables, competitors: Competitors, member: MaxitiveChoquet) -> Floats:
     """How much farther each competitor is than the own original."""
 
     def work(first: int) -> Floats:
