@@ -58,7 +58,9 @@ class Column:
         number must not be released; a confidential or untouched column is released as it is; a
         weight weighs the records and is released as it is.
     missing : tuple
-        Values that stand for "missing", such as -9.
+        Codes for "missing", such as -9. -9, -9.0, "-9" and "-9.0" are one code and match cells of
+        numbers and of text alike; a text such as "refused" matches equal texts only. Nulls and NaN
+        are missing without a code; the empty text is not missing.
     labels : mapping
         The meaning of values, such as {1: "employed"}.
     guessed : bool
@@ -326,7 +328,10 @@ def _column(name: Name, known: Any) -> Column:
 
 @dataclass(frozen=True)
 class _Values:
-    """What a guess looks at: the numbers of a column, if it has any, and its distinct values."""
+    """What a guess looks at: the numbers of a column, if it has any, and its distinct values.
+
+    A column of numbers is converted once, to float64, and any other once, to labels.
+    """
 
     numbers: np.ndarray[Any, np.dtype[np.float64]] | None
     n_rows: int
@@ -343,6 +348,7 @@ class _Values:
                 pass
             else:
                 numbers = read.values[~read.missing]
+                return cls(numbers, table.n_rows, len(numbers), len(np.unique(numbers)))
         try:
             place, _ = table.labels(facts.name)
         except BadTableError:  # lists and other things without equality
