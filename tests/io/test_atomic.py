@@ -20,7 +20,7 @@ KILLER = """
 import os, random, signal, sys, time
 import numpy as np, pyarrow as pa
 from tessella.io import atomic, write_file
-import tessella.io.csv_writing, tessella.io.columnar, tessella.io.settling
+import tessella.io.csv_writing, tessella.io.columnar, tessella.io.to_arrow
 
 folder, way, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 if way == "named":

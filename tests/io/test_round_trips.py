@@ -310,6 +310,17 @@ def test_whole_floats_of_any_size(tmp_path):
     assert "12345678901.0" in path.read_text()
 
 
+@pytest.mark.parametrize("ending", ALL)
+def test_no_negative_zero_is_written(tmp_path, ending):
+    """By hand: 0.0 and -0.0 are one number, and files hold the one without a sign."""
+    table = pa.table({"x": [-0.0, 0.0, -1.5], "s": pa.array([-0.0, None, -2.0], pa.float64())})
+    _, source = there_and_back(table, tmp_path / f"x.{ending}")
+    for column, expected in (("x", [0.0, 0.0, -1.5]), ("s", [0.0, None, -2.0])):
+        assert [str(value) for value in source.table[column].to_pylist()] == [
+            str(value) for value in expected
+        ]
+
+
 # What a format cannot hold is stated, or refused.
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..exceptions import BadFileError, BadOptionError
+from ..parallel import each
 from .formats import compression_of
-from .formulas import neutralise, neutralise_name
 from .source import Statement
 
 __all__ = ["write_csv"]
@@ -33,38 +34,86 @@ def write_csv(
     encoding: str = "utf-8",
     safe: bool = True,
 ) -> list[Statement]:
-    """Write a settled table; the options are those of `write_file`."""
+    """Write a table of `to_arrow`; the options are those of `write_file`."""
     _check_options(delimiter, decimal, encoding)
-    table, said = _prepared(table, safe=safe)
     names = [neutralise_name(name) if safe else name for name in table.column_names]
-    if names != table.column_names:
-        said.append(
-            Statement("names", "an apostrophe stands before some", "they began as formulas")
-        )
-    said.append(Statement("delimiter", repr(delimiter)))
-    squeezed = compression_of(path)
+    formulas: Counter[str] = Counter()
+    nans: Counter[str] = Counter()
+
+    def cells(name: str, column: pa.ChunkedArray) -> pa.Array:
+        """Return a column of a batch as CSV writes it, null where a cell is empty."""
+        values = pa.concat_arrays(column.chunks)
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if pa.types.is_string(values.type):
+            texts, count = _quoted(values, safe=safe)
+            formulas[name] += count
+            return texts
+        if pa.types.is_floating(values.type):
+            nan = pc.is_nan(values)
+            if count := pc.sum(nan).as_py():
+                nans[name] += count
+                values = pc.if_else(nan, pa.scalar(None, values.type), values)
+        return _plain(values, decimal, name)
+
+    packed = compression_of(path)
     encode = _encoder(path, encoding)
     # The stream closes what it writes to: a second descriptor of the same file.
     inner = os.fdopen(os.dup(file.fileno()), "wb")
-    with inner, _squeezing(inner, squeezed) as out:
+    with inner, _packing(inner, packed) as out:
         out.write(_mark(encoding) + encode((_line(names, delimiter) + "\n").encode(), 1))
-        done = 0
-        for rows in _batches(table):
-            lines = _lines(rows, delimiter, decimal)
+        n_rows = max(1, _CELLS // table.num_columns)
+        for begin in range(0, table.num_rows, n_rows):
+            rows = table.slice(begin, n_rows)
+            lines = _lines(
+                each(lambda name, rows=rows: cells(name, rows.column(name)), rows.column_names),
+                delimiter,
+            )
             data = _bytes_of(lines)
             if (np.frombuffer(data, np.uint8) == 0).any():
                 raise BadFileError(
                     path, "a text of the table holds a byte 0", "No text file can: remove it"
                 )
-            out.write(encode(data, 2 + done))
-            done += rows.num_rows
-    return said
+            out.write(encode(data, 2 + begin))
+    return _statements(table, names, delimiter, +formulas, +nans, safe=safe)
 
 
-def _squeezing(inner: BinaryIO, squeezed: str | None) -> Any:
-    if squeezed is None:
+def _statements(
+    table: pa.Table,
+    names: list[str],
+    delimiter: str,
+    formulas: Mapping[str, int],
+    nans: Mapping[str, int],
+    *,
+    safe: bool,
+) -> list[Statement]:
+    """State what CSV cannot hold, or must not."""
+    statements = [
+        Statement(f"column {field.name!r}", "text", "CSV keeps no order")
+        for field in table.schema
+        if pa.types.is_dictionary(field.type) and field.type.ordered
+    ]
+    for about, found, counts in (
+        ("formulas", "an apostrophe stands before texts that begin as one", formulas),
+        ("NaN", "written as missing, which CSV cannot tell apart", nans),
+    ):
+        if counts:
+            columns = [name for name in table.column_names if name in counts]
+            shown = ", ".join(f"{name} ({counts[name]:,})" for name in columns)
+            statements.append(Statement(about, found, shown))
+    if not safe:
+        statements.append(Statement("formulas", "written as they are", "safe=False was given"))
+    if names != table.column_names:
+        statements.append(
+            Statement("names", "an apostrophe stands before some", "they began as formulas")
+        )
+    return [*statements, Statement("delimiter", repr(delimiter))]
+
+
+def _packing(inner: BinaryIO, packed: str | None) -> Any:
+    if packed is None:
         return nullcontext(inner)
-    return pa.CompressedOutputStream(pa.PythonFile(inner, mode="w"), squeezed)
+    return pa.CompressedOutputStream(pa.PythonFile(inner, mode="w"), packed)
 
 
 def _check_options(delimiter: str, decimal: str, encoding: str) -> None:
@@ -108,48 +157,7 @@ def _encoder(path: Path, encoding: str) -> Callable[[Any, int], Any]:
     return encode
 
 
-def _prepared(table: pa.Table, *, safe: bool) -> tuple[pa.Table, list[Statement]]:
-    """Replace what CSV cannot hold or must not: categories, NaN, formulas."""
-    said: list[Statement] = []
-    columns: dict[str, Any] = {}
-    formulas, nans = {}, {}
-    for name in table.column_names:
-        column = table.column(name).combine_chunks()
-        kind = column.type
-        if pa.types.is_dictionary(kind):
-            if kind.ordered:
-                said.append(Statement(f"column {name!r}", "text", "CSV keeps no order"))
-            column = column.dictionary.take(column.indices)
-            kind = column.type
-        if pa.types.is_string(kind):
-            column, count = neutralise(column) if safe else (column, 0)
-            if count:
-                formulas[name] = count
-        elif pa.types.is_floating(kind) and (count := pc.sum(pc.is_nan(column)).as_py()):
-            nans[name] = count
-            column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
-        columns[name] = column
-    if formulas:
-        shown = ", ".join(f"{name} ({count:,})" for name, count in formulas.items())
-        said.append(
-            Statement("formulas", "an apostrophe stands before texts that begin as one", shown)
-        )
-    if nans:
-        shown = ", ".join(f"{name} ({count:,})" for name, count in nans.items())
-        said.append(Statement("NaN", "written as missing, which CSV cannot tell apart", shown))
-    if not safe:
-        said.append(Statement("formulas", "written as they are", "safe=False was given"))
-    return pa.table(columns), said
-
-
-def _batches(table: pa.Table) -> Iterator[pa.Table]:
-    rows = max(1, _CELLS // table.num_columns)
-    for begin in range(0, table.num_rows, rows):
-        yield table.slice(begin, rows)
-
-
-def _lines(rows: pa.Table, delimiter: str, decimal: str) -> pa.Array:
-    cells = [_cells(column.combine_chunks(), decimal, name) for name, column in _named(rows)]
+def _lines(cells: list[pa.Array], delimiter: str) -> pa.Array:
     if len(cells) == 1:  # a blank line would be no record to some readers
         cells = [pc.fill_null(cells[0], '""')]
     lines = pc.binary_join_element_wise(
@@ -158,26 +166,17 @@ def _lines(rows: pa.Table, delimiter: str, decimal: str) -> pa.Array:
     return pc.binary_join_element_wise(lines, "", "\n")
 
 
-def _named(rows: pa.Table) -> Iterator[tuple[str, Any]]:
-    return zip(rows.column_names, rows.columns)
-
-
-def _cells(column: pa.Array, decimal: str, name: str) -> pa.Array:
+def _plain(column: pa.Array, decimal: str, name: str) -> pa.Array:
+    """Return the texts of a column that needs no quotes."""
     kind = column.type
-    if pa.types.is_string(kind):
-        return _quoted(column)
-    if pa.types.is_floating(kind):
-        texts = _float_texts(column)
-        return pc.replace_substring(texts, ".", decimal) if decimal != "." else texts
-    if pa.types.is_decimal(kind):
-        texts = column.cast(pa.string())
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        texts = _float_texts(column) if pa.types.is_floating(kind) else column.cast(pa.string())
         return pc.replace_substring(texts, ".", decimal) if decimal != "." else texts
     if pa.types.is_timestamp(kind):
         seconds = column.cast(pa.timestamp("s", kind.tz), safe=False)
         if pc.all(pc.equal(seconds.cast(kind), column)).as_py() is not False:
             column = seconds
-        return column.cast(pa.string())
-    if pa.types.is_duration(kind):
+    elif pa.types.is_duration(kind):
         raise BadOptionError(
             f"column {name!r}", str(kind), "a number: CSV has no lengths of time. Convert it"
         )
@@ -190,6 +189,7 @@ def _float_texts(column: pa.Array) -> pa.Array:
     As in Python a whole float keeps its ".0", so that it is not read as an integer; and it is
     written out below 1e15, where Arrow uses powers of ten from 1e10.
     """
+    column = pc.add(column, pa.scalar(0, column.type))  # -0.0 + 0.0 is 0.0: no -0.0 is written
     texts = column.cast(pa.string())
     size = pc.abs(column)
     whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(size, 1e15))
@@ -202,11 +202,49 @@ def _float_texts(column: pa.Array) -> pa.Array:
     return pc.if_else(whole, pc.binary_join_element_wise(texts, "0", "."), texts)
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
-    doubled = texts
+def _quoted(texts: pa.Array, *, safe: bool) -> tuple[pa.Array, int]:
+    """Return texts in quotes, formulas neutralised if `safe`, and the number of formulas.
+
+    Equal texts are quoted once, which pays where they repeat.
+    """
+    coded = texts.dictionary_encode()
+    if 2 * len(coded.dictionary) > len(texts):
+        marked, risky = neutralise(texts) if safe else (texts, None)
+        return _in_quotes(marked), _count(risky)
+    marked, risky = neutralise(coded.dictionary) if safe else (coded.dictionary, None)
+    count = _count(risky.take(coded.indices)) if risky is not None else 0
+    return _in_quotes(marked).take(coded.indices), count
+
+
+def _count(truths: pa.Array | None) -> int:
+    return 0 if truths is None else int(pc.sum(truths).as_py() or 0)
+
+
+def _in_quotes(texts: pa.Array) -> pa.Array:
     if pc.any(pc.match_substring(texts, '"')).as_py():
-        doubled = pc.replace_substring(texts, '"', '""')
-    return pc.binary_join_element_wise('"', doubled, '"', "")
+        texts = pc.replace_substring(texts, '"', '""')
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+# Text that a spreadsheet would run as a formula, such as `=HYPERLINK(...)`, when somebody opens a
+# release in one (OWASP: CSV injection). Numbers with a sign, "-5" or "+3,5", and a lone dash are
+# no formulas. The second half: full-width forms, which some spreadsheets read as the plain ones.
+_BEGINS = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+_HARMLESS = r"^[+-]([0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?)?$"
+
+
+def neutralise(texts: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+    """Put an apostrophe before each text that begins like a formula; return also which do."""
+    begins = pc.match_substring_regex(texts, _BEGINS)
+    if not pc.any(begins).as_py():
+        return texts, None
+    risky = pc.and_not(begins, pc.match_substring_regex(texts, _HARMLESS))
+    return pc.if_else(risky, pc.binary_join_element_wise("'", texts, ""), texts), risky
+
+
+def neutralise_name(name: str) -> str:
+    """Do the same for a name of a column."""
+    return str(neutralise(pa.array([name]))[0][0])
 
 
 def _line(names: list[str], delimiter: str) -> str:

@@ -240,7 +240,7 @@ def _floats(
     def cell(number: float | None) -> str:
         if number is None or math.isnan(number):
             return ""
-        return f"{style}><v>{number!r}</v></c>"
+        return f"{style}><v>{number + 0.0!r}</v></c>"  # no -0.0
 
     return values, cell
 

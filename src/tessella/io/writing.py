@@ -159,13 +159,15 @@ def staged_file(
     Written
         All bytes are written, and their hash is known; there is no file of that name yet.
     """
-    from .settling import settle
+    from .to_arrow import scrub, to_arrow
 
     path = Path(path)
     form = find_format(path, format, write=True)
     if like is not None and path.exists() and path.samefile(like.path):
         raise BadFileError(path, "this is the original", "Give another name to the release")
-    table, said = settle(frame)
+    table, said = to_arrow(frame)
+    if form.name not in ("csv", "excel"):  # these two write what cells show, and nothing else
+        table = scrub(table)
     if metadata is None:
         metadata = like.metadata if like is not None else Metadata()
     options = _options(form, path, like, delimiter, decimal, encoding, safe, sheet)

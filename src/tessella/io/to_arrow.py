@@ -1,8 +1,9 @@
-"""One form for every frame before it is written, with nothing in it but what it shows.
+"""Every frame as an Arrow table before it is written, with nothing in it but what it shows.
 
-A frame can carry more than its cells: categories that no record has, values underneath missing
-cells, rows outside of a slice, an index, notes. All of that is left behind here, and frames of
-different libraries with the same cells become the same table.
+A frame can carry more than its cells: categories that no record has, an index, notes. All of that
+is left behind by `to_arrow`, and frames of different libraries with the same cells become the same
+table. Values underneath missing cells and rows outside of a slice are removed by `scrub`, which
+copies; only the formats that would write them need it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from narwhals import dependencies as libraries
 from ..exceptions import BadTableError
 from .source import Source, Statement
 
-__all__ = ["settle"]
+__all__ = ["scrub", "to_arrow"]
 
 
-def settle(frame: Any) -> tuple[pa.Table, list[Statement]]:
+def to_arrow(frame: Any) -> tuple[pa.Table, list[Statement]]:
     """Return a frame of any accepted kind as an Arrow table of its visible cells."""
-    said: list[Statement] = []
-    names, columns = _columns(frame, said)
+    statements: list[Statement] = []
+    names, columns = _columns(frame, statements)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise BadTableError(
@@ -33,11 +34,23 @@ def settle(frame: Any) -> tuple[pa.Table, list[Statement]]:
         )
     if not names:
         raise BadTableError("The table has no columns. Give a table with at least one.")
-    settled = [_settled(name, column) for name, column in zip(names, columns)]
-    return pa.table(dict(zip(names, settled))), said
+    for place, name in enumerate(names):  # one by one, letting go of what was converted
+        columns[place] = _plain(name, columns[place])
+    return pa.table(dict(zip(names, columns))), statements
 
 
-def _columns(frame: Any, said: list[Statement]) -> tuple[list[str], list[Any]]:
+def scrub(table: pa.Table) -> pa.Table:
+    """Return a table whose memory holds its visible cells only, and no -0.0."""
+    columns = {}
+    for name in table.column_names:
+        column = table.column(name).combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # more than 2 GB of text, or no rows
+            column = pa.concat_arrays(column.chunks)
+        columns[name] = column if pa.types.is_dictionary(column.type) else _scrubbed(column)
+    return pa.table(columns)
+
+
+def _columns(frame: Any, statements: list[Statement]) -> tuple[list[str], list[Any]]:
     if isinstance(frame, Source):
         raise BadTableError(
             "This is the source itself, as it was read. Give the table to write, and like=source "
@@ -58,14 +71,14 @@ def _columns(frame: Any, said: list[Statement]) -> tuple[list[str], list[Any]]:
         )
     if frame.columns.nlevels > 1:
         raise BadTableError("The table's columns have several levels. Flatten them first.")
-    _look_at_index(frame.index, said)
+    _look_at_index(frame.index, statements)
     names = [str(name) for name in frame.columns]
     if any(not isinstance(name, str) for name in frame.columns):
-        said.append(Statement("names", "written as text", "some are not text in the frame"))
+        statements.append(Statement("names", "written as text", "some are not text in the frame"))
     return names, [_from_pandas(name, frame.iloc[:, j]) for j, name in enumerate(names)]
 
 
-def _look_at_index(index: Any, said: list[Statement]) -> None:
+def _look_at_index(index: Any, statements: list[Statement]) -> None:
     named = [name for name in index.names if name is not None]
     if named:
         raise BadTableError(
@@ -73,7 +86,7 @@ def _look_at_index(index: Any, said: list[Statement]) -> None:
             "written. Call .reset_index() to write it, or .reset_index(drop=True) to leave it out."
         )
     if not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
-        said.append(Statement("index", "not written", "it has no name"))
+        statements.append(Statement("index", "not written", "it has no name"))
 
 
 def _from_pandas(name: str, values: Any) -> Any:
@@ -86,27 +99,28 @@ def _from_pandas(name: str, values: Any) -> Any:
         ) from error
 
 
-def _settled(name: str, column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # more than 2 GB of text
-        column = pa.concat_arrays(column.chunks)
+def _plain(name: str, column: Any) -> Any:
+    """Return a column in a type that every writer knows."""
     kind = column.type
-    if isinstance(column, pa.ExtensionArray):
+    if isinstance(kind, pa.BaseExtensionType):
         raise _unwritable(name, kind)
     if pa.types.is_dictionary(kind):
+        if isinstance(column, pa.ChunkedArray):
+            column = column.unify_dictionaries().combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # no rows
+            column = pa.concat_arrays(column.chunks)
         return _only_used(name, column)
     if pa.types.is_run_end_encoded(kind):
-        return _settled(name, pc.run_end_decode(column))
+        return _plain(name, pc.run_end_decode(column))
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.string())
     if pa.types.is_large_string(kind) or str(kind) == "string_view":
-        column = column.cast(pa.string())
-    elif pa.types.is_decimal(kind) and kind.bit_width < 128:
-        column = column.cast(pa.decimal128(kind.precision, kind.scale))
+        return column.cast(pa.string())
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
     if pa.types.is_nested(kind) or "binary" in str(kind):
         raise _unwritable(name, kind)
-    return _scrubbed(column)
+    return column
 
 
 def _unwritable(name: str, kind: Any) -> BadTableError:
@@ -123,6 +137,8 @@ def _scrubbed(column: pa.Array) -> pa.Array:
     to Feather files.
     """
     kind = column.type
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        column = pc.add(column, pa.scalar(0, kind))  # -0.0 + 0.0 is 0.0
     if not column.null_count:
         # A slice points into the whole; concatenating two copies its own cells only.
         return pa.concat_arrays([column, column.slice(0, 0)])
@@ -155,5 +171,5 @@ def _only_used(name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:
     present = place.is_valid().to_numpy(zero_copy_only=False)
     new = renumber[np.where(present, pc.fill_null(place, 0).to_numpy(), len(values))]
     indices = pa.array(new, pa.int32(), mask=~present)
-    kept = _settled(name, values.take(pa.array(used)))
-    return pa.DictionaryArray.from_arrays(_scrubbed(indices), kept, ordered=column.type.ordered)
+    kept = _scrubbed(_plain(name, values.take(pa.array(used))))
+    return pa.DictionaryArray.from_arrays(indices, kept, ordered=column.type.ordered)
