@@ -40,9 +40,10 @@ def write_csv(
     formulas: Counter[str] = Counter()
     nans: Counter[str] = Counter()
 
-    def cells(name: str, column: pa.ChunkedArray) -> pa.Array:
+    def cells(column: tuple[str, pa.ChunkedArray]) -> pa.Array:
         """Return a column of a batch as CSV writes it, null where a cell is empty."""
-        values = pa.concat_arrays(column.chunks)
+        name, chunked = column
+        values = pa.concat_arrays(chunked.chunks)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if pa.types.is_string(values.type):
@@ -65,10 +66,7 @@ def write_csv(
         n_rows = max(1, _CELLS // table.num_columns)
         for begin in range(0, table.num_rows, n_rows):
             rows = table.slice(begin, n_rows)
-            lines = _lines(
-                each(lambda name, rows=rows: cells(name, rows.column(name)), rows.column_names),
-                delimiter,
-            )
+            lines = _lines(each(cells, zip(rows.column_names, rows.columns)), delimiter)
             data = _bytes_of(lines)
             if (np.frombuffer(data, np.uint8) == 0).any():
                 raise BadFileError(
