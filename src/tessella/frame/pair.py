@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Integers, Name, States, Truths
 from ..exceptions import LinkageError, UnpairedError
-from .table import Facts
+from .columns import Facts
 from .view import SchemaLike, View
 
 __all__ = ["Pair", "PairedCategories"]

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -22,10 +21,10 @@ from numpy.typing import NDArray
 from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError, UnknownColumnError
 from . import writing
+from .columns import Facts, describe, facts_of, number_arrow, number_labels, text_of
 
-__all__ = ["Facts", "Numbers", "Table", "number_labels", "text_of"]
+__all__ = ["Numbers", "Table"]
 
-Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]
 
 NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3
 EXACT = 2**53  # every whole number up to here is a float64
@@ -41,26 +40,6 @@ _INSTEAD = {
     **dict.fromkeys(("str", "PosixPath", "WindowsPath"), "Read the file first: pandas.read_csv"),
 }
 _WAYS_OUT = ("toPandas", "to_native", "compute", "to_pandas", "toarray")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What a column's dtype says of it.
-
-    `decimals` is the number of decimals that the dtype can hold: 0 for integers and booleans, the
-    scale of a decimal, None for floats and for columns that are not numbers.
-    """
-
-    name: Name
-    family: Family
-    dtype: str
-    decimals: int | None = None
-    ordered: bool = False
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the column holds numbers; booleans and dates do not."""
-        return self.family in ("float", "integer", "decimal")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,23 +194,8 @@ class Table:
     def facts(self, column: Name) -> Facts:
         """Say what the dtype of a column tells."""
         if column not in self._facts:
-            self._facts[column] = self._find_facts(column)
+            self._facts[column] = facts_of(column, self._series(column))
         return self._facts[column]
-
-    def _find_facts(self, column: Name) -> Facts:
-        series = self._series(column)
-        native = _dtype(series.to_native())
-        family = _family(series.dtype, native)
-        decimals = {"integer": 0, "boolean": 0}.get(family)
-        if family == "decimal":
-            decimals = int(getattr(native, "pyarrow_dtype", native).scale)
-        return Facts(
-            name=column,
-            family=family,
-            dtype=str(native),
-            decimals=decimals,
-            ordered=isinstance(series.dtype, nw.Enum) or bool(getattr(native, "ordered", False)),
-        )
 
     def numeric(
         self,
@@ -298,7 +262,7 @@ class Table:
             return number_labels(series.to_native())
         if self.facts(column).family in ("text", "category", "integer", "boolean", "date"):
             native = series.to_native()
-            return _number_arrow(native.to_arrow() if self.kind == "polars" else native)
+            return number_arrow(native.to_arrow() if self.kind == "polars" else native)
         return number_labels(np.array([*series.to_list(), None], dtype=object)[:-1])
 
     def order(self, column: Name) -> list[str] | None:
@@ -502,25 +466,12 @@ class Table:
             self.place(name, who=who)
             facts = self.facts(name)
             if not (facts.numeric or facts.family == "boolean"):
-                named.append(f"{name!r} ({facts.dtype}: {self._holds(name, facts)})")
+                named.append(f"{name!r} ({facts.dtype}: {describe(self._series(name), facts)})")
         if named:
             raise BadTableError(
                 f"{who} needs numbers, and these columns hold something else: {', '.join(named)}. "
                 "Convert them to numbers first, or leave them out."
             )
-
-    def _holds(self, column: Name, facts: Facts) -> str:
-        """Describe what a column of something else than numbers holds."""
-        if facts.family in ("category", "date"):
-            return {"category": "categories", "date": "dates or times"}[facts.family]
-        values = self._series(column).drop_nulls().head(10_000).to_list()
-        texts = [value for value in values if isinstance(value, str)]
-        if values and len(texts) == len(values):
-            as_numbers = sum(_reads_as_number(text) for text in texts)
-            if as_numbers == len(texts):
-                return "numbers written as text; convert with pandas.to_numeric or a cast"
-            return "text, some of it numbers" if as_numbers else "text"
-        return "text among other values" if texts else "objects that are not numbers of a dtype"
 
     def _refuse_misfit(self, name: Name, new: Floats) -> None:
         facts = self.facts(name)
@@ -541,57 +492,6 @@ class Table:
             )
 
 
-def number_labels(values: Any) -> tuple[Integers, list[str]]:
-    """Number the distinct values of an array 0, 1, ... as they first appear; -1 where missing.
-
-    Examples
-    --------
-    >>> from tessella.frame import number_labels
-    >>> import numpy as np
-    >>> number_labels(np.array(["north", "south", "north"]))
-    (array([0, 1, 0]), ['north', 'south'])
-    """
-    import pandas as pd
-
-    try:
-        place, distinct = pd.factorize(values)
-    except TypeError:
-        raise BadTableError(
-            "The values cannot be told apart (lists or objects). Give numbers, text or categories."
-        ) from None
-    return np.asarray(place, dtype=np.int64), [text_of(value) for value in distinct]
-
-
-def text_of(value: object) -> str:
-    """Return the text that stands for a value: of a number the shortest, without ".0".
-
-    Examples
-    --------
-    >>> from tessella.frame import text_of
-    >>> text_of(3), text_of(3.0), text_of(2.50), text_of("3.0")
-    ('3', '3', '2.5', '3.0')
-    """
-    if isinstance(value, float | np.floating):
-        return repr(float(value) + 0.0).removesuffix(".0")
-    if isinstance(value, Decimal) and value.is_finite():
-        return format(value.normalize() + 0, "f")
-    return str(value)
-
-
-def _number_arrow(values: Any) -> tuple[Integers, list[str]]:
-    """Number the distinct values of Arrow's as `number_labels` does, without a list of them all."""
-    import pyarrow as pa
-
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if isinstance(array, pa.ChunkedArray):  # no rows, or too much text for one chunk
-        array = pa.concat_arrays(array.chunks)
-    if pa.types.is_dictionary(array.type):  # its dictionary may be in another order
-        array = array.cast(array.type.value_type)
-    coded = array.dictionary_encode()
-    place = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return place.astype(np.int64), [text_of(v) for v in coded.dictionary.to_pylist()]
-
-
 def _refuse_duplicates(columns: Iterable[Name]) -> None:
     twice = [repr(name) for name, count in Counter(columns).items() if count > 1]
     if twice:
@@ -609,30 +509,3 @@ def _not_a_table(given: Any) -> BadTableError:
         "tessella reads a pandas or polars DataFrame, a pyarrow Table or a 2-d NumPy array, and "
         f"was given {kind.__module__}.{kind.__qualname__}. {hint}."
     )
-
-
-def _dtype(native: Any) -> Any:
-    return native.type if libraries.is_pyarrow_chunked_array(native) else native.dtype
-
-
-def _family(dtype: Any, native: Any) -> Family:
-    if str(getattr(native, "pyarrow_dtype", native)).startswith("decimal"):
-        return "decimal"  # Arrow's 256-bit decimals are unknown to narwhals
-    families: dict[Family, bool] = {
-        "boolean": isinstance(dtype, nw.Boolean),
-        "decimal": isinstance(dtype, nw.Decimal),
-        "integer": dtype.is_integer(),
-        "float": dtype.is_float(),
-        "date": dtype.is_temporal(),
-        "category": isinstance(dtype, nw.Categorical | nw.Enum),
-        "text": isinstance(dtype, nw.String),
-    }
-    return next((family for family, holds in families.items() if holds), "other")
-
-
-def _reads_as_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

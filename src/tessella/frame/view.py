@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError
-from .table import FIRST_CODE, HUGE, NAN, NULL, NUMBER, Table, number_labels, text_of
+from .columns import number_labels, text_of
+from .table import FIRST_CODE, HUGE, NAN, NULL, NUMBER, Table
 
 __all__ = ["Categories", "Strata", "View", "group_ids", "matches_code", "positive"]
 
