@@ -22,7 +22,7 @@ from tessella.exceptions import (
 from tessella.linear import LinearSystem, round_whole
 from tessella.linear.integers import Lattice, as_fraction, reduced_basis, without_columns
 from tessella.linear.methods import by_flow, by_program
-from tessella.linear.parts import parts_of, rows_of
+from tessella.linear.parts import components, exact_rows
 from tests.linear.systems import census_rules, eia_rules
 
 SUM = LinearSystem.equalities([[1, 1, -1]], [0], columns=["net", "tax", "gross"])
@@ -52,7 +52,7 @@ def slow_rounding(system, x, low, high, weights):
 
 def is_network(system):
     whole = np.ones(system.n_columns, dtype=bool)
-    parts = [part for part in parts_of(rows_of(system, whole), whole) if part.rows]
+    parts = [part for part in components(exact_rows(system, whole), whole) if part.rows]
     return all(by_flow(part, np.ones(system.n_columns)) is not None for part in parts)
 
 
@@ -380,7 +380,7 @@ def test_the_program_gives_what_obeys():
     rng = np.random.default_rng(3)
     system = LinearSystem([[2, 3, -1]], [1], [[1, 0, -1]], [0])
     for whole in (np.ones(3, dtype=bool), np.array([True, True, False])):
-        part = parts_of(rows_of(system, whole), whole)[0]
+        part = components(exact_rows(system, whole), whole)[0]
         columns = [*part.whole, *part.real]
         X = rng.uniform(0, 50, size=(5, 3))
         wide = np.full((5, 3), np.inf)

@@ -34,7 +34,7 @@ from tessella.masking import (
     TopBottomCoding,
     restore,
 )
-from tessella.masking import restorer as restoring_engine
+from tessella.masking import repair as engine
 
 MASKERS = [
     NoiseAddition(0.2, random_state=1),
@@ -334,7 +334,7 @@ def test_coarse_floats_are_refused_with_the_reason() -> None:
 
 def test_a_broken_promise_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """If moving did nothing, the check of the written table would say so."""
-    monkeypatch.setattr(restoring_engine._Part, "nearest", lambda self, X, margin: X)
+    monkeypatch.setattr(engine, "_nearest", lambda X, *_: X)
     with pytest.raises(RefusedError, match=r"R1: a <= b \(1 records\)"):
         restore(pd.DataFrame({"a": [3.0, 1.0], "b": [1.0, 2.0]}), "a <= b")
 

@@ -108,12 +108,12 @@ def test_cases_by_hand():
     # not (a < 17 or b == 2) is a >= 17 and (b < 2 or b > 2): two ways; the body is the third.
     assert len(cases) == 3
     assert [sorted(map(str, claim.columns)) for claim in cases[2]] == [["c", "d"], ["n"]]
-    assert [row.constant for claim in cases[2] for row in rows_of(claim)] == [0.5]
+    assert [row.right for claim in cases[2] for row in rows_of(claim)] == [0.5]
 
 
 def test_a_tolerance_makes_two_inequalities():
     ((claim,),) = cases_of(Rules(["a + b == c ± 1"])[0])
-    assert [(row.operator, row.constant) for row in rows_of(claim)] == [("<=", 1), ("<=", 1)]
+    assert [(row.operator, row.right) for row in rows_of(claim)] == [("<=", 1), ("<=", 1)]
 
 
 def test_blocks():

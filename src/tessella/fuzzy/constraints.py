@@ -8,7 +8,7 @@ of that mean: equations 5 and 11 of Torra (2020) for one equation, and for any n
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy as np
 from .._types import Floats
 from ..exceptions import BadTableError, UnknownColumnError
 from ..linear import LinearSystem
-from ..plan.claims import Row, cases_of, rows_of
+from ..linear.rows import Row
+from ..plan.claims import cases_of, rows_of
 from ..rules import Rules
 from .field import Field
 
@@ -81,8 +82,7 @@ def as_system(wish: Any, columns: Sequence[Hashable]) -> LinearSystem:
 
 def _linear_rules(rules: Rules) -> LinearSystem:
     """Collect the rows of rules that are linear; < is taken as <=."""
-    equal: list[Row] = []
-    below: list[Row] = []
+    found: list[Row] = []
     for rule in rules:
         ways = cases_of(rule)
         rows = [row for claim in ways[0] for row in rows_of(claim)] if len(ways) == 1 else []
@@ -91,16 +91,8 @@ def _linear_rules(rules: Rules) -> LinearSystem:
                 f"{rule.name} ({rule.text}) is not linear, and centres keep linear rules only. "
                 "Leave it out, or use tessella.protect, which keeps others too."
             )
-        for row in rows:
-            (equal if row.operator == "==" else below).append(row)
-    columns = rules.columns
-    matrix = np.array([[r.coefficients.get(c, 0.0) for c in columns] for r in (*equal, *below)])
-    right = np.array([row.constant for row in (*equal, *below)])
-    m = len(equal)
-    return LinearSystem(
-        matrix[:m], right[:m], matrix[m:], right[m:], columns=columns,
-        names=[f"{row.rule}: {rules[row.rule].text}" for row in (*equal, *below)],
-    )  # fmt: skip
+        found += [replace(row, name=f"{rule.name}: {rule.text}") for row in rows]
+    return LinearSystem.of_rows(found, rules.columns)
 
 
 def _over(system: LinearSystem, columns: Sequence[Hashable]) -> LinearSystem:

@@ -17,8 +17,9 @@ from ..kernels.flows import NEAREST, nearest_flows
 from ..kernels.lattice import nearest_lattice_points
 from ..parallel import each
 from .integers import reduced_basis
-from .parts import LARGEST, Part, Row, whole_solutions
+from .parts import LARGEST, Component, whole_solutions
 from .project import lengths
+from .rows import Row
 from .scaling import dependence, orthonormal
 from .system import LinearSystem
 
@@ -42,7 +43,9 @@ PROVED, GOOD, NOT = 0, 1, 2
 BLOCK = 4096
 
 
-def by_flow(part: Part, weights: Floats, without: frozenset[int] = frozenset()) -> Method | None:
+def by_flow(
+    part: Component, weights: Floats, without: frozenset[int] = frozenset()
+) -> Method | None:
     """Round by successive shortest paths where the rows are those of a network; proved nearest.
 
     That is the case where all coefficients are 1 or -1 and no column is in more than two rows, in
@@ -104,7 +107,7 @@ def _signs(rows: Sequence[Row], where: dict[int, list[int]]) -> list[int] | None
     return signs
 
 
-def by_lattice(part: Part, weights: Floats) -> Method:
+def by_lattice(part: Component, weights: Floats) -> Method:
     """Round by enumeration of a lattice, nearest points first; proved nearest if it ends in time.
 
     The whole columns run through all whole solutions of the equations, in a short basis; the real
@@ -153,7 +156,7 @@ def by_lattice(part: Part, weights: Floats) -> Method:
     return in_blocks(solve)
 
 
-def _real_rows(part: Part, weights: Floats) -> tuple[tuple[Floats, ...], Floats]:
+def _real_rows(part: Component, weights: Floats) -> tuple[tuple[Floats, ...], Floats]:
     """Rows with real columns as the kernel has them, and what the real columns pay for whole ones.
 
     Whole columns that change by y force the real ones to move by at least |price @ y|.
@@ -174,13 +177,15 @@ def _real_rows(part: Part, weights: Floats) -> tuple[tuple[Floats, ...], Floats]
     return tuple(np.ascontiguousarray(array) for array in rows), price
 
 
-def by_relaxing(part: Part, weights: Floats) -> Method:
+def by_relaxing(part: Component, weights: Floats) -> Method:
     """Find the nearest real points, as if no column were whole; its own columns' order."""
     columns = (*part.whole, *part.real)
-    return by_lattice(Part(whole=(), real=columns, rows=part.rows, bounds=part.bounds), weights)
+    return by_lattice(
+        Component(whole=(), real=columns, rows=part.rows, bounds=part.bounds), weights
+    )
 
 
-def _float_rows(part: Part) -> tuple[Floats, Floats]:
+def _float_rows(part: Component) -> tuple[Floats, Floats]:
     """Equations and inequalities with real columns, right-hand sides last."""
     columns = [*part.whole, *part.real]
     tables = []
@@ -195,7 +200,7 @@ def _has(row: Row, columns: Sequence[int]) -> bool:
     return any(j in row.coefficients for j in columns)
 
 
-def _int64(numbers: Any, part: Part) -> Integers:
+def _int64(numbers: Any, part: Component) -> Integers:
     values = np.array(numbers, dtype=object)
     if any(abs(number) >= LARGEST for number in values.ravel()):
         names = ", ".join(repr(row.name) for row in part.rows)
@@ -206,7 +211,7 @@ def _int64(numbers: Any, part: Part) -> Integers:
 
 
 def by_program(
-    part: Part, weights: Floats, *, given: tuple[Floats, Floats], records: Sequence[int]
+    part: Component, weights: Floats, *, given: tuple[Floats, Floats], records: Sequence[int]
 ) -> Method:
     """Round by mixed-integer linear programs: least sum of |moves|, in units of the metric.
 
@@ -287,7 +292,7 @@ def by_program(
     return solve
 
 
-def _fitted(part: Part, y: Floats, low: Floats, high: Floats, weights: Floats) -> Floats:
+def _fitted(part: Component, y: Floats, low: Floats, high: Floats, weights: Floats) -> Floats:
     """The real columns of a record at the nearest point that fits its whole ones."""
     c, e = len(part.whole), len(part.real)
     equal, unequal = _float_rows(part)

@@ -1,8 +1,8 @@
-"""What rounding needs to know about a system, exactly: rows of fractions, bounds, and parts.
+"""What rounding needs to know about a system, exactly: rows of fractions, bounds, components.
 
 Rows about one column are *bounds*. The other rows join columns; columns that are joined, directly
-or through others, make a *part*. Parts are rounded apart from each other, at no loss: a distance
-is a sum over columns.
+or through others, make a *component*. Components are rounded one by one, at no loss: a distance is
+a sum over columns.
 """
 
 from __future__ import annotations
@@ -17,35 +17,17 @@ import numpy as np
 from .._types import Floats, Truths
 from ..exceptions import BadOptionError, NoWholeSolutionError
 from .integers import Lattice, as_fraction, whole_row, without_columns
+from .rows import Row
 from .system import LinearSystem
 
-__all__ = ["LARGEST", "Part", "Row", "parts_of", "rows_of", "whole_bounds"]
+__all__ = ["LARGEST", "Component", "components", "exact_rows", "whole_bounds", "whole_solutions"]
 
 
 LARGEST = 2**53  # whole numbers beyond are not all doubles
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One row in fractions; between whole columns alone, in whole numbers without a factor."""
-
-    name: str
-    place: int  # among the system's rows
-    equal: bool
-    coefficients: dict[int, Fraction]
-    right: Fraction
-
-    def dense(self, columns: Sequence[int]) -> list[Fraction]:
-        """Return the coefficients on some columns."""
-        return [self.coefficients.get(j, Fraction(0)) for j in columns]
-
-    def among(self, mask: Truths) -> bool:
-        """Whether all columns of the row are in the mask."""
-        return all(mask[j] for j in self.coefficients)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
+class Component:
     """Columns joined by rows: whole ones and real ones."""
 
     whole: tuple[int, ...]
@@ -54,7 +36,7 @@ class Part:
     bounds: tuple[Row, ...]  # about one of them
 
 
-def rows_of(system: LinearSystem, whole: Truths) -> list[Row]:
+def exact_rows(system: LinearSystem, whole: Truths) -> list[Row]:
     """Read the rows in fractions, and those between whole columns in whole numbers.
 
     Whole numbers that obey a v <= h with whole a also obey a v <= floor(h); where a v = b has a
@@ -80,15 +62,7 @@ def rows_of(system: LinearSystem, whole: Truths) -> list[Row]:
                     f"mean whole coefficients beyond {LARGEST}"
                 )  # fmt: skip
             values = [Fraction(number) for number in numbers]
-        rows.append(
-            Row(
-                name=name,
-                place=place,
-                equal=equal,
-                coefficients=dict(zip(places, values)),
-                right=right,
-            )
-        )
+        rows.append(Row(name, dict(zip(places, values)), "==" if equal else "<=", right, place))
     return rows
 
 
@@ -118,8 +92,8 @@ def whole_bounds(
     return low, high
 
 
-def parts_of(rows: list[Row], whole: Truths) -> list[Part]:
-    """Split the columns into parts; a column without rows is a part of its own."""
+def components(rows: list[Row], whole: Truths) -> list[Component]:
+    """Split the columns into components; a column without rows is one of its own."""
     d = len(whole)
     joined = list(range(d))
 
@@ -135,7 +109,7 @@ def parts_of(rows: list[Row], whole: Truths) -> list[Part]:
     for j in range(d):
         groups.setdefault(root(j), []).append(j)
     return [
-        Part(
+        Component(
             whole=tuple(j for j in columns if whole[j]),
             real=tuple(j for j in columns if not whole[j]),
             rows=tuple(row for row in rows if _joins(row) and root(_first(row)) == label),
@@ -150,7 +124,8 @@ def _joins(row: Row) -> bool:
 
 
 def _first(row: Row) -> int:
-    return next(iter(row.coefficients))
+    first: int = next(iter(row.coefficients))
+    return first
 
 
 def whole_solutions(rows: Sequence[Row], whole: Sequence[int], real: Sequence[int]) -> Lattice:

@@ -19,7 +19,7 @@ from .._types import Floats, Truths
 from ..exceptions import BadOptionError, ContradictionError, UnknownColumnError
 from .contradiction import Implied, contradicting_rows, implied_rows
 from .project import Projector
-from .reading import as_metric, as_records, as_sum, read_rows, width
+from .rows import Row, as_metric, as_records, as_sum, read_rows, width
 from .scaling import dependence
 
 __all__ = ["LinearSystem", "Violation"]
@@ -117,6 +117,28 @@ class LinearSystem:
     ) -> LinearSystem:
         """Build a system of inequalities G v <= h alone."""
         return cls(None, None, G, h, columns=columns, names=names)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Sequence[Row],
+        columns: Sequence[Hashable] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> LinearSystem:
+        """Build a system of rows, equations first; strict ones count as <=.
+
+        Without `columns`, they are those of the rows, in order of appearance.
+        """
+        order = sorted(rows, key=lambda row: not row.equal)
+        if columns is None:
+            columns = list(dict.fromkeys(name for row in order for name in row.coefficients))
+        matrix = np.array([row.dense(columns) for row in order], dtype=np.float64)
+        matrix = matrix.reshape(len(order), len(columns))
+        right = np.array([row.right for row in order], dtype=np.float64)
+        m = sum(row.equal for row in order)
+        names = [row.name for row in order] if names is None else names
+        return cls(matrix[:m], right[:m], matrix[m:], right[m:], columns=columns, names=names)
 
     @property
     def n_columns(self) -> int:

@@ -31,8 +31,8 @@ from .._types import Floats, Truths
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError
 from .contradiction import implied_rows
 from .methods import NOT, PROVED, Method, Solved, by_flow, by_lattice, by_program, by_relaxing
-from .parts import LARGEST, Part, Row, parts_of, rows_of, whole_bounds
-from .reading import as_metric, as_records
+from .parts import LARGEST, Component, components, exact_rows, whole_bounds
+from .rows import Row, as_metric, as_records
 from .system import LinearSystem
 
 __all__ = ["Rounded", "round_whole"]
@@ -121,14 +121,14 @@ def round_whole(
     target = equations.project(X, metric=metric)
     if (np.abs(target[:, due]) >= LARGEST).any():
         raise BadOptionError("X", "a table", f"numbers below {LARGEST} (2^53) in whole columns")
-    rows = rows_of(system, due)
+    rows = exact_rows(system, due)
     labels = range(d) if system.columns is None else system.columns
     least, most = whole_bounds(rows, due, given_low, given_high, labels)
     work = _Work(system=system, rows=rows, due=due, metric=metric, given=(given_low, given_high))
     values = np.clip(target, least, most)
     values[:, due] = np.clip(np.rint(target[:, due]), least[:, due], most[:, due])
     proved = np.ones(n, dtype=bool)
-    for part in parts_of(rows, due):
+    for part in components(rows, due):
         if part.rows:
             columns = [*part.whole, *part.real]
             values[:, columns], found = work.solve(part, target, least, most)
@@ -152,7 +152,7 @@ class _Work:
     metric: Floats
     given: tuple[Floats, Floats]
 
-    def solve(self, part: Part, target: Floats, low: Floats, high: Floats) -> Solved:
+    def solve(self, part: Component, target: Floats, low: Floats, high: Floats) -> Solved:
         """Round one part by the first way that works, each record by its own."""
         columns = [*part.whole, *part.real]
         X, *bounds = (np.ascontiguousarray(table[:, columns]) for table in (target, low, high))
@@ -178,7 +178,7 @@ class _Work:
             values[left], found[left] = self._try(program, part, X[left], X[left], *own)
         return values, found
 
-    def _flow(self, part: Part) -> Method | None:
+    def _flow(self, part: Component) -> Method | None:
         flow = by_flow(part, self.metric)
         if flow is None and any(not row.equal for row in part.rows):
             flow = by_flow(part, self.metric, self._follows)
@@ -190,7 +190,7 @@ class _Work:
         sizes = np.abs(np.concatenate([s.b, s.h]))
         return frozenset(implied_rows(s.A, s.b, s.G, s.h, sizes))
 
-    def _try(self, method: Method, part: Part, *tables: Floats) -> Solved:
+    def _try(self, method: Method, part: Component, *tables: Floats) -> Solved:
         """Solve, and take back what breaks a row."""
         values, found = method(*tables)
         full = np.zeros((len(values), len(self.due)))

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .individual_ranking import IndividualRanking as IndividualRanking
     from .microaggregation import Microaggregation as Microaggregation
     from .noise import NoiseAddition as NoiseAddition
+    from .perturbation import restore as restore
     from .pram import PRAM as PRAM
     from .rank_swapping import RankSwapping as RankSwapping
-    from .restorer import Restoration as Restoration
-    from .restoring import restore as restore
+    from .repair import Restoration as Restoration
     from .rounding import Rounding as Rounding
     from .uncertainty import Uncertainty as Uncertainty
 
@@ -32,12 +32,12 @@ _HOMES = {
     "NoiseAddition": ".noise",
     "PRAM": ".pram",
     "RankSwapping": ".rank_swapping",
-    "Restoration": ".restorer",
+    "Restoration": ".repair",
     "Rounding": ".rounding",
     "TopBottomCoding": ".coding",
     "Uncertainty": ".uncertainty",
     "choose_fuzziness": ".fuzziness",
-    "restore": ".restoring",
+    "restore": ".perturbation",
 }
 
 __all__ = sorted(_HOMES)

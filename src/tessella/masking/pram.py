@@ -15,7 +15,7 @@ from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from ..schema import Schema
 from .perturbation import rows_of_strata
-from .restorer import Restoration
+from .repair import Restoration
 from .selection import LeftOut, Selection, select_categories
 
 __all__ = ["PRAM"]

@@ -15,10 +15,11 @@ import numpy as np
 
 from .._types import Name
 from ..exceptions import PlanError
+from ..linear.rows import Row
 from ..rules import Rule, forms
 from ..rules.expressions import negated
 
-__all__ = ["Case", "Claim", "Row", "cases_of", "rows_of"]
+__all__ = ["Case", "Claim", "cases_of", "rows_of"]
 
 
 LARGEST = 64  # cases of one rule
@@ -53,16 +54,6 @@ class Claim:
 Case = tuple[Claim, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """coefficients · record == constant, <= it, or < it."""
-
-    rule: str
-    coefficients: dict[Name, float]
-    operator: str
-    constant: float
-
-
 def cases_of(rule: Rule) -> list[Case]:
     """Return the ways in which a rule may be true; one, without claims, where it always is."""
     body = _expand(rule, rule.forms, rule.tolerance or 0.0)
@@ -72,9 +63,9 @@ def cases_of(rule: Rule) -> list[Case]:
     return [*unmet, *body]
 
 
-def _expand(rule: Rule, said: Iterable[forms.Form], tolerance: float) -> list[Case]:
+def _expand(rule: Rule, all_of: Iterable[forms.Form], tolerance: float) -> list[Case]:
     """Multiply out: claims that must all hold, in each of several ways."""
-    ways: list[list[Case]] = [list(_ways(rule, form, tolerance)) for form in said]
+    ways: list[list[Case]] = [list(_ways(rule, form, tolerance)) for form in all_of]
     count = int(np.prod([len(options) for options in ways]))
     if count > LARGEST:
         raise PlanError(
@@ -101,33 +92,5 @@ def _ways(rule: Rule, form: forms.Form, tolerance: float) -> Iterator[Case]:
 
 
 def rows_of(claim: Claim) -> list[Row]:
-    """Return what a claim says in linear rows; none if it is of another shape.
-
-    With a tolerance, an equation becomes two inequalities, and < becomes <=. An interval was
-    divided by its coefficient, so that a tolerance has another unit there: it is not made use of.
-    """
-    form, give = claim.form, claim.tolerance
-    if isinstance(form, forms.Governing):
-        form = form.linear
-    if isinstance(form, forms.Linear):
-        coefficients = dict(form.coefficients)
-        opposite = {name: -value for name, value in coefficients.items()}
-        if form.operator == "==" and give > 0:
-            return [
-                Row(claim.rule, coefficients, "<=", form.constant + give),
-                Row(claim.rule, opposite, "<=", give - form.constant),
-            ]
-        operator = "<=" if form.operator == "<" and give > 0 else form.operator
-        return [Row(claim.rule, coefficients, operator, form.constant + give)]
-    if not isinstance(form, forms.Interval):
-        return []
-    if form.low == form.high:
-        return [Row(claim.rule, {form.column: 1.0}, "==", form.low)]
-    rows = []
-    if form.high < np.inf:
-        sign = "<" if form.open_high and give == 0 else "<="
-        rows.append(Row(claim.rule, {form.column: 1.0}, sign, form.high))
-    if form.low > -np.inf:
-        sign = "<" if form.open_low and give == 0 else "<="
-        rows.append(Row(claim.rule, {form.column: -1.0}, sign, 0.0 - form.low))
-    return rows
+    """Return what a claim says in linear rows; none if it is of another shape."""
+    return forms.linear_rows(claim.form, claim.rule, claim.tolerance)

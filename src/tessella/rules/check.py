@@ -1,21 +1,25 @@
 """What is wrong with rules before any data are touched.
 
-Rules about one column at a time (intervals, sets, yes or no) are joined and compared; linear ones
-are handed to a linear program. Nothing is said about what neither can decide.
+Rules about one column at a time (intervals, sets, yes or no) are joined and compared; the rows of
+linear ones are handed to linear programs (`tessella.linear`), component by component of columns
+that they join. What neither can decide is not reported.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from .._types import Name
+from ..linear.rows import Row
+from ..linear.system import LinearSystem
 from .context import Context, key_of, uses
 from .expressions import negated
-from .forms import Always, Form
+from .forms import Always, Form, Interval, Members, linear_rows
 from .rule import Rule
 
 if TYPE_CHECKING:
@@ -74,11 +78,11 @@ def check(rules: Rules) -> list[Finding]:
 
     alone = [finding for rule in remaining if (finding := _alone(rule))]
     found += alone
-    settled = {finding.rules[0] for finding in alone}
-    remaining = [rule for rule in remaining if rule.name not in settled and rule.tolerance is None]
+    decided = {finding.rules[0] for finding in alone}
+    remaining = [rule for rule in remaining if rule.name not in decided and rule.tolerance is None]
 
     contradictions = _contradictions(remaining) or _linear_contradictions(remaining)
-    if contradictions:  # from a contradiction anything follows: say no more
+    if contradictions:  # from a contradiction anything follows
         return found + contradictions
     return found + _redundant(remaining)
 
@@ -217,30 +221,115 @@ def _linear(rule: Rule, rules: Iterable[Rule], question: str) -> list[Rule]:
     """Ask of a conditional rule, by linear programs; return the unconditional rules that decide.
 
     "idle": nobody can meet the condition; "excluded": nobody who does can obey; "follows": nobody
-    who does can disobey.
+    who does can disobey. The answer is yes where the condition, with the body or its opposite, is
+    part of a contradiction.
     """
-    from .linear_check import excluded
-
     if rule.condition is None:
         return []
-    claims = {"idle": [], "excluded": [rule.body], "follows": [negated(rule.body)]}[question]
-    plain = [other for other in rules if not other.is_conditional]
-    return excluded([rule.condition, *claims], plain)
+    bodies = {"idle": [], "excluded": [rule.body], "follows": [negated(rule.body)]}[question]
+    asked = [Rule(body=truth) for truth in (rule.condition, *bodies)]
+    columns = {name for each in asked for name in each.columns}
+    near: list[Rule] = []
+    waiting = [other for other in rules if not other.is_conditional]
+    while more := [other for other in waiting if columns.intersection(other.columns)]:
+        near += more
+        waiting = [other for other in waiting if other not in more]
+        columns.update(name for other in more for name in other.columns)
+    culprits = _linear_contradiction([*asked, *near])
+    if not any(each is culprit for each in asked for culprit in culprits):
+        return []
+    return [other for other in rules if any(other is culprit for culprit in culprits)]
+
+
+def _linear_contradictions(rules: Sequence[Rule]) -> list[Finding]:
+    culprits = _linear_contradiction([rule for rule in rules if not rule.is_conditional])
+    return [_contradiction(culprits)] if culprits else []
+
+
+def _linear_contradiction(rules: Sequence[Rule]) -> list[Rule]:
+    """Return rules whose linear parts no record can obey together; none if one can."""
+    for rows in _components(rules):
+        system, order = _system(rows)
+        if system.contradiction:
+            return _rules_of(system.contradiction, order, rules)
+        for row in rows:
+            if not row.strict:
+                continue
+            # a < b has no solution among solutions of a <= b if the others make a >= b.
+            turned = Row("", {n: -v for n, v in row.coefficients.items()}, "<=", -row.right)
+            larger, order = _system([*rows, turned])
+            if larger.contradiction:
+                continue
+            for implied in larger.implied():
+                if order[int(implied.row)] is turned:
+                    return _rules_of({*implied.because, str(order.index(row))}, order, rules)
+    return []
 
 
 def _linear_redundant(rules: Sequence[Rule]) -> list[Finding]:
-    from .linear_check import redundant
-
+    """Find the rules whose linear parts, and they have no others, follow from other rules."""
     plain = [rule for rule in rules if not rule.is_conditional]
-    texts = {rule.name: rule.text for rule in plain}
-    return [
-        Finding(
-            "redundant",
-            (name, *(reason.name for reason in reasons)),
-            f"{name} follows from {_list([reason.name for reason in reasons])}: {texts[name]}",
+    left = Counter(row.place for row in _rows(plain))  # rows that do not follow from others
+    reasons: dict[int, set[int]] = {}
+    for rows in _components(plain):
+        system, order = _system(rows)
+        for implied in system.implied():
+            row = order[int(implied.row)]
+            premises = [order[int(name)] for name in implied.because]
+            if not row.strict or any(each.strict for each in premises):
+                left[row.place] -= 1
+                reasons.setdefault(row.place, set()).update(each.place for each in premises)
+    found = []
+    for place, count in sorted(left.items()):
+        if count or not plain[place].is_affine:
+            continue
+        rule, names = (
+            plain[place],
+            [plain[other].name for other in sorted(reasons[place] - {place})],
         )
-        for name, reasons in redundant(plain).items()
-    ]
+        message = f"{rule.name} follows from {_list(names)}: {rule.text}"
+        found.append(Finding("redundant", (rule.name, *names), message))
+    return found
+
+
+def _rows(rules: Sequence[Rule]) -> list[Row]:
+    """Return the linear rows of rules, each with the place of its rule."""
+    rows = []
+    for place, rule in enumerate(rules):
+        for form in rule.forms:
+            if isinstance(form, Members) and form.inside:
+                values = [each for each in form.values if isinstance(each, int | float)]
+                if len(values) == len(form.values):  # at least, it lies between these
+                    form = Interval(form.column, min(values), max(values))
+            rows += [replace(row, place=place) for row in linear_rows(form, rule.name)]
+    return rows
+
+
+def _components(rules: Sequence[Rule]) -> list[list[Row]]:
+    """Split the rows into components that share no column; leave out those about one column."""
+    parts: list[tuple[set[Name], list[Row]]] = []
+    for row in _rows(rules):
+        columns, joined = set(row.coefficients), [row]
+        apart = []
+        for names, rows in parts:
+            if names & columns:
+                columns |= names
+                joined = rows + joined
+            else:
+                apart.append((names, rows))
+        parts = [*apart, (columns, joined)]
+    return [sorted(rows, key=lambda row: row.place) for names, rows in parts if len(names) > 1]
+
+
+def _system(rows: Sequence[Row]) -> tuple[LinearSystem, list[Row]]:
+    """Return the system and the rows in its order, equations first; its names are places in it."""
+    order = sorted(rows, key=lambda row: not row.equal)
+    return LinearSystem.of_rows(order, names=[str(place) for place in range(len(order))]), order
+
+
+def _rules_of(names: Iterable[str], order: Sequence[Row], rules: Sequence[Rule]) -> list[Rule]:
+    places = sorted({order[int(name)].place for name in names} - {-1})
+    return [rules[place] for place in places]
 
 
 def _neighbours(rule: Rule, rules: Iterable[Rule]) -> list[Rule]:
@@ -285,13 +374,6 @@ def _needed(rule: Rule, others: Sequence[Rule], decides: Callable[[Context], boo
         if decides(_context(rule, fewer)):
             needed = fewer
     return needed
-
-
-def _linear_contradictions(rules: Sequence[Rule]) -> list[Finding]:
-    from .linear_check import contradiction
-
-    culprits = contradiction([rule for rule in rules if not rule.is_conditional])
-    return [_contradiction(culprits)] if culprits else []
 
 
 def _forms(rules: Iterable[Rule]) -> list[Form]:

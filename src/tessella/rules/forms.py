@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from .._types import Name
+from ..linear.rows import Row
 from .expressions import (
     MIRROR,
     Aggregate,
@@ -60,6 +61,7 @@ __all__ = [
     "Unfixed",
     "YesNo",
     "forms_of",
+    "linear_rows",
 ]
 
 Value = int | float | str | bool
@@ -176,6 +178,15 @@ class Multiplicative(Form):
     operator: Operator
     constant: float
 
+    @property
+    def alone(self) -> Factor | None:
+        """The factor that equals a product of the others, if there is one."""
+        for factor in self.factors:
+            others = [other for other in self.factors if other is not factor]
+            if abs(factor.power) == 1 and all(o.power * factor.power < 0 for o in others):
+                return factor
+        return None
+
 
 @dataclass(frozen=True)
 class YesNo(Form):
@@ -242,6 +253,36 @@ class Unfixed(Form):
     columns: tuple[Name, ...]
     shape: str
     text: str
+
+
+def linear_rows(form: Form, name: str, tolerance: float = 0.0) -> list[Row]:
+    """Return what a form says in linear rows; none if it is of another shape.
+
+    With a tolerance, an equation becomes two inequalities, and < becomes <=. An interval was
+    divided by its coefficient, so that a tolerance has another unit there: it is not made use of.
+    """
+    if isinstance(form, Governing):
+        form = form.linear
+    if isinstance(form, Linear):
+        coefficients, right = dict(form.coefficients), form.constant
+        if form.operator == "==" and tolerance > 0:
+            opposite = {column: -value for column, value in coefficients.items()}
+            return [
+                Row(name, coefficients, "<=", right + tolerance),
+                Row(name, opposite, "<=", tolerance - right),
+            ]
+        operator = "<=" if form.operator == "<" and tolerance > 0 else form.operator
+        return [Row(name, coefficients, operator, right + tolerance)]
+    if not isinstance(form, Interval):
+        return []
+    if form.low == form.high:
+        return [Row(name, {form.column: 1.0}, "==", form.low)]
+    ends = [(1.0, form.high, form.open_high), (-1.0, 0.0 - form.low, form.open_low)]
+    return [
+        Row(name, {form.column: sign}, "<" if is_open and not tolerance else "<=", end)
+        for sign, end, is_open in ends
+        if end < math.inf
+    ]
 
 
 def forms_of(node: Node) -> tuple[Form, ...]:

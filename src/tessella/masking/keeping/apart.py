@@ -12,7 +12,7 @@ from ...exceptions import GroupSizeError
 from ...plan import Block, Plan
 from ...plan.claims import Case, Claim
 from ...rules import forms
-from .data import Data, standing_alone
+from .data import Data
 
 __all__ = ["Part", "put_apart", "repair_products"]
 
@@ -113,7 +113,7 @@ def repair_products(data: Data, block: Block) -> int:
             continue
         left, right = data.sides(form)
         wrong = (np.sign(left) != np.sign(right)) & ~np.isnan(left) & ~np.isnan(right)
-        alone = standing_alone(form)
+        alone = form.alone
         if alone is None or not wrong.any():
             continue
         others = form.constant ** float(alone.power) * np.ones(data.table.n_rows)

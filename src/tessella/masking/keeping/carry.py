@@ -18,11 +18,12 @@ from ...kernels.groups import renumber
 from ...plan import Block, Plan
 from ...schema import Schema
 from ..methods import make_grouping
+from ..repair import Grid, project_claims
+from ..repair_products import project_mixed, project_products
 from ..scale import Scale
 from .apart import Part, put_apart, repair_products
 from .data import Data
 from .operators import allowed_of, log_means, means, medians_among, medoids, modes
-from .settle import Ground, settle_linear, settle_products, settle_together
 
 __all__ = ["Carried", "carry_out"]
 
@@ -245,8 +246,8 @@ def _settle(
 ) -> Floats:
     """Find the values of some columns of numbers for each group, and bring them to the rules."""
     numbers = [name for name in block.columns if name not in data.levels]
-    ground = Ground(
-        columns=tuple(names),
+    grid = Grid.of_whole(
+        names,
         unit=scale.unit[[numbers.index(name) for name in names]],
         whole=np.array([block.choice(name).whole for name in names]),
     )
@@ -254,7 +255,7 @@ def _settle(
     count = int(groups.max()) + 1
     if kind == "mean":
         found = means(values, weights, groups, count)
-        return settle_linear(found, ground, part.claims, constants)
+        return project_claims(found, grid, part.claims, constants)
     offsets, signs = np.zeros(len(names)), np.full(len(names), 2.0)
     for (name, offset), sign in zip(block.signs, part.signs):
         if name in names:
@@ -263,7 +264,7 @@ def _settle(
         frozen = signs == 0
         found = means(values, weights, groups, count)
         found[:, frozen] = 0.0 - offsets[frozen]  # also for records that joined from another part
-        return settle_together(found, ground, part.claims, constants, frozen)
+        return project_mixed(found, grid, part.claims, constants, frozen)
     signs[signs == 2] = 1.0
     centres = np.where(signs == 0, 0.0, 1.0) * np.ones((count, len(names)))
     free = np.flatnonzero(signs != 0)
@@ -272,4 +273,4 @@ def _settle(
     smallest = np.where(distances > 0, distances, np.inf).min(axis=0)
     distances = np.where(distances > 0, distances, smallest)
     centres[:, free] = signs[free] * log_means(distances, weights, groups, count) - offsets[free]
-    return settle_products(centres, ground, part.claims, constants, offsets, signs)
+    return project_products(centres, grid, part.claims, constants, offsets, signs)

@@ -14,7 +14,7 @@ from ...plan.claims import Claim, rows_of
 from ...rules import Rules, forms, judge
 from ...schema import Schema
 
-__all__ = ["Data", "is_code", "standing_alone"]
+__all__ = ["Data", "is_code"]
 
 
 ROUNDING = 1e-9  # numbers are equal if they differ by less than this, times the size of the terms
@@ -137,8 +137,8 @@ class Data:
         worst = np.full(self.table.n_rows, -np.inf)
         for row in rows_of(claim):
             terms = [value * self.numbers(name) for name, value in row.coefficients.items()]
-            size = np.abs(terms).sum(axis=0) + abs(row.constant)
-            off = np.sum(terms, axis=0) - row.constant
+            size = np.abs(terms).sum(axis=0) + abs(row.right)
+            off = np.sum(terms, axis=0) - row.right
             slack = ROUNDING * size
             if row.operator == "==":
                 off = np.abs(off) - slack
@@ -202,15 +202,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return np.nan
-
-
-def standing_alone(form: forms.Multiplicative) -> forms.Factor | None:
-    """Return the factor that equals a product of the others, if there is one."""
-    for factor in form.factors:
-        others = [other for other in form.factors if other is not factor]
-        if abs(factor.power) == 1 and all(o.power * factor.power < 0 for o in others):
-            return factor
-    return None
 
 
 def _in_order(

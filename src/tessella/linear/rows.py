@@ -1,17 +1,55 @@
-"""Numbers and names as users give them, read or refused."""
+"""Rows of linear systems, and the arrays of numbers that users give, checked.
+
+A `Row` is the one form in which an equation or inequality travels through the package: rules
+write rows, plans and repairs select and close them, `LinearSystem.of_rows` makes matrices of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Floats
+from .._types import Floats, Truths
 from ..exceptions import BadOptionError, BadTableError
 
-__all__ = ["as_metric", "as_records", "as_sum", "read_rows", "width"]
+__all__ = ["Row", "as_metric", "as_records", "as_sum", "read_rows", "width"]
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """coefficients · record == right, <= right, or < right.
+
+    Columns are known by name, or by position within a system; numbers are floats, or fractions
+    where whole solutions are looked for.
+    """
+
+    name: str  # of the rule that it comes from, or its text
+    coefficients: Mapping[Any, Any]
+    operator: str
+    right: Any
+    place: int = -1  # among the rows of a system
+
+    @property
+    def equal(self) -> bool:
+        """Whether it is an equation."""
+        return self.operator == "=="
+
+    @property
+    def strict(self) -> bool:
+        """Whether it is a strict inequality."""
+        return self.operator == "<"
+
+    def dense(self, columns: Sequence[Any]) -> list[Any]:
+        """Return the coefficients on some columns."""
+        return [self.coefficients.get(name, 0) for name in columns]
+
+    def among(self, mask: Truths) -> bool:
+        """Whether all columns of the row, known by position, are in the mask."""
+        return all(mask[j] for j in self.coefficients)
 
 
 def as_records(X: ArrayLike, d: int) -> Floats:

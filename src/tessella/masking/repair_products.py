@@ -1,0 +1,335 @@
+"""Repair under products: values that break a * b == c go near to where they were, and keep it.
+
+- Products alone are linear in logarithms, and so are bounds and orders: one projection there.
+- Products beside linear rows: a sequence of projections onto the rows and the tangents of the
+  products (sequential quadratic programming without a line search).
+
+Rounding follows: the factor that stands alone is computed last, so that equations hold to the last
+digit and in whole numbers. Strict rows are closed as in `repair`; in logarithms, whose unit is one,
+by the same MARGIN.
+
+References
+----------
+J. Nocedal, S. J. Wright (2006), "Numerical optimization", chapter 18.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .._types import Floats, Name, Truths
+from ..exceptions import RefusedError
+from ..linear import LinearSystem
+from ..linear.rows import Row
+from ..plan.claims import Claim
+from ..rules import forms
+from .repair import MARGIN, Grid, closed_system, rows_about
+
+__all__ = ["project_mixed", "project_products"]
+
+CONVERGED = 1e-12  # units of the columns: a sweep that moves less is the last
+SWEEPS = 60  # convergence is quadratic near the solution: ten are usual
+TRIES = 200  # roundings of a point that are tried where the nearest breaks an inequality
+
+
+def _system(
+    grid: Grid, claims: Sequence[Claim], constants: Mapping[Name, float]
+) -> LinearSystem | None:
+    """Return the linear rows about these columns, checked; None if there are none."""
+    rows = rows_about(grid.columns, claims, constants)
+    if not rows:
+        return None
+    system = closed_system(grid, rows)
+    system.check()
+    return system
+
+
+def project_products(
+    values: Floats,
+    grid: Grid,
+    claims: Sequence[Claim],
+    constants: Mapping[Name, float],
+    offsets: Floats,
+    signs: Floats,
+) -> Floats:
+    """Return points near to geometric means that keep products, and bounds; `signs` as the part's.
+
+    A column at sign 0 has one value only, minus its offset.
+    """
+    free = np.flatnonzero(signs != 0)
+    moved = np.where(signs == 0, 0.0 - offsets, values)
+    logs = np.log(np.abs(moved[:, free] + offsets[free]))
+    rows = _log_rows(grid.part(free.tolist()), claims, offsets[free], signs[free])
+    if rows:
+        system = LinearSystem.of_rows(rows, [grid.columns[j] for j in free])
+        system.check()
+        logs = system.project(logs)
+    moved[:, free] = signs[free] * np.exp(logs) - offsets[free]
+    return _finish(moved, grid, claims, constants, frozen=signs == 0)
+
+
+def _log_rows(grid: Grid, claims: Sequence[Claim], offsets: Floats, signs: Floats) -> list[Row]:
+    """Write products, bounds and orders as rows in logarithms of sign * (value + offset)."""
+    rows = []
+    for claim in claims:
+        form = claim.form
+        if isinstance(form, forms.Multiplicative):
+            if not {factor.column for factor in form.factors} <= set(grid.columns):
+                continue  # both sides are zero in this part
+            powers: dict[Name, float] = {}
+            for factor in form.factors:
+                powers[factor.column] = powers.get(factor.column, 0.0) + factor.power
+            rows.append(Row(claim.rule, powers, "==", math.log(abs(form.constant))))
+        elif isinstance(form, forms.Interval) and form.column in grid.columns:
+            rows += _log_bounds(form, claim, grid, offsets, signs)
+        elif isinstance(form, forms.Governing) and {form.lower, form.upper} <= set(grid.columns):
+            i, j = grid.place(form.lower), grid.place(form.upper)
+            if signs[i] > 0 and signs[j] > 0 and offsets[i] == offsets[j]:
+                right = -MARGIN if form.strict else 0.0
+                rows.append(Row(claim.rule, {form.lower: 1.0, form.upper: -1.0}, "<=", right))
+    return rows
+
+
+def _log_bounds(
+    form: forms.Interval, claim: Claim, grid: Grid, offsets: Floats, signs: Floats
+) -> list[Row]:
+    """Write the ends of an interval in logarithms; whole columns are rounded later."""
+    j = grid.place(form.column)
+    low, high = (float(signs[j] * (end + offsets[j])) for end in (form.low, form.high))
+    is_open = [form.open_low, form.open_high]
+    if signs[j] < 0:
+        low, high, is_open = high, low, is_open[::-1]
+    rows = []
+    for end, side, strict in ((low, -1.0, is_open[0]), (high, 1.0, is_open[1])):
+        end += side * claim.tolerance
+        if not math.isfinite(end) or (side < 0 and end <= 0):
+            continue
+        if end <= 0:
+            raise RefusedError(f"{claim.rule} leaves no value for {form.column!r} here.")
+        # Rounding in exp and log must not leave a closed interval either.
+        real = MARGIN if strict and not claim.tolerance else 1e-9
+        less = 0.0 if grid.whole[j] else real
+        rows.append(Row(claim.rule, {form.column: side}, "<=", side * math.log(end) - less))
+    return rows
+
+
+def project_mixed(
+    values: Floats,
+    grid: Grid,
+    claims: Sequence[Claim],
+    constants: Mapping[Name, float],
+    frozen: Truths,
+) -> Floats:
+    """Return points that keep linear rows and products, near to `values`; `frozen` ones stay.
+
+    Each round replaces products by their tangents and projects the first point, in the metric of
+    the units, onto all equations and the inequalities that were ever broken.
+    """
+    system = _system(grid, claims, constants)
+    fixed = {grid.columns[j] for j in np.flatnonzero(frozen)}
+    products = [c.form for c in claims if _is_equation(c, grid) and not fixed & set(c.columns)]
+    n, d = values.shape
+    A = np.zeros((0, d)) if system is None else system.A
+    b = np.zeros(0) if system is None else system.b
+    G = np.zeros((0, d)) if system is None else system.G
+    h = np.zeros(0) if system is None else system.h
+    pinned = np.eye(d)[frozen]
+    A, b = np.vstack([A, pinned]), np.concatenate([b, values[0, frozen] if n else np.zeros(0)])
+    active = np.zeros((n, len(h)), dtype=bool)
+    moved = values.copy()
+    for _ in range(SWEEPS):
+        slopes, rights = _tangents(products, grid, moved)
+        rows = np.concatenate(
+            [np.broadcast_to(A, (n, *A.shape)), slopes, active[:, :, None] * G], axis=1
+        )
+        right = np.concatenate([np.broadcast_to(b, (n, len(b))), rights, active * h], axis=1)
+        before, moved = moved, _nearest(values, rows, right, grid.unit)
+        step = float((np.abs(moved - before) / grid.unit).max(initial=0.0))
+        broken = moved @ G.T - h > 1e-9 * (1 + np.abs(h)) if len(h) else active
+        if step < CONVERGED and not (broken & ~active).any():
+            break
+        active |= broken
+    return _finish(moved, grid, claims, constants, frozen=frozen)
+
+
+def _is_equation(claim: Claim, grid: Grid) -> bool:
+    form = claim.form
+    return (
+        isinstance(form, forms.Multiplicative)
+        and form.operator == "=="
+        and {factor.column for factor in form.factors} <= set(grid.columns)
+    )
+
+
+def _tangents(products: Sequence[forms.Form], grid: Grid, values: Floats) -> tuple[Floats, Floats]:
+    """Return gradients and right-hand sides of the products' tangents at each point."""
+    n, d = values.shape
+    slopes, rights = np.zeros((n, len(products), d)), np.zeros((n, len(products)))
+    for r, form in enumerate(products):
+        assert isinstance(form, forms.Multiplicative)
+        sides = []
+        for wanted, scale in ((1, 1.0), (-1, form.constant)):
+            value, slope = np.full(n, scale), np.zeros((n, d))
+            for factor in form.factors:
+                if factor.power * wanted > 0:
+                    j, p = grid.place(factor.column), abs(factor.power)
+                    base = values[:, j] + factor.offset
+                    slope = slope * (base**p)[:, None]
+                    slope[:, j] += value * p * base ** (p - 1)
+                    value = value * base**p
+            sides.append((value, slope))
+        gap, grade = sides[0][0] - sides[1][0], sides[0][1] - sides[1][1]
+        slopes[:, r], rights[:, r] = grade, (grade * values).sum(axis=1) - gap
+    return slopes, rights
+
+
+def _nearest(targets: Floats, rows: Floats, right: Floats, unit: Floats) -> Floats:
+    """Project each target onto its own rows, in the metric of the units."""
+    scaled = rows * unit
+    size = np.linalg.norm(scaled, axis=2, keepdims=True)
+    size[size == 0] = 1.0
+    scaled, goal = scaled / size, right / size[:, :, 0]
+    gap = goal - np.einsum("nij,nj->ni", scaled, targets / unit)
+    step = np.einsum("nij,nj->ni", np.linalg.pinv(scaled, rcond=1e-12), gap)
+    return np.asarray(targets + unit * step)
+
+
+def _finish(
+    values: Floats,
+    grid: Grid,
+    claims: Sequence[Claim],
+    constants: Mapping[Name, float],
+    frozen: Truths,
+) -> Floats:
+    """Round what is whole, and compute from it, one after the other, what equations give.
+
+    Where rounding breaks an inequality, other roundings nearby are tried.
+    """
+    order = _solving_order(grid, claims, frozen)
+    if order is None:
+        if grid.whole.any():
+            raise RefusedError(
+                "No order was found in which the rules give whole numbers, one column after the "
+                "other. Give a schema in which these columns are continuous, or give up a rule."
+            )
+        return values
+    first = _solved(np.where(grid.whole, np.round(values), values), grid, order)
+    system = _system(grid, claims, constants)
+    if system is None or not grid.whole.any():
+        return first
+    bad = np.flatnonzero(~system.holds(first))
+    random = np.random.default_rng(0)
+    for i in bad:
+        base = np.where(grid.whole, np.floor(values[i]), values[i])
+        steps = random.integers(-1, 3, (TRIES, len(base))) * grid.whole
+        steps[:, frozen] = 0
+        tried = _solved(np.vstack([base + steps]), grid, order)
+        good = tried[system.holds(tried)]
+        if len(good):
+            away = (((good - values[i]) / grid.unit) ** 2).sum(axis=1)
+            first[i] = good[away.argmin()]
+    return first
+
+
+def _solving_order(
+    grid: Grid, claims: Sequence[Claim], frozen: Truths
+) -> list[tuple[Name, Claim]] | None:
+    """Choose for each equation a column that it gives; none is needed before it is given."""
+    equations = [c for c in claims if _is_equation(c, grid) or _is_sum(c, grid)]
+    fixed = {grid.columns[j] for j in np.flatnonzero(frozen)}
+    # A product with a factor at zero says 0 == 0 in this part, whatever its other factors are.
+    equations = [
+        c
+        for c in equations
+        if not (set(c.columns) & fixed if _is_equation(c, grid) else set(c.columns) <= fixed)
+    ]
+
+    def search(left: list[Claim], given: dict[Name, Claim]) -> dict[Name, Claim] | None:
+        if not left:
+            return given if _in_turn(given) is not None else None
+        claim = left[0]
+        for name in _gives(claim, grid):
+            if name not in given and name not in fixed:
+                found = search(left[1:], {**given, name: claim})
+                if found is not None:
+                    return found
+        return None
+
+    found = search(equations, {})
+    return None if found is None else _in_turn(found)
+
+
+def _in_turn(given: dict[Name, Claim]) -> list[tuple[Name, Claim]] | None:
+    """Order columns so that each comes after those that it is computed from; None in a circle."""
+    order: list[tuple[Name, Claim]] = []
+    waiting = dict(given)
+    while waiting:
+        ready = [
+            name
+            for name, claim in waiting.items()
+            if not any(other in waiting for other in claim.columns if other != name)
+        ]
+        if not ready:
+            return None
+        for name in ready:
+            order.append((name, waiting.pop(name)))
+    return order
+
+
+def _is_sum(claim: Claim, grid: Grid) -> bool:
+    form = claim.form
+    return (
+        isinstance(form, forms.Linear)
+        and form.operator == "=="
+        and claim.tolerance == 0
+        and set(form.coefficients) <= set(grid.columns)
+    )
+
+
+def _gives(claim: Claim, grid: Grid) -> list[Name]:
+    """List the columns that an equation gives from the others, in whole numbers if they must be."""
+    form = claim.form
+    if isinstance(form, forms.Linear):
+        ones = [
+            n for n, v in form.coefficients.items() if abs(v) == 1 or not grid.whole[grid.place(n)]
+        ]
+        return sorted(ones, key=lambda name: form.coefficients[name] > 0)
+    assert isinstance(form, forms.Multiplicative)
+    alone = form.alone
+    first = [] if alone is None or not _stays_whole(form, alone, grid) else [alone.column]
+    rest = [f.column for f in form.factors if abs(f.power) == 1 and f is not alone]
+    return [*first, *(name for name in rest if not grid.whole[grid.place(name)])]
+
+
+def _stays_whole(form: forms.Multiplicative, alone: forms.Factor, grid: Grid) -> bool:
+    """Whether a factor that stands alone comes out whole, if it must."""
+    if not grid.whole[grid.place(alone.column)]:
+        return True
+    others = [factor for factor in form.factors if factor is not alone]
+    numbers = [form.constant ** float(alone.power), *(factor.offset for factor in form.factors)]
+    return all(number % 1 == 0 for number in numbers) and all(
+        grid.whole[grid.place(factor.column)] for factor in others
+    )
+
+
+def _solved(values: Floats, grid: Grid, order: Sequence[tuple[Name, Claim]]) -> Floats:
+    """Compute columns from others, in order."""
+    out = values.copy()
+    for name, claim in order:
+        form, j = claim.form, grid.place(name)
+        if isinstance(form, forms.Linear):
+            rest = sum(v * out[:, grid.place(n)] for n, v in form.coefficients.items() if n != name)
+            out[:, j] = (form.constant - rest) / form.coefficients[name]
+        elif isinstance(form, forms.Multiplicative):
+            alone = next(f for f in form.factors if f.column == name)
+            value = np.full(len(out), form.constant ** float(alone.power))
+            for factor in form.factors:
+                if factor is not alone:
+                    base = out[:, grid.place(factor.column)] + factor.offset
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        value = value * base ** float(-alone.power * factor.power)
+            out[:, j] = value - alone.offset
+    return out
