@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,9 @@ from tessella.exceptions import (
     RuleTableError,
     UnknownOptionError,
 )
-from tessella.rules import Confrontation, Rules, judge
+from tessella.frame import View
+from tessella.rules import Confrontation, Rules
+from tessella.rules.confront import judge
 from tessella.schema import Schema
 
 NAN = float("nan")
@@ -427,3 +430,25 @@ def test_columns_named_like_numbers_and_signs():
     rules = Rules.parse(text)
     assert rules.confront(table).all_hold
     assert Rules.parse(rules.to_text()) == rules
+
+
+@pytest.mark.parametrize("code", [-9, -9.0, "-9", "-9.0"])
+@pytest.mark.parametrize("cell", ["-9", "-9.0"])
+def test_a_missing_code_is_one_code_as_number_and_as_text(code: Any, cell: str) -> None:
+    table = pd.DataFrame({"town": ["a", cell, "b"], "age": [3.0, float(cell), -0.0]})
+    schema = Schema.guess(table).override(town={"missing": [code]}, age={"missing": [code]})
+    rules = Rules(["town in {'a', 'b'}", "age >= 0", "known(town)", "age == 0 or age > 2"])
+    signs = [[1, 0, 1], [1, 0, 1], [1, -1, 1], [1, 0, 1]]
+    assert rules.confront(table, schema=schema).signs.T.tolist() == signs
+    assert rules.confront(View(table, schema)).signs.T.tolist() == signs
+    without = rules.confront(table)
+    assert without.breaking("R1").tolist() == without.breaking("R2").tolist() == [1]
+
+
+def test_a_view_is_read_once_for_many_confrontations() -> None:
+    view = View(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
+    rules = Rules(["a <= 1", "b == 'x'"])
+    first = view.numbers("a")
+    assert rules.confront(view).breaking().tolist() == [1]
+    assert rules.confront(view.table).breaking().tolist() == [1]
+    assert view.numbers("a") is first

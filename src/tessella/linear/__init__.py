@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .contradiction import Implied as Implied
-    from .project import Projector as Projector
     from .system import LinearSystem as LinearSystem
     from .system import Violation as Violation
     from .whole import Rounded as Rounded
     from .whole import round_whole as round_whole
 
 _HOMES = {
-    "Implied": ".contradiction",
     "LinearSystem": ".system",
-    "Projector": ".project",
     "Rounded": ".whole",
     "Violation": ".system",
     "round_whole": ".whole",
 }
 
+_RENAMED = {
+    "Implied": "tessella.linear.LinearSystem.implied",
+    "Projector": "tessella.linear.LinearSystem.projector",
+}
+
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)

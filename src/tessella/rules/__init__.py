@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .check import Finding as Finding
     from .collection import Rules as Rules
     from .confront import Confrontation as Confrontation
-    from .confront import judge as judge
     from .rule import Rule as Rule
 
 _HOMES = {
@@ -25,9 +24,12 @@ _HOMES = {
     "Rule": ".rule",
     "Rules": ".collection",
     "forms": ".forms",
-    "judge": ".confront",
+}
+
+_RENAMED = {
+    "judge": "tessella.Rules.confront",
 }
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._parameters import Number, parameters
 from .._types import Floats, Integers, Signs
-from ..exceptions import BadOptionError, RuleTableError, UnknownOptionError
+from ..exceptions import RuleTableError, UnknownOptionError
 from ..schema import Schema
-from .check import Finding
 from .collection import Rules
-from .columns import Columns
-from .domain import Domain
+from .domain import Domain, Operands
 from .expressions import (
     Aggregate,
     Lookup,
@@ -31,6 +30,8 @@ from .truth import Judge, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from .check import Finding
 
 __all__ = ["Confrontation", "confront", "fix", "judge"]
 
@@ -95,7 +96,7 @@ class Confrontation:
     def summary(self) -> pd.DataFrame:
         """Return a frame with a row for each rule.
 
-        Columns: rule, kind, applies (records that meet the condition), holds, breaks, unknown,
+        Operands: rule, kind, applies (records that meet the condition), holds, breaks, unknown,
         share (of the known that hold), worst (largest amount), text, label.
         """
         import pandas as pd
@@ -136,6 +137,8 @@ class Confrontation:
     @property
     def findings(self) -> list[Finding]:
         """What a person should look at: rules that no record satisfies, that judge nothing."""
+        from .check import Finding
+
         found = []
         for place, rule in enumerate(self.rules):
             signs = self.signs[:, place]
@@ -185,12 +188,13 @@ class Confrontation:
     __repr__ = __str__
 
 
+@parameters(tolerance=[Number(least=0, below=1)])
 def confront(
     rules: Rules, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
 ) -> Confrontation:
     """Confront a table with rules: see `Rules.confront`."""
-    rounding = _checked(tolerance)
-    columns = Columns(table, schema)
+    rounding = float(tolerance)
+    columns = Operands(table, schema)
     fitted = _fitted(rules, columns)
     signs = np.empty((columns.n_rows, len(rules)), dtype=np.int8, order="F")
     applies = np.full(len(rules), columns.n_rows, dtype=np.int64)
@@ -220,6 +224,7 @@ def confront(
     )
 
 
+@parameters(tolerance=[Number(least=0, below=1)])
 def judge(
     truth: Node, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
 ) -> Signs:
@@ -228,13 +233,14 @@ def judge(
     Examples
     --------
     >>> import pandas as pd
-    >>> from tessella.rules import Rules, judge
+    >>> from tessella.rules import Rules
+    >>> from tessella.rules.confront import judge
     >>> rule = Rules.parse("if age < 15: income == 0")[0]
     >>> judge(rule.condition, pd.DataFrame({"age": [12, 40, None], "income": [0, 9, 9]}))
     array([ 1, -1,  0], dtype=int8)
     """
-    rounding = _checked(tolerance)
-    columns = Columns(table, schema)
+    rounding = float(tolerance)
+    columns = Operands(table, schema)
     (rule,) = _fitted(Rules([Rule(body=truth, name="The condition")]), columns)
     signs = np.empty(columns.n_rows, dtype=np.int8)
     problem = _judge(rule, columns, rounding, _domains(rule, columns), signs)
@@ -245,17 +251,10 @@ def judge(
 
 def fix(rules: Rules, table: Any, *, schema: Schema | None = None) -> Rules:
     """Look up in the original table what rules ask of it: see `Rules.fix`."""
-    return _fitted(rules, Columns(table, schema))
+    return _fitted(rules, Operands(table, schema))
 
 
-def _checked(tolerance: float) -> float:
-    real = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool)
-    if not real or not 0 <= tolerance < 1:
-        raise BadOptionError("tolerance", tolerance, "a number from 0 to less than 1")
-    return float(tolerance)
-
-
-def _fitted(rules: Rules, columns: Columns) -> Rules:
+def _fitted(rules: Rules, columns: Operands) -> Rules:
     """Return the rules with every value that they ask of the table, or say why they do not fit."""
     problems = []
     for rule in rules:
@@ -288,7 +287,7 @@ def _fitted(rules: Rules, columns: Columns) -> Rules:
     )
 
 
-def _aggregate(node: Aggregate, columns: Columns) -> float:
+def _aggregate(node: Aggregate, columns: Operands) -> float:
     values = columns.numbers(node.column)
     known = values[~np.isnan(values)]
     if not len(known):
@@ -298,7 +297,7 @@ def _aggregate(node: Aggregate, columns: Columns) -> float:
     return float(getattr(np, node.function)(known))
 
 
-def _domains(rule: Rule, columns: Columns) -> dict[Node, Domain]:
+def _domains(rule: Rule, columns: Operands) -> dict[Node, Domain]:
     """Prepare the sets that a rule looks things up in."""
     domains: dict[Node, Domain] = {}
     trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
@@ -324,7 +323,7 @@ def _of_numbers(node: Member, numeric: list[bool]) -> bool:
 
 
 def _judge(
-    rule: Rule, columns: Columns, rounding: float, domains: dict[Node, Domain], signs: Signs
+    rule: Rule, columns: Operands, rounding: float, domains: dict[Node, Domain], signs: Signs
 ) -> str:
     """Judge every record of a rule, block by block; return why it cannot be done, if so."""
     zero: list[Integers] = []

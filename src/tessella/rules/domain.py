@@ -1,19 +1,159 @@
-"""Sets of values, or of rows of values, and which records lie in them."""
+"""The columns of a `View` as rules compare them, and sets of values that records lie in.
+
+A column holds numbers, texts, dates, or yes and no, by its dtype; nothing is converted from one
+to another. What is missing, and what equals what, is the view's answer (`tessella.frame.View`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Integers, Name, Truths
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError
-from .columns import Columns, find
+from ..frame import View
+from ..schema import Schema
 
-__all__ = ["Domain"]
+__all__ = ["Domain", "Kind", "Operands"]
+
+
+Kind = Literal["number", "text", "date", "yes or no"]
+
+_KINDS: dict[str, Kind] = {
+    "float": "number",
+    "integer": "number",
+    "decimal": "number",
+    "text": "text",
+    "category": "text",
+    "date": "date",
+    "boolean": "yes or no",
+}
+
+
+class Operands:
+    """The columns of one view, as operands of comparisons; what is derived is kept."""
+
+    def __init__(self, table: Any, schema: Schema | None = None) -> None:
+        self.view = View.of(table, schema)
+        self.n_rows = self.view.n_rows
+        self._kept: dict[Any, Any] = {}
+
+    def _keep(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def kind(self, name: Name) -> Kind:
+        """Return what a column holds, or raise that there is no such column."""
+        self.view.table.place(name, who="It")
+        facts = self.view.table.facts(name)
+        if facts.family not in _KINDS:
+            raise BadTableError(
+                f"Column {name!r} has dtype {facts.dtype}, which rules cannot compare. "
+                "Make it a column of numbers, text, categories, dates or booleans."
+            )
+        return _KINDS[facts.family]
+
+    def numbers(self, name: Name) -> Floats:
+        """Return a column of numbers, or of yes and no as 1 and 0; NaN where missing."""
+        return self.view.numbers(name, who="A rule")
+
+    def labels(self, name: Name) -> tuple[Integers, list[str]]:
+        """Return a code for each record, -1 where missing, and the text of each code."""
+
+        def read() -> tuple[Integers, list[str]]:
+            codes, texts = self.view.table.labels(name)
+            if self.view.missing_codes(name):
+                codes = np.where(self.view.missing(name), -1, codes)
+            return codes, texts
+
+        found: tuple[Integers, list[str]] = self._keep(("labels", name), read)
+        return found
+
+    def dates(self, name: Name) -> Integers:
+        """Return a column of dates as nanoseconds; what missing cells hold means nothing."""
+
+        def read() -> Integers:
+            codes, texts = self.labels(name)
+            try:
+                stamps = np.array([*texts, "NaT"], dtype="datetime64[ns]").astype(np.int64)
+            except ValueError:
+                raise BadTableError(
+                    f"Column {name!r} ({self.view.table.facts(name).dtype}) holds times that rules "
+                    "cannot compare. Give dates, or times without a time zone."
+                ) from None
+            moments: Integers = stamps[codes]
+            return moments
+
+        found: Integers = self._keep(("dates", name), read)
+        return found
+
+    def missing(self, name: Name) -> Truths:
+        """Return where a column is missing."""
+
+        def read() -> Truths:
+            if self.kind(name) in ("text", "date"):
+                return np.asarray(self.labels(name)[0] < 0)
+            return np.isnan(self.numbers(name))
+
+        found: Truths = self._keep(("missing", name), read)
+        return found
+
+    def places(self, name: Name, distinct: NDArray[Any]) -> tuple[Integers, Truths]:
+        """For each code of a column of texts, and for -1: its place in a set, and if it has one."""
+
+        def read() -> tuple[Integers, Truths, NDArray[Any]]:
+            place, here = find(np.array([*self.labels(name)[1], ""], dtype=str), distinct)
+            here[-1] = False
+            return place, here, distinct  # which is kept, so that its id stays its own
+
+        place, here, _ = self._keep(("places", name, id(distinct)), read)
+        return place, here
+
+    def translated(self, name: Name, other: Name) -> Integers:
+        """Return a column of texts in the codes of another; -2 for words that the other lacks."""
+
+        def read() -> Integers:
+            codes, words = self.labels(name)
+            place = {text: at for at, text in enumerate(self.labels(other)[1])}
+            table = np.array([*(place.get(word, -2) for word in words), -1], dtype=np.int64)
+            other_codes: Integers = table[codes]
+            return other_codes
+
+        found: Integers = self._keep(("translated", name, other), read)
+        return found
+
+    def whole(self, name: Name) -> bool:
+        """Return whether all known numbers of a column are whole numbers, whatever its dtype."""
+
+        def read() -> bool:
+            values = self.numbers(name)
+            exact = self.view.table.facts(name).family == "integer"
+            # NaN equals nothing, so that only known numbers count.
+            return exact or not bool((np.rint(values) != values)[~np.isnan(values)].any())
+
+        return bool(self._keep(("whole", name), read))
+
+    def largest(self, name: Name) -> float:
+        """Return the largest absolute value of a column."""
+
+        def read() -> float:
+            values = self.numbers(name)
+            return float(np.nan_to_num(max(np.fmax.reduce(values), -np.fmin.reduce(values))))
+
+        return float(self._keep(("largest", name), read))
+
+
+def find(values: NDArray[Any], distinct: NDArray[Any]) -> tuple[Integers, Truths]:
+    """Return the place of each value among the distinct ones, and whether it is there."""
+    if not len(distinct):
+        return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=bool)
+    place = np.minimum(np.searchsorted(distinct, values), len(distinct) - 1)
+    return place, distinct[place] == values
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +188,7 @@ class Domain:
         return cls(values, np.unique(_combine(places, values)))
 
     @classmethod
-    def of_columns(cls, columns: Columns, names: Sequence[Name]) -> Domain:
+    def of_columns(cls, columns: Operands, names: Sequence[Name]) -> Domain:
         """Build the domain of all rows that some columns have together, where all are known."""
         values: list[NDArray[Any]] = []
         places: list[Integers] = []
@@ -66,8 +206,8 @@ class Domain:
         places = [place[known] for place in places]
         return cls(tuple(values), np.unique(_combine(places, values)))
 
-    def holds(self, columns: Columns, names: Sequence[Name], rows: Any) -> Truths:
-        """Say which records have a row of the domain; missing values are in no row."""
+    def holds(self, columns: Operands, names: Sequence[Name], rows: Any) -> Truths:
+        """Return which records have a row of the domain; missing values are in no row."""
         places: list[Integers] = []
         found: Truths | bool = True
         for name, distinct in zip(names, self.values):
@@ -87,7 +227,7 @@ class Domain:
         return result
 
 
-def _exact(columns: Columns, name: Name) -> NDArray[Any]:
+def _exact(columns: Operands, name: Name) -> NDArray[Any]:
     """Numbers as floats, dates as whole nanoseconds."""
     return columns.dates(name) if columns.kind(name) == "date" else columns.numbers(name)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..exceptions import BadTableError, UnknownColumnError
-from .columns import Columns, Kind
-from .domain import Domain
+from .domain import Domain, Kind, Operands
 from .expressions import (
     Aggregate,
     And,
@@ -34,7 +33,7 @@ _A = {"number": "a number", "text": "text", "date": "a date", "yes or no": "yes 
 _HOLDS = {"number": "numbers", "text": "text", "date": "dates", "yes or no": "yes or no"}
 
 
-def misfits(node: Node, columns: Columns) -> list[str]:
+def misfits(node: Node, columns: Operands) -> list[str]:
     """List, in words, why a truth cannot be judged on a table."""
     found: list[str] = []
     for name in columns_of(node):
@@ -45,7 +44,7 @@ def misfits(node: Node, columns: Columns) -> list[str]:
     return found or list(dict.fromkeys(_truth(node, columns)))
 
 
-def _truth(node: Node, columns: Columns) -> Iterator[str]:
+def _truth(node: Node, columns: Operands) -> Iterator[str]:
     match node:
         case And(operands) | Or(operands):
             for each in operands:
@@ -80,7 +79,7 @@ def _truth(node: Node, columns: Columns) -> Iterator[str]:
             return
 
 
-def _kind(node: Node, columns: Columns) -> Kind:
+def _kind(node: Node, columns: Operands) -> Kind:
     match node:
         case Column(name):
             return columns.kind(name)
@@ -91,7 +90,7 @@ def _kind(node: Node, columns: Columns) -> Kind:
     return "number"
 
 
-def _calculated(node: Node, columns: Columns) -> Iterator[str]:
+def _calculated(node: Node, columns: Operands) -> Iterator[str]:
     """Only numbers can be added, multiplied and averaged."""
     if isinstance(node, Aggregate) and columns.kind(node.column) != "number":
         kind = _HOLDS[columns.kind(node.column)]
@@ -104,7 +103,7 @@ def _calculated(node: Node, columns: Columns) -> Iterator[str]:
         yield from _calculated(below, columns)
 
 
-def _pair(left: Node, operator: str, right: Node, columns: Columns) -> Iterator[str]:
+def _pair(left: Node, operator: str, right: Node, columns: Operands) -> Iterator[str]:
     first, second = _kind(left, columns), _kind(right, columns)
     for one, other in ((left, second), (right, first)):
         if isinstance(one, Text) and other == "date":
@@ -122,7 +121,9 @@ def _pair(left: Node, operator: str, right: Node, columns: Columns) -> Iterator[
         yield f"{said} asks for an order, and {_A[first]} has none. List the values: x in {{...}}."
 
 
-def _values(operand: Node, among: Literals | Lookup, place: int, columns: Columns) -> Iterator[str]:
+def _values(
+    operand: Node, among: Literals | Lookup, place: int, columns: Operands
+) -> Iterator[str]:
     kind = _kind(operand, columns)
     if kind == "yes or no":
         yield f"{write(operand)} is yes or no: it stands alone, or is compared with True or False."
@@ -152,7 +153,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _as_number(node: Node, columns: Columns) -> str:
+def _as_number(node: Node, columns: Operands) -> str:
     """Tell what to do about a column whose texts or categories look like numbers."""
     if not isinstance(node, Column) or columns.kind(node.name) != "text":
         return ""

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Signs, Truths
-from .columns import Columns
-from .domain import Domain
+from .domain import Domain, Operands
 from .expressions import (
     Aggregate,
     And,
@@ -59,7 +58,7 @@ class Judge:
 
     Parameters
     ----------
-    columns : Columns
+    columns : Operands
         The table.
     rows : slice or array of row numbers
         The records to look at.
@@ -73,7 +72,7 @@ class Judge:
 
     def __init__(
         self,
-        columns: Columns,
+        columns: Operands,
         rows: Any,
         *,
         rounding: float,

@@ -11,7 +11,8 @@ from ..._types import Floats, Integers, Name, Signs, States, Truths
 from ...exceptions import BadTableError
 from ...frame import Table
 from ...plan.claims import Claim, rows_of
-from ...rules import Rules, forms, judge
+from ...rules import Rules, forms
+from ...rules.confront import judge
 from ...schema import Schema
 
 __all__ = ["Data", "is_code"]
