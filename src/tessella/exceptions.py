@@ -484,7 +484,7 @@ class UnpairedError(IncomparableError):
         more = f" and {len(counts) - 5} more columns" if len(counts) > 5 else ""
         return cls(
             f"Cells are missing in one of the tables only, of {n} records: {named}{more}. Give "
-            'missing="pairs" to compare the cells that both tables have; lost_cells then tells '
+            'on_unpaired="skip" to compare the cells that both tables have; lost_cells then tells '
             "the share that is gone."
         )
 

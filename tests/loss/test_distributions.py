@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tessella.exceptions import BadOptionError
-from tessella.loss import generic_loss, kolmogorov_smirnov, quantile_loss, wasserstein
+from tessella.loss import distribution_loss, generic_loss
+
+kolmogorov_smirnov = partial(distribution_loss, distance="kolmogorov_smirnov")
+quantile_loss = partial(distribution_loss, distance="quantiles")
+wasserstein = partial(distribution_loss, distance="wasserstein")
 
 lists = st.lists(st.integers(-20, 20).map(float), min_size=2, max_size=15)
 

@@ -110,14 +110,14 @@ def test_weights_lower_the_effective_number_of_records():
 
 def test_eigenvalues_by_hand():
     x = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])  # shares 1/2, 1/2
-    assert loss.eigenvalue_loss(x, x[:, [0, 0]]).value == pytest.approx(0.5)  # shares 1, 0
+    assert loss.component_loss(x, x[:, [0, 0]]).value == pytest.approx(0.5)  # shares 1, 0
 
 
 def test_principal_components_by_hand():
     """The first component turns from (1, 1, 0) to (1, 0, 1): the angle has cosine 1/2."""
     a, b, c = np.array([[1.0, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
     x, y = np.column_stack([a, a, b]), np.column_stack([a, b, a])
-    found = loss.principal_component_loss(x, y, explained=0.5)
+    found = loss.component_loss(x, y, of="directions", explained=0.5)
     assert found.details["components"] == 1
     assert found.value == pytest.approx(1 - 1 / 4)
     assert sum(found.by_column.values()) == pytest.approx(found.value)
@@ -127,7 +127,7 @@ def test_principal_components_by_hand():
 def test_components_that_tie_have_no_direction_to_lose():
     """Two uncorrelated columns: each component explains half, in no particular direction."""
     x = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])  # the projector is half of the identity
-    found = loss.principal_component_loss(x, x[:, [0, 0]], explained=0.5)  # (1, 1) / sqrt(2)
+    found = loss.component_loss(x, x[:, [0, 0]], of="directions", explained=0.5)  # (1, 1) / sqrt(2)
     assert found.value == pytest.approx((0.5**2 + 0.5**2) / 2)
 
 
@@ -237,7 +237,7 @@ def test_eigenvalues_against_numpy():
     x = rng.normal(size=(50, 6)) @ rng.normal(size=(6, 6))
     y = x + rng.normal(size=x.shape)
     ends = [np.sort(np.linalg.svd(stats.zscore(t))[1] ** 2)[::-1] / t.size for t in (x, y)]
-    assert loss.eigenvalue_loss(x, y).value == pytest.approx(np.abs(ends[0] - ends[1]).sum() / 2)
+    assert loss.component_loss(x, y).value == pytest.approx(np.abs(ends[0] - ends[1]).sum() / 2)
 
 
 # Invariants
@@ -360,7 +360,7 @@ def test_options_are_checked():
     with pytest.raises(UnknownOptionError, match="'square'"):
         generic_loss(x, x, how="cube")
     with pytest.raises(BadOptionError, match="explained"):
-        loss.principal_component_loss(x, x, explained=0)
+        loss.component_loss(x, x, of="directions", explained=0)
 
 
 def test_a_loss_prints_freezes_and_travels():

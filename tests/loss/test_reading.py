@@ -105,14 +105,14 @@ def test_missing_on_one_side_is_an_error(original, masked):
     masked.loc[1, ["pay", "town"]] = [15.0, None]
     with pytest.raises(UnpairedError, match="'town'"):
         measure(original, masked)
-    with pytest.raises(UnknownOptionError, match="pairs"):
-        measure(original, masked, missing="drop")
+    with pytest.raises(UnknownOptionError, match="skip"):
+        measure(original, masked, on_unpaired="drop")
 
 
-def test_pairs_compares_what_both_know():
+def test_skip_compares_what_both_know():
     x = np.array([[1.0, 1], [2, 2], [5, 3], [6, 4], [9, 5]])
     y = np.array([[1.5, 1], [1.5, 2], [5.5, 3], [5.5, 4], [np.nan, 6]])
-    found = measure(x, y, missing="pairs")
+    found = measure(x, y, on_unpaired="skip")
     assert found["sse_sst"].by_column == {0: pytest.approx(1 / 17), 1: pytest.approx(1 / 10)}
     assert found["lost_cells"].by_column == {0: pytest.approx(1 / 5), 1: 0.0}
     r = [np.corrcoef(t[:4].T)[0, 1] for t in (x, y)]
@@ -161,7 +161,7 @@ def test_no_record_knows_both_columns():
 def test_nothing_known_in_a_column(original, masked):
     original["pay"] = np.nan
     with pytest.raises(BadTableError, match="no cell that both tables know"):
-        measure(original, masked, missing="pairs")
+        measure(original, masked, on_unpaired="skip")
 
 
 def test_missing_codes_of_a_schema():

@@ -10,8 +10,7 @@ from tessella import FuzzyMicroaggregation, Microaggregation, protect
 from tessella.exceptions import BadOptionError, BadTableError, UnpairedError
 from tessella.explore import Candidate, Exploration, Point
 from tessella.pictures import (
-    correlations,
-    distributions,
+    before_and_after,
     group_sizes,
     membership_uncertainty,
     risk_utility_map,
@@ -140,7 +139,7 @@ def test_pictures_open_no_window():
 
 
 def test_distributions_have_a_part_for_each_column(tables, tmp_path):
-    figure = distributions(*tables)
+    figure = before_and_after(*tables)
     assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()] == [
         "pay", "age", "town",
     ]  # fmt: skip
@@ -161,32 +160,32 @@ def test_no_bar_shows_fewer_than_three_records():
 
 def test_constant_and_missing_columns_are_drawn(tmp_path):
     table = pd.DataFrame({"one": [7.0] * 9, "none": [np.nan] * 9, "few": [1.0, 2, 3] * 3})
-    save(distributions(table, table), tmp_path / "x.svg")
-    save(correlations(table, table), tmp_path / "y.svg")
+    save(before_and_after(table, table), tmp_path / "x.svg")
+    save(before_and_after(table, table, show="correlations"), tmp_path / "y.svg")
 
 
 def test_correlations_are_those_of_pandas(tables):
     """An independent way."""
     original, masked = tables
     numbers = [column for column in original if column != "town"]
-    figure = correlations(original, masked)
+    figure = before_and_after(original, masked, show="correlations")
     shown = figure.axes[0].images[0].get_array()
     assert shown[1, 0] == pytest.approx(original[numbers].corr().iloc[1, 0])
     assert shown[0, 1] == pytest.approx(masked[numbers].corr().iloc[0, 1])
     change = figure.axes[1].images[0].get_array()
     assert change[1, 0] == pytest.approx(shown[0, 1] - shown[1, 0])
     with pytest.raises(BadTableError, match="two columns"):
-        correlations(original[["pay"]], masked[["pay"]])
+        before_and_after(original[["pay"]], masked[["pay"]], show="correlations")
 
 
 def test_tables_that_do_not_belong_together(tables):
     original, masked = tables
     with pytest.raises(UnpairedError):
-        distributions(original, masked.rename(columns=str.upper))
+        before_and_after(original, masked.rename(columns=str.upper))
     with pytest.raises(UnpairedError):
-        distributions(original, masked.assign(pay=masked.pay.astype(str)))
+        before_and_after(original, masked.assign(pay=masked.pay.astype(str)))
     with pytest.raises(BadOptionError, match="least"):
-        distributions(original, masked, least=1)
+        before_and_after(original, masked, least=1)
 
 
 def bars(figure):
@@ -238,4 +237,4 @@ def test_membership_uncertainty(tables, tmp_path):
 @pytest.mark.parametrize("x", [np.full(9, 1e20), np.full(9, -1e140), 1e16 + 2 * np.arange(9.0)])
 def test_large_numbers_that_hardly_differ_are_drawn(x):
     """A bug once met: bars had no width."""
-    assert distributions(x[:, None], x[:, None]).axes
+    assert before_and_after(x[:, None], x[:, None]).axes

@@ -14,7 +14,9 @@ import pytest
 
 from tessella import Study, datasets
 from tessella.loss import measure
-from tessella.reports import external_report, internal_report, manifest, summarise, templates
+from tessella.reports import external_report, internal_report, summarise
+from tessella.reports.manifests import manifest
+from tessella.reports.rendering import templates
 from tessella.schema import Schema
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
@@ -61,7 +63,7 @@ def study_of(table, steps, **options) -> tuple[Study, dict]:
     for method, given in steps:
         study.do(method, **given)
     release = study.release()
-    loss = measure(study.reference, release.table, schema=study.schema, missing="pairs")
+    loss = measure(study.reference, release.table, schema=study.schema, on_unpaired="skip")
     return study, summarise(study, release, loss=loss, pictures=False)
 
 

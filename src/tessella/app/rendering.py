@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..reports import templates
+from ..reports.rendering import templates
 
 __all__ = ["duration", "environment", "in_bytes", "static", "when"]
 

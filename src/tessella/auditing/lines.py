@@ -12,7 +12,7 @@ from typing import Any
 
 from .._types import Name
 
-__all__ = ["ColumnLine", "GroupLine", "RuleLine", "plain"]
+__all__ = ["ColumnLine", "GroupLine", "RuleLine"]
 
 
 def plain(name: Name) -> Any:

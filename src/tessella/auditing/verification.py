@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._types import Name
-from ..loss import Summary
+from ..loss.result import Summary
 from .result import Audit
 
 __all__ = ["Shape", "Verification"]

@@ -17,7 +17,8 @@ from .._types import Floats, Integers, Name
 from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFoundError
 from ..frame import Table
 from ..io import read_file
-from ..loss import Summary, measure
+from ..loss import measure
+from ..loss.result import Summary
 from ..rules import Rules
 from ..schema import Schema
 from .conduct import audit
@@ -293,7 +294,7 @@ def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[li
 
 def _loss(before: Table, after: Table, schema: Schema | None, notes: list[str]) -> Summary | None:
     try:
-        return measure(before, after, schema=schema, missing="pairs")
+        return measure(before, after, schema=schema, on_unpaired="skip")
     except BadTableError as error:
         notes.append(f"The information loss cannot be measured: {error}")
         return None

@@ -35,7 +35,7 @@ def loss(
     wanted = columns_of(columns)
     if wanted is None:
         wanted = [name for name in before.columns if name in after.columns]
-    found = measure(before.table, after.table, columns=wanted, schema=known, missing="pairs")
+    found = measure(before.table, after.table, columns=wanted, schema=known, on_unpaired="skip")
     text = str(found)
     if by_column:
         text += "\n\n" + found.to_frame(by_column=True).to_string(index=False)

@@ -1,7 +1,7 @@
 """What masking has cost: measures of information loss, each with its formula, range and source.
 
 `measure(original, masked)` runs every generic one that fits; `specific_loss` and the ready
-analyses tell what a user of the table will see; `subgroup_loss` tells where the loss is.
+analyses measure what a user of the table will see; `subgroup_loss` finds where the loss is.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from .categories import contingency_loss as contingency_loss
     from .categories import entropy_loss as entropy_loss
     from .categories import mutual_information_loss as mutual_information_loss
-    from .components import eigenvalue_loss as eigenvalue_loss
-    from .components import principal_component_loss as principal_component_loss
-    from .distributions import kolmogorov_smirnov as kolmogorov_smirnov
-    from .distributions import quantile_loss as quantile_loss
-    from .distributions import wasserstein as wasserstein
+    from .components import component_loss as component_loss
+    from .distributions import distribution_loss as distribution_loss
     from .generic import generic_loss as generic_loss
     from .generic import il1s as il1s
     from .generic import sse_sst as sse_sst
@@ -29,42 +26,42 @@ if TYPE_CHECKING:
     from .probabilistic import pil as pil
     from .propensity import propensity_loss as propensity_loss
     from .regression import regression_loss as regression_loss
-    from .result import Loss as Loss
-    from .result import Summary as Summary
     from .specific import specific_loss as specific_loss
-    from .subgroups import Group as Group
-    from .subgroups import SubgroupLoss as SubgroupLoss
     from .subgroups import record_loss as record_loss
     from .subgroups import subgroup_loss as subgroup_loss
 
 _HOMES = {
-    "Group": ".subgroups",
-    "Loss": ".result",
-    "SubgroupLoss": ".subgroups",
-    "Summary": ".result",
     "classifier_loss": ".learning",
     "clustering_loss": ".learning",
+    "component_loss": ".components",
     "contingency_loss": ".categories",
-    "eigenvalue_loss": ".components",
+    "distribution_loss": ".distributions",
     "entropy_loss": ".categories",
     "generic_loss": ".generic",
     "il1s": ".generic",
-    "kolmogorov_smirnov": ".distributions",
     "lost_cells": ".overall",
     "measure": ".overall",
     "mutual_information_loss": ".categories",
     "pil": ".probabilistic",
-    "principal_component_loss": ".components",
     "propensity_loss": ".propensity",
-    "quantile_loss": ".distributions",
     "record_loss": ".subgroups",
     "regression_loss": ".regression",
     "specific_loss": ".specific",
     "sse_sst": ".generic",
     "subgroup_loss": ".subgroups",
-    "wasserstein": ".distributions",
+}
+_RENAMED = {
+    "Group": "tessella.loss.subgroups.Group",
+    "Loss": "tessella.loss.result.Loss",
+    "SubgroupLoss": "tessella.loss.subgroups.SubgroupLoss",
+    "Summary": "tessella.loss.result.Summary",
+    "eigenvalue_loss": 'tessella.loss.component_loss(of="eigenvalues")',
+    "kolmogorov_smirnov": 'tessella.loss.distribution_loss(distance="kolmogorov_smirnov")',
+    "principal_component_loss": 'tessella.loss.component_loss(of="directions")',
+    "quantile_loss": 'tessella.loss.distribution_loss(distance="quantiles")',
+    "wasserstein": 'tessella.loss.distribution_loss(distance="wasserstein")',
 }
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)

@@ -10,16 +10,13 @@ import numpy as np
 
 from .._types import Floats, Integers, Name
 from ..exceptions import UnknownOptionError
-from .pair import Pair, Reading
+from .compared import ComparedTables, Reading, compare
 from .result import Loss, worst
 
 __all__ = [
     "contingency_loss",
-    "contingency_loss_of",
     "entropy_loss",
-    "entropy_loss_of",
     "mutual_information_loss",
-    "mutual_information_loss_of",
 ]
 
 Distance = Literal["hellinger", "total variation"]
@@ -44,7 +41,7 @@ def contingency_loss(
         With p and q the shares of the cells: sqrt(1/2 sum (sqrt(p) - sqrt(q))^2), or
         1/2 sum |p - q|.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -68,11 +65,7 @@ def contingency_loss(
     """
     if distance not in get_args(Distance):
         raise UnknownOptionError("distance", distance, get_args(Distance))
-    return contingency_loss_of(Pair(original, masked, **reading), distance=distance)
-
-
-def contingency_loss_of(pair: Pair, *, distance: Distance = "hellinger") -> Loss:
-    """Measure the loss of tables of counts of a pair of tables."""
+    pair = compare(original, masked, **reading)
     names = pair.need_categories("The loss of tables of counts")
     found: dict[tuple[Name, ...], float] = {}
     for margin in _margins(names):
@@ -109,7 +102,7 @@ def mutual_information_loss(original: Any, masked: Any, **reading: Unpack[Readin
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables, with the same records in the same order and at least two columns of categories.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -131,11 +124,7 @@ def mutual_information_loss(original: Any, masked: Any, **reading: Unpack[Readin
     >>> mutual_information_loss(x, y).value
     1.0
     """
-    return mutual_information_loss_of(Pair(original, masked, **reading))
-
-
-def mutual_information_loss_of(pair: Pair) -> Loss:
-    """Measure the loss of mutual information of a pair of tables."""
+    pair = compare(original, masked, **reading)
     names = pair.need_categories("The loss of mutual information", least=2)
     found: dict[tuple[Name, ...], float] = {}
     levels = []
@@ -168,7 +157,7 @@ def entropy_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables, with the same records in the same order.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -189,11 +178,7 @@ def entropy_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss
     >>> entropy_loss(x, y).value
     1.0
     """
-    return entropy_loss_of(Pair(original, masked, **reading))
-
-
-def entropy_loss_of(pair: Pair) -> Loss:
-    """Measure the loss of entropy of a pair of tables."""
+    pair = compare(original, masked, **reading)
     by_column = {}
     for name in pair.need_categories("The loss of entropy"):
         cells = pair.category(name)
@@ -229,18 +214,18 @@ def _mean(found: dict[tuple[Name, ...], float], name: Name) -> float:
     return float(np.mean([gap for margin, gap in found.items() if name in margin]))
 
 
-def _count_new(pair: Pair) -> int:
+def _count_new(pair: ComparedTables) -> int:
     """Count the categories that only the masked table has."""
     cells = [pair.category(name) for name in pair.categories]
     return sum(len(column.labels) - column.n_original for column in cells)
 
 
-def _note_new(pair: Pair) -> str:
+def _note_new(pair: ComparedTables) -> str:
     new = _count_new(pair)
     return f"; the masked table has {new} new categories" if new else ""
 
 
-def _shares(pair: Pair, margin: tuple[Name, ...]) -> tuple[Floats, Floats]:
+def _shares(pair: ComparedTables, margin: tuple[Name, ...]) -> tuple[Floats, Floats]:
     """Return the shares of the cells of one margin in both tables, in the same order."""
     columns = [pair.category(name) for name in margin]
     known = np.ones(pair.n_rows, dtype=bool)
@@ -267,7 +252,7 @@ def _shares(pair: Pair, margin: tuple[Name, ...]) -> tuple[Floats, Floats]:
 Joint = tuple[Floats, Floats, Floats]  # shares of the cells that are not empty, and both margins
 
 
-def _joints(pair: Pair, a: Name, b: Name) -> Iterator[Joint]:
+def _joints(pair: ComparedTables, a: Name, b: Name) -> Iterator[Joint]:
     """Return the joint shares of two columns in both tables, over the same records."""
     first, second = pair.category(a), pair.category(b)
     known = (first.before >= 0) & (first.after >= 0) & (second.before >= 0) & (second.after >= 0)

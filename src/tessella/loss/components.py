@@ -2,95 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from .._parameters import Number, OneOf, parameters
 from .._types import Floats
-from ..exceptions import BadOptionError
+from .compared import Reading, compare
 from .moments import moments
-from .pair import Pair, Reading
 from .result import Loss, worst
 
-__all__ = [
-    "eigenvalue_loss",
-    "eigenvalue_loss_of",
-    "principal_component_loss",
-    "principal_component_loss_of",
-]
+__all__ = ["component_loss"]
+
+Of = Literal["eigenvalues", "directions"]
 
 
 TIE = 1e-9  # shares of variance that differ by less are the same
 
 
-def eigenvalue_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
-    """Measure how far the shares of variance of the principal components have moved.
+@parameters(of=[OneOf(get_args(Of))], explained=[Number(above=0, most=1)])
+def component_loss(
+    original: Any,
+    masked: Any,
+    *,
+    of: Of = "eigenvalues",
+    explained: float = 0.8,
+    **reading: Unpack[Reading],
+) -> Loss:
+    """Measure what masking does to principal components: what they explain, where they point.
 
     Parameters
     ----------
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables, with the same records in the same order.
+    of : {"eigenvalues", "directions"}
+        The shares of variance that components explain, or the space of the leading ones.
+    explained : float, default 0.8
+        Of directions: the components that together explain so much of the original's variance are
+        compared, at most all but one.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
-    With l_1 >= l_2 >= ... the eigenvalues of a correlation matrix over their sum,
+    Eigenvalues: with l_1 >= l_2 >= ... those of a correlation matrix over their sum,
     loss = 1/2 sum over i of |l_i - l'_i|, from 0 to 1: the share of variance that is explained by
     another component than before. It does not come apart by columns. (sdcMicro's sum of
     |l_i - l'_i| / l_i has no upper limit and explodes for small eigenvalues.)
 
-    References
-    ----------
-    I. T. Jolliffe (2002). Principal Component Analysis. Springer.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.loss import eigenvalue_loss
-    >>> x = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> eigenvalue_loss(x, x[:, [0, 0]]).value
-    0.5
-    """
-    return eigenvalue_loss_of(Pair(original, masked, **reading))
-
-
-def eigenvalue_loss_of(pair: Pair) -> Loss:
-    """Measure the loss of eigenvalues of a pair of tables."""
-    pair.need_numbers("The loss of eigenvalues")
-    found = moments(pair)
-    before, after = (_decompose(r)[0] for r in (found.correlation, found.correlation_after))
-    value = min(1.0, float(np.abs(before - after).sum()) / 2)
-    return Loss(
-        name="eigenvalues",
-        value=value,
-        formula="half the sum of absolute differences of the shares of variance that the principal "
-        "components of the correlations explain",
-        source="I. T. Jolliffe (2002). Principal Component Analysis. Springer",
-        range=(0.0, 1.0),
-        verdict=f"{100 * value:.3g} % of the variance is explained by other components than before",
-        details={"first share before": before[0], "first share after": after[0]},
-    )
-
-
-def principal_component_loss(
-    original: Any, masked: Any, *, explained: float = 0.8, **reading: Unpack[Reading]
-) -> Loss:
-    """Measure how far the space of the leading principal components has turned.
-
-    Parameters
-    ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    explained : float, default 0.8
-        The components that together explain so much of the original's variance are compared, at
-        most all but one.
-    **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
-
-    Notes
-    -----
-    With V and V' the first m eigenvectors of the two correlation matrices,
+    Directions: with V and V' the first m eigenvectors of the two correlation matrices,
     loss = |V V^T - V' V'^T|^2 / (2 m) = 1 - |V^T V'|^2 / m, the mean squared sine of the angles
     between the two spaces: 0 for the same space, 1 for orthogonal ones. Components may turn among
     each other without loss; those that explain just as much as the m-th, and cannot be told from
@@ -98,27 +58,38 @@ def principal_component_loss(
 
     References
     ----------
-    W. J. Krzanowski (1979). Between-groups comparison of principal components. JASA 74, 703-707.
+    I. T. Jolliffe (2002). Principal Component Analysis. Springer. W. J. Krzanowski (1979).
+    Between-groups comparison of principal components. JASA 74, 703-707.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from tessella.loss import principal_component_loss
+    >>> from tessella.loss import component_loss
+    >>> x = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> component_loss(x, x[:, [0, 0]]).value
+    0.5
     >>> x = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.5]])
-    >>> round(principal_component_loss(x, x * [1, -1]).value, 9)
+    >>> round(component_loss(x, x * [1, -1], of="directions").value, 9)
     1.0
     """
-    if not 0 < explained <= 1:
-        raise BadOptionError("explained", explained, "a share above 0, at most 1")
-    return principal_component_loss_of(Pair(original, masked, **reading), explained=explained)
-
-
-def principal_component_loss_of(pair: Pair, *, explained: float = 0.8) -> Loss:
-    """Measure the loss of principal components of a pair of tables."""
+    pair = compare(original, masked, **reading)
     names = pair.need_numbers("The loss of principal components")
     found = moments(pair)
     shares, before = _decompose(found.correlation)
     shares_after, after = _decompose(found.correlation_after)
+    if of == "eigenvalues":
+        value = min(1.0, float(np.abs(shares - shares_after).sum()) / 2)
+        return Loss(
+            name="eigenvalues",
+            value=value,
+            formula="half the sum of absolute differences of the shares of variance that the "
+            "principal components of the correlations explain",
+            source="I. T. Jolliffe (2002). Principal Component Analysis. Springer",
+            range=(0.0, 1.0),
+            verdict=f"{100 * value:.3g} % of the variance is explained by other components than "
+            "before",
+            details={"first share before": shares[0], "first share after": shares_after[0]},
+        )
     m = int(np.searchsorted(np.cumsum(shares), explained - 1e-12)) + 1
     m = max(1, min(m, len(names) - 1))
     turn = _projector(shares, before, m) - _projector(shares_after, after, m)

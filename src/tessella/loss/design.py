@@ -13,7 +13,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError
-from .pair import Pair
+from .compared import ComparedTables
 
 __all__ = ["Design", "design", "target_classes", "target_numbers"]
 
@@ -32,12 +32,14 @@ class Design:
     weights: Floats | None
 
 
-def design(pair: Pair, *, without: Iterable[Name] = (), new_categories: bool = False) -> Design:
+def design(
+    pair: ComparedTables, *, without: Iterable[Name] = (), new_categories: bool = False
+) -> Design:
     """Return the columns of a pair as matrices.
 
     Parameters
     ----------
-    pair : Pair
+    pair : ComparedTables
         The tables.
     without : iterable of names
         Columns that are not features, but must be known.
@@ -86,7 +88,7 @@ def design(pair: Pair, *, without: Iterable[Name] = (), new_categories: bool = F
     )
 
 
-def target_numbers(pair: Pair, name: Name, rows: Truths) -> tuple[Floats, Floats]:
+def target_numbers(pair: ComparedTables, name: Name, rows: Truths) -> tuple[Floats, Floats]:
     """Return a column of numbers of both tables."""
     if name not in set(pair.numbers):
         raise BadTableError(
@@ -98,7 +100,7 @@ def target_numbers(pair: Pair, name: Name, rows: Truths) -> tuple[Floats, Floats
 
 
 def target_classes(
-    pair: Pair, name: Name, rows: Truths
+    pair: ComparedTables, name: Name, rows: Truths
 ) -> tuple[Integers, Integers, tuple[str, ...]]:
     """Return a column of both tables as classes 0, 1, ... with their labels; numbers too."""
     if name in set(pair.numbers):

@@ -5,30 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from .._parameters import OneOf, parameters
 from .._types import Floats, Name
 from ..exceptions import BadOptionError
+from .compared import ComparedTables, Reading, compare
 from .moments import column_sums
-from .pair import Pair, Reading
 from .result import Loss, worst
 
-__all__ = [
-    "Distances",
-    "Distribution",
-    "distances",
-    "kolmogorov_smirnov",
-    "kolmogorov_smirnov_of",
-    "quantile_loss",
-    "quantile_loss_of",
-    "wasserstein",
-    "wasserstein_of",
-]
+__all__ = ["Distance", "Distances", "Distribution", "distances", "distribution_loss"]
+
+Distance = Literal["kolmogorov_smirnov", "wasserstein", "quantiles"]
 
 
 QUANTILES = tuple(percent / 100 for percent in range(5, 100, 5))
+FORMULAS = {
+    "kolmogorov_smirnov": "the largest difference of the two distribution functions, averaged over "
+    "columns",
+    "wasserstein": "the area between the two distribution functions over the original's standard "
+    "deviation, averaged over columns",
+    "quantiles": "the mean over {} quantiles and all columns of the absolute difference over the "
+    "original's standard deviation",
+}
+SOURCES = {
+    "kolmogorov_smirnov": "N. Smirnov (1948). Annals of Mathematical Statistics 19(2), 279-281",
+    "wasserstein": "L. N. Vaserstein (1969). Problems of Information Transmission 5(3), 47-52",
+    "quantiles": "R. J. Hyndman and Y. Fan (1996). Sample quantiles in statistical packages. "
+    "The American Statistician 50(4), definition 1",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +89,7 @@ class Distances:
     error: Floats
 
 
-def distances(pair: Pair, name: Name, shares: Sequence[float] = QUANTILES) -> Distances:
+def distances(pair: ComparedTables, name: Name, shares: Sequence[float] = QUANTILES) -> Distances:
     """Return the distances of one column, computed once for each pair of tables."""
     key = ("distances", name, tuple(shares))
     if key not in pair.kept:
@@ -132,161 +139,94 @@ def _standard_error(a: Distribution, shares: Floats, n: float) -> Floats:
     return errors
 
 
-def quantile_loss(
+@parameters(distance=[OneOf(get_args(Distance))])
+def distribution_loss(
     original: Any,
     masked: Any,
     *,
+    distance: Distance = "kolmogorov_smirnov",
     shares: Sequence[float] = QUANTILES,
     **reading: Unpack[Reading],
 ) -> Loss:
-    """Measure how far quantiles have moved, in standard deviations.
+    """Measure how far the distribution of each column has moved.
 
     Parameters
     ----------
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables, with the same records in the same order.
+    distance : {"kolmogorov_smirnov", "wasserstein", "quantiles"}
+        The largest difference of the two distribution functions, the area between them, or the
+        mean distance of quantiles; the last two in standard deviations of the original.
     shares : sequence of numbers between 0 and 1, default 0.05, 0.10, ... 0.95
         Which quantiles.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
-    The mean over quantiles q and columns j of |Q_j(q) - Q'_j(q)| / s_j, with Q the least value
-    that a share q does not exceed and s_j the original's standard deviation.
+    With F_j and F'_j the distribution functions of column j, Q_j and Q'_j their quantiles (the
+    least value that a share does not exceed) and s_j the original's standard deviation:
+
+    - Kolmogorov-Smirnov: max over t of |F_j(t) - F'_j(t)|, from 0 to 1;
+    - Wasserstein: integral of |F_j(t) - F'_j(t)| dt / s_j, the least work that turns one
+      distribution into the other, never above the mean absolute error of values;
+    - quantiles: the mean over q of |Q_j(q) - Q'_j(q)| / s_j.
+
+    The value is the mean over columns.
 
     References
     ----------
-    R. J. Hyndman and Y. Fan (1996). Sample quantiles in statistical packages. The American
-    Statistician 50(4), 361-365: definition 1.
+    N. Smirnov (1948). Table for estimating the goodness of fit of empirical distributions.
+    Annals of Mathematical Statistics 19(2), 279-281. L. N. Vaserstein (1969). Markov processes
+    over denumerable products of spaces. Problems of Information Transmission 5(3), 47-52. R. J.
+    Hyndman and Y. Fan (1996). Sample quantiles in statistical packages. The American Statistician
+    50(4), 361-365: definition 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from tessella.loss import quantile_loss
+    >>> from tessella.loss import distribution_loss
+    >>> x, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[1.0], [2.0], [3.0], [9.0]])
+    >>> distribution_loss(x, y).value
+    0.25
     >>> x = np.array([[0.0], [0.0], [2.0], [2.0]])
-    >>> quantile_loss(x, x + 1, shares=[0.5]).value
+    >>> distribution_loss(x, x + 1, distance="quantiles", shares=[0.5]).value
     1.0
     """
     wanted = np.asarray(shares, dtype=np.float64)
     if wanted.ndim != 1 or not len(wanted) or not ((wanted > 0) & (wanted < 1)).all():
         raise BadOptionError("shares", shares, "numbers above 0 and below 1")
-    return quantile_loss_of(Pair(original, masked, **reading), shares=tuple(wanted.tolist()))
-
-
-def quantile_loss_of(pair: Pair, *, shares: Sequence[float] = QUANTILES) -> Loss:
-    """Measure the loss of quantiles of a pair of tables."""
-    by_column = {}
-    for name in pair.need_numbers("The loss of quantiles"):
-        found = distances(pair, name, shares)
-        moved = np.abs(found.before - found.after) / column_sums(pair, name).spread
-        by_column[name] = float(moved.mean())
-    value = math.fsum(by_column.values()) / len(by_column)
-    return Loss(
-        name="quantiles",
-        value=value,
-        by_column=by_column,
-        formula=f"the mean over {len(shares)} quantiles and all columns of the absolute difference "
-        "over the original's standard deviation",
-        source="R. J. Hyndman and Y. Fan (1996). Sample quantiles in statistical packages. "
-        "The American Statistician 50(4), definition 1",
-        range=(0.0, math.inf),
-        verdict=f"quantiles moved by {value:.3g} standard deviations on average{worst(by_column)}",
-    )
-
-
-def kolmogorov_smirnov(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
-    """Measure the largest difference of the two distribution functions of each column.
-
-    Parameters
-    ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
-
-    Notes
-    -----
-    max over t of |F_j(t) - F'_j(t)|, from 0 to 1; the value is the mean over columns.
-
-    References
-    ----------
-    N. Smirnov (1948). Table for estimating the goodness of fit of empirical distributions.
-    Annals of Mathematical Statistics 19(2), 279-281.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.loss import kolmogorov_smirnov
-    >>> x, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[1.0], [2.0], [3.0], [9.0]])
-    >>> kolmogorov_smirnov(x, y).value
-    0.25
-    """
-    return kolmogorov_smirnov_of(Pair(original, masked, **reading))
-
-
-def kolmogorov_smirnov_of(pair: Pair) -> Loss:
-    """Measure the Kolmogorov-Smirnov distance of a pair of tables."""
-    names = pair.need_numbers("The Kolmogorov-Smirnov distance")
-    by_column = {name: distances(pair, name).largest for name in names}
-    value = math.fsum(by_column.values()) / len(by_column)
-    return Loss(
-        name="kolmogorov_smirnov",
-        value=value,
-        by_column=by_column,
-        formula="the largest difference of the two distribution functions, averaged over columns",
-        source="N. Smirnov (1948). Annals of Mathematical Statistics 19(2), 279-281",
-        range=(0.0, 1.0),
-        verdict=f"shares below a value are off by at most {100 * max(by_column.values()):.3g} "
-        f"points{worst(by_column)}",
-    )
-
-
-def wasserstein(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
-    """Measure the area between the two distribution functions of each column.
-
-    Parameters
-    ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
-
-    Notes
-    -----
-    W_j = integral of |F_j(t) - F'_j(t)| dt / s_j, the least work that turns one distribution into
-    the other, in standard deviations of the original; the value is the mean over columns. It is
-    never above the mean absolute error of values.
-
-    References
-    ----------
-    L. N. Vaserstein (1969). Markov processes over denumerable products of spaces. Problems of
-    Information Transmission 5(3), 47-52.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.loss import wasserstein
-    >>> wasserstein(np.array([[0.0], [2.0]]), np.array([[3.0], [1.0]])).value
-    1.0
-    """
-    return wasserstein_of(Pair(original, masked, **reading))
-
-
-def wasserstein_of(pair: Pair) -> Loss:
-    """Measure the Wasserstein distance of a pair of tables."""
+    pair = compare(original, masked, **reading)
     by_column = {
-        name: distances(pair, name).area / column_sums(pair, name).spread
-        for name in pair.need_numbers("The Wasserstein distance")
+        name: _distance(pair, name, distance, tuple(wanted.tolist()))
+        for name in pair.need_numbers("A distance of distributions")
     }
     value = math.fsum(by_column.values()) / len(by_column)
+    most = worst(by_column)
+    largest = 100 * max(by_column.values())
+    verdicts = {
+        "kolmogorov_smirnov": f"shares below a value are off by at most {largest:.3g} points{most}",
+        "wasserstein": f"distributions moved by {value:.3g} standard deviations{most}",
+        "quantiles": f"quantiles moved by {value:.3g} standard deviations on average{most}",
+    }
     return Loss(
-        name="wasserstein",
+        name=distance,
         value=value,
         by_column=by_column,
-        formula="the area between the two distribution functions over the original's standard "
-        "deviation, averaged over columns",
-        source="L. N. Vaserstein (1969). Problems of Information Transmission 5(3), 47-52",
-        range=(0.0, math.inf),
-        verdict=f"distributions moved by {value:.3g} standard deviations{worst(by_column)}",
+        formula=FORMULAS[distance].format(len(wanted)),
+        source=SOURCES[distance],
+        range=(0.0, 1.0 if distance == "kolmogorov_smirnov" else math.inf),
+        verdict=verdicts[distance],
     )
+
+
+def _distance(
+    pair: ComparedTables, name: Name, distance: Distance, shares: tuple[float, ...]
+) -> float:
+    found = distances(pair, name, shares)
+    if distance == "kolmogorov_smirnov":
+        return found.largest
+    spread = column_sums(pair, name).spread
+    if distance == "wasserstein":
+        return found.area / spread
+    return float((np.abs(found.before - found.after) / spread).mean())

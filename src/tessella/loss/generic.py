@@ -15,11 +15,11 @@ import numpy as np
 
 from .._types import Floats, Name
 from ..exceptions import UnknownOptionError
+from .compared import ComparedTables, Reading, compare
 from .moments import column_sums, moments, variation
-from .pair import Pair, Reading
 from .result import Loss, worst
 
-__all__ = ["generic_loss", "generic_loss_of", "il1s", "il1s_of", "sse_sst", "sse_sst_of"]
+__all__ = ["generic_loss", "il1s", "sse_sst"]
 
 Of = Literal["values", "means", "variances", "covariances", "correlations"]
 How = Literal["square", "absolute", "variation"]
@@ -47,7 +47,7 @@ def sse_sst(
     standardise : bool, default True
         Whether each column counts alike; otherwise those with large numbers rule.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Returns
     -------
@@ -74,11 +74,7 @@ def sse_sst(
     >>> round(sse_sst(x, y).value, 6)  # 1 of 17
     0.058824
     """
-    return sse_sst_of(Pair(original, masked, **reading), standardise=standardise)
-
-
-def sse_sst_of(pair: Pair, *, standardise: bool = True) -> Loss:
-    """Measure SSE/SST of a pair of tables."""
+    pair = compare(original, masked, **reading)
     sums = {name: column_sums(pair, name) for name in pair.need_numbers("SSE/SST")}
     by_column = {name: s.square / s.spread**2 for name, s in sums.items()}
     if standardise:
@@ -108,7 +104,7 @@ def il1s(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables, with the same records in the same order.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -128,11 +124,7 @@ def il1s(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     >>> round(il1s(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]])).value, 9)
     0.5
     """
-    return il1s_of(Pair(original, masked, **reading))
-
-
-def il1s_of(pair: Pair) -> Loss:
-    """Measure IL1s of a pair of tables."""
+    pair = compare(original, masked, **reading)
     by_column, total = {}, 0.0
     for name in pair.need_numbers("IL1s"):
         sums = column_sums(pair, name)
@@ -178,7 +170,7 @@ def generic_loss(
         Whether columns are put on the scale of the original's standard deviation first, so that
         figures have no unit; "variation" and correlations have none anyway.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -203,12 +195,7 @@ def generic_loss(
     for name, given, offered in (("of", of, get_args(Of)), ("how", how, get_args(How))):
         if given not in offered:
             raise UnknownOptionError(name, given, offered)
-    pair = Pair(original, masked, **reading)
-    return generic_loss_of(pair, of=of, how=how, standardise=standardise)
-
-
-def generic_loss_of(pair: Pair, *, of: Of, how: How, standardise: bool = True) -> Loss:
-    """Measure one cell of the table for a pair of tables."""
+    pair = compare(original, masked, **reading)
     names = pair.need_numbers("The generic loss")
     zeros = 0
     if of == "values":
@@ -236,7 +223,7 @@ def generic_loss_of(pair: Pair, *, of: Of, how: How, standardise: bool = True) -
     )
 
 
-def _of_values(pair: Pair, how: How, standardise: bool) -> tuple[dict[Name, float], int]:
+def _of_values(pair: ComparedTables, how: How, standardise: bool) -> tuple[dict[Name, float], int]:
     by_column, zeros = {}, 0
     for name in pair.numbers:
         sums = column_sums(pair, name)
@@ -251,7 +238,7 @@ def _of_values(pair: Pair, how: How, standardise: bool) -> tuple[dict[Name, floa
 
 
 def _statistics(
-    pair: Pair, of: Of, standardise: bool
+    pair: ComparedTables, of: Of, standardise: bool
 ) -> tuple[list[tuple[int, int]], Floats, Floats]:
     """Return which columns each statistic is of, and the statistics of both tables."""
     d = len(pair.numbers)

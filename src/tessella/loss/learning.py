@@ -10,8 +10,8 @@ import numpy as np
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, ClusterCountError, UnknownOptionError
 from ..grouping.checks import check_seed
+from .compared import Reading, compare
 from .design import design, target_classes
-from .pair import Pair, Reading
 from .regression import with_target
 from .result import Loss, worst
 
@@ -48,8 +48,8 @@ def clustering_loss(
     random_state : int, RandomState or None, default 0
         Seeds the starts; both sides start alike.
     **reading
-        `columns`, `schema` and `missing`, as in `measure`; weights are not used. Records that lack
-        a value are left out.
+        `columns`, `schema` and `on_unpaired`, as in `measure`; weights are not used. Records that
+        lack a value are left out.
 
     Notes
     -----
@@ -80,7 +80,7 @@ def clustering_loss(
     whole = isinstance(n_clusters, int | np.integer) and not isinstance(n_clusters, bool)
     if not whole or n_clusters < 1:
         raise ClusterCountError.not_an_integer(n_clusters)
-    matrix = design(Pair(original, masked, **reading), new_categories=True)
+    matrix = design(compare(original, masked, **reading), new_categories=True)
     mean, scale = matrix.before.mean(axis=0), matrix.before.std(axis=0)
     scale[scale == 0] = 1.0
     before, after = ((side - mean) / scale for side in (matrix.before, matrix.after))
@@ -196,8 +196,8 @@ def classifier_loss(
     random_state : int, RandomState or None, default 0
         Seeds folds and forest.
     **reading
-        `columns`, `schema` and `missing`, as in `measure`; weights are not used. Records that lack
-        a value are left out.
+        `columns`, `schema` and `on_unpaired`, as in `measure`; weights are not used. Records that
+        lack a value are left out.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def classifier_loss(
         chosen = RandomForestClassifier(100, min_samples_leaf=5, random_state=seed)
     if not (hasattr(chosen, "fit") and is_classifier(chosen)):
         raise BadOptionError("classifier", chosen, "a scikit-learn classifier")
-    pair = Pair(original, masked, **with_target(reading, target, features))
+    pair = compare(original, masked, **with_target(reading, target, features))
     matrix = design(pair, without=[target], new_categories=True)
     one, other, labels = target_classes(pair, target, matrix.rows)
     n = len(one)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._types import Floats, Name
 from ..exceptions import BadTableError
-from .pair import Numbers, Pair
+from .compared import ComparedTables, PairedNumbers
 
 __all__ = ["ColumnSums", "Moments", "column_sums", "moments", "variation"]
 
@@ -50,7 +50,7 @@ class ColumnSums:
         return self.variance_before == 0.0
 
 
-def column_sums(pair: Pair, name: Name) -> ColumnSums:
+def column_sums(pair: ComparedTables, name: Name) -> ColumnSums:
     """Return the sums of one column, computed once for each pair of tables."""
     key = ("sums", name)
     if key not in pair.kept:
@@ -61,7 +61,7 @@ def column_sums(pair: Pair, name: Name) -> ColumnSums:
     return kept
 
 
-def _refuse_vanishing(cells: Numbers, name: Name) -> None:
+def _refuse_vanishing(cells: PairedNumbers, name: Name) -> None:
     """Refuse numbers so small that their squares are zero: every loss would seem to be none."""
     peak = max(float(np.abs(side).max()) for side in (cells.before, cells.after))
     first = cells.before[0]
@@ -73,7 +73,7 @@ def _refuse_vanishing(cells: Numbers, name: Name) -> None:
         )
 
 
-def _column_sums(cells: Numbers) -> ColumnSums:
+def _column_sums(cells: PairedNumbers) -> ColumnSums:
     before, after, w = cells.before, cells.after, cells.weights
     (mean, variance), (mean_after, variance_after) = _centre(before, w), _centre(after, w)
     spread = math.sqrt(variance)
@@ -142,7 +142,7 @@ class Moments:
     m31: Floats
 
 
-def moments(pair: Pair) -> Moments:
+def moments(pair: ComparedTables) -> Moments:
     """Return the moments of all pairs of columns, computed once for each pair of tables."""
     if "moments" not in pair.kept:
         pair.kept["moments"] = _Sweep(pair).run()
@@ -153,7 +153,7 @@ def moments(pair: Pair) -> Moments:
 class _Sweep:
     """Products of every column with a block of columns, block by block."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: ComparedTables) -> None:
         self.pair, self.names = pair, pair.numbers
         d = len(self.names)
         self.sums = [column_sums(pair, name) for name in self.names]

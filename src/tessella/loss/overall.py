@@ -7,13 +7,13 @@ from typing import Any, Unpack, get_args
 
 from .._types import Name
 from ..schema import Schema
-from .categories import contingency_loss_of, entropy_loss_of, mutual_information_loss_of
-from .components import eigenvalue_loss_of, principal_component_loss_of
-from .distributions import kolmogorov_smirnov_of, quantile_loss_of, wasserstein_of
-from .generic import How, Of, generic_loss_of, il1s_of, sse_sst_of
+from .categories import contingency_loss, entropy_loss, mutual_information_loss
+from .compared import ComparedTables, OnUnpaired, Reading, compare
+from .components import component_loss
+from .distributions import distribution_loss
+from .generic import How, Of, generic_loss, il1s, sse_sst
 from .moments import column_sums
-from .pair import Missing, Pair, Reading
-from .probabilistic import pil_of
+from .probabilistic import pil
 from .result import Loss, Summary, worst
 
 __all__ = ["lost_cells", "measure"]
@@ -26,7 +26,7 @@ def measure(
     columns: Iterable[Name] | None = None,
     schema: Schema | None = None,
     weights: Any = None,
-    missing: Missing = "error",
+    on_unpaired: OnUnpaired = "error",
 ) -> Summary:
     """Measure what masking has cost, by every generic measure that fits the columns.
 
@@ -42,7 +42,7 @@ def measure(
         columns of numbers are numbers and all others categories.
     weights : name of a column of the original, or array-like of shape (n,), optional
         How many each record stands for; otherwise the schema's weight, or one each.
-    missing : {"error", "pairs"}, default "error"
+    on_unpaired : {"error", "skip"}, default "error"
         A cell that is missing in one table only is an error, or is left out of both. A cell that
         is missing in both is always left out.
 
@@ -62,10 +62,12 @@ def measure(
     >>> summary["kolmogorov_smirnov"].range
     (0.0, 1.0)
     """
-    pair = Pair(original, masked, columns=columns, schema=schema, weights=weights, missing=missing)
+    pair = compare(
+        original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired
+    )
     losses = (*_of_numbers(pair), *_of_categories(pair))
-    if missing == "pairs":
-        losses = (*losses, _lost_cells_of(pair))
+    if on_unpaired == "skip":
+        losses = (*losses, lost_cells(pair, pair))
     return Summary(
         losses=losses,
         n_records=pair.n_rows,
@@ -75,34 +77,31 @@ def measure(
     )
 
 
-def _of_numbers(pair: Pair) -> Iterator[Loss]:
+def _of_numbers(pair: ComparedTables) -> Iterator[Loss]:
     if not pair.numbers:
         return
-    yield sse_sst_of(pair)
-    yield il1s_of(pair)
-    yield pil_of(pair)
+    yield from (sse_sst(pair, pair), il1s(pair, pair), pil(pair, pair))
+    several = len(pair.numbers) > 1
     for of in get_args(Of):
-        if of != "correlations" or len(pair.numbers) > 1:
+        if of != "correlations" or several:
             for how in get_args(How):
-                yield generic_loss_of(pair, of=of, how=how)
-    yield quantile_loss_of(pair)
-    yield kolmogorov_smirnov_of(pair)
-    yield wasserstein_of(pair)
-    if len(pair.numbers) > 1:
-        yield eigenvalue_loss_of(pair)
-        yield principal_component_loss_of(pair)
+                yield generic_loss(pair, pair, of=of, how=how)
+    for distance in ("quantiles", "kolmogorov_smirnov", "wasserstein"):
+        yield distribution_loss(pair, pair, distance=distance)
+    if several:
+        yield component_loss(pair, pair, of="eigenvalues")
+        yield component_loss(pair, pair, of="directions")
 
 
-def _of_categories(pair: Pair) -> Iterator[Loss]:
+def _of_categories(pair: ComparedTables) -> Iterator[Loss]:
     if not pair.categories:
         return
-    yield contingency_loss_of(pair)
-    yield entropy_loss_of(pair)
+    yield from (contingency_loss(pair, pair), entropy_loss(pair, pair))
     if len(pair.categories) > 1:
-        yield mutual_information_loss_of(pair)
+        yield mutual_information_loss(pair, pair)
 
 
-def _notes(pair: Pair) -> Iterator[str]:
+def _notes(pair: ComparedTables) -> Iterator[str]:
     for name in pair.numbers:
         sums = column_sums(pair, name)
         if sums.constant:
@@ -150,11 +149,8 @@ def lost_cells(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     >>> lost_cells(np.array([[1.0], [2.0]]), np.array([[1.0], [np.nan]])).value
     0.5
     """
-    reading["missing"] = "pairs"
-    return _lost_cells_of(Pair(original, masked, **reading))
-
-
-def _lost_cells_of(pair: Pair) -> Loss:
+    reading["on_unpaired"] = "skip"
+    pair = compare(original, masked, **reading)
     by_column: dict[Name, float] = {}
     invented = 0
     for name in pair.columns:

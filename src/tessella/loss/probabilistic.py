@@ -12,12 +12,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._types import Floats, Name
+from .compared import ComparedTables, Reading, compare
 from .distributions import distances
 from .moments import column_sums, moments
-from .pair import Pair, Reading
 from .result import Loss, worst
 
-__all__ = ["pil", "pil_of"]
+__all__ = ["pil"]
 
 
 ROUNDING = 1e-12  # of moments on the original's scale: columns that are multiples of each other
@@ -31,7 +31,7 @@ def pil(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables, with the same records in the same order.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Returns
     -------
@@ -73,11 +73,7 @@ def pil(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     >>> pil(x, x + 100).details["means"]
     100.0
     """
-    return pil_of(Pair(original, masked, **reading))
-
-
-def pil_of(pair: Pair) -> Loss:
-    """Measure PIL of a pair of tables."""
+    pair = compare(original, masked, **reading)
     names = pair.need_numbers("PIL")
     parts: dict[str, Floats] = {  # for each part the loss of each column
         "quantiles": np.array([_of_quantiles(pair, name) for name in names]),
@@ -114,12 +110,12 @@ def _loss(difference: Floats, error: Floats, *, rounding: float = ROUNDING) -> F
     return losses
 
 
-def _of_quantiles(pair: Pair, name: Name) -> float:
+def _of_quantiles(pair: ComparedTables, name: Name) -> float:
     found = distances(pair, name)
     return float(_loss(found.before - found.after, found.error, rounding=0.0).mean())
 
 
-def _of_moments(pair: Pair, names: tuple[Name, ...]) -> dict[str, Floats]:
+def _of_moments(pair: ComparedTables, names: tuple[Name, ...]) -> dict[str, Floats]:
     found, d = moments(pair), len(names)
     sums = [column_sums(pair, name) for name in names]
     n = np.maximum(found.n, 1.0)

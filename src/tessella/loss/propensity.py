@@ -9,8 +9,8 @@ import numpy as np
 
 from .._types import Floats
 from ..exceptions import BadOptionError
+from .compared import Reading, compare
 from .design import Design, design
-from .pair import Pair, Reading
 from .regression import BLOCK
 from .result import Loss
 
@@ -33,8 +33,8 @@ def propensity_loss(
         Features as they are, or with their squares and products too. With 1 the model sees little
         more than means, which microaggregation keeps.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`. Records that lack a value in
-        any column are left out.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`. Records that lack a value
+        in any column are left out.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def propensity_loss(
     """
     if degree not in (1, 2) or isinstance(degree, bool):
         raise BadOptionError("degree", degree, "1 or 2")
-    matrix = design(Pair(original, masked, **reading), new_categories=True)
+    matrix = design(compare(original, masked, **reading), new_categories=True)
     terms = _Terms(matrix, degree)
     scores = terms.scores()
     weights = np.ones(len(matrix.before)) if matrix.weights is None else matrix.weights

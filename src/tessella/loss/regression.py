@@ -10,8 +10,8 @@ import numpy as np
 
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
+from .compared import Reading, compare
 from .design import design, target_classes, target_numbers
-from .pair import Pair, Reading
 from .result import Loss, worst
 
 __all__ = ["Fit", "fit_linear", "fit_logistic", "regression_loss"]
@@ -57,8 +57,8 @@ def regression_loss(
     level : float, default 0.95
         The level of the intervals.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`. Records that lack a value in
-        any column used are left out.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`. Records that lack a value
+        in any column used are left out.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def regression_loss(
         raise UnknownOptionError("kind", kind, get_args(Kind))
     if not 0 < level < 1:
         raise BadOptionError("level", level, "a probability above 0 and below 1, such as 0.95")
-    pair = Pair(original, masked, **with_target(reading, target, features))
+    pair = compare(original, masked, **with_target(reading, target, features))
     matrix = design(pair, without=[target])
     if kind == "linear":
         targets = target_numbers(pair, target, matrix.rows)

@@ -14,7 +14,7 @@ from ..exceptions import UnknownOptionError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Loss", "Summary", "worst"]
+__all__ = ["Loss", "Summary"]
 
 SHOWN = 30  # columns that a printed loss lists
 

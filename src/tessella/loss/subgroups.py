@@ -13,8 +13,8 @@ import numpy as np
 
 from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, UnpairedError
+from .compared import ComparedTables, Reading, compare
 from .moments import column_sums
-from .pair import Pair, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +125,7 @@ def record_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Float
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables, with the same records in the same order.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Returns
     -------
@@ -145,10 +145,10 @@ def record_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Float
     >>> record_loss(np.array([[0.0], [2.0]]), np.array([[0.0], [1.0]]))
     array([0., 1.])
     """
-    return _record_loss(Pair(original, masked, **reading))
+    return _record_loss(compare(original, masked, **reading))
 
 
-def _record_loss(pair: Pair) -> Floats:
+def _record_loss(pair: ComparedTables) -> Floats:
     total, count = np.zeros(pair.n_rows), np.zeros(pair.n_rows)
     for name in pair.numbers:
         cells, spread = pair.number(name), column_sums(pair, name).spread
@@ -188,7 +188,7 @@ def subgroup_loss(
     min_records : int, optional
         The least number of records in a group that is found; otherwise 1 % of all, at least 5.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -215,7 +215,7 @@ def subgroup_loss(
         fits = isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1
         if not fits and (option, given) != ("min_records", None):
             raise BadOptionError(option, given, "a whole number of at least 1")
-    pair = Pair(original, masked, **reading)
+    pair = compare(original, masked, **reading)
     losses = _record_loss(pair)
     counts = ~np.isnan(losses)
     if not counts.any():
@@ -274,7 +274,7 @@ def _explained(place: Integers, losses: Floats, weights: Floats) -> float:
     return float(np.clip((size * (means - mean) ** 2).sum() / total, 0.0, 1.0))
 
 
-def _by_column(pair: Pair, by: Name, n_groups: int) -> tuple[Integers, list[str]]:
+def _by_column(pair: ComparedTables, by: Name, n_groups: int) -> tuple[Integers, list[str]]:
     """Number the groups of a column of the original; records that lack it are a group too."""
     table = pair.original
     table.place(by, who="by")
@@ -306,7 +306,7 @@ def _by_column(pair: Pair, by: Name, n_groups: int) -> tuple[Integers, list[str]
 
 
 def _found(
-    pair: Pair, losses: Floats, weights: Floats, n_groups: int, least: int
+    pair: ComparedTables, losses: Floats, weights: Floats, n_groups: int, least: int
 ) -> tuple[Integers, list[str]]:
     """Split the records where their losses differ most, and name the leaves."""
     from sklearn.tree import DecisionTreeRegressor

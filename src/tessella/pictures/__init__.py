@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from .losses import where_the_loss_is as where_the_loss_is
     from .maps import risk_utility_map as risk_utility_map
     from .style import save as save
-    from .tables import correlations as correlations
-    from .tables import distributions as distributions
+    from .tables import before_and_after as before_and_after
 
 _HOMES = {
-    "correlations": ".tables",
-    "distributions": ".tables",
+    "before_and_after": ".tables",
     "group_sizes": ".groups",
     "membership_uncertainty": ".groups",
     "risk_utility_map": ".maps",
     "save": ".style",
     "where_the_loss_is": ".losses",
 }
+_RENAMED = {
+    name: f'tessella.pictures.before_and_after(show="{name}")'
+    for name in ("correlations", "distributions")
+}
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)

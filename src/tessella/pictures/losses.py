@@ -23,7 +23,7 @@ def where_the_loss_is(original: Any, masked: Any, *, by: Any = None, **reading: 
     by : name, optional
         The column that makes the groups; otherwise they are found by a shallow tree.
     **reading
-        `columns`, `schema`, `weights` and `missing`, as in `tessella.loss.measure`.
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `tessella.loss.measure`.
 
     Returns
     -------

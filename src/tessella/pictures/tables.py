@@ -8,35 +8,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnpairedError
 from ..frame import Table
 from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
 
-__all__ = ["correlations", "distributions"]
+__all__ = ["before_and_after"]
 
+Show = Literal["distributions", "correlations"]
 
 MOST = 16  # columns in a picture of distributions
 TAIL = 0.01  # of the records at either end that share the outermost bars
 ACROSS = 4  # small pictures in a row
 
 
-def distributions(
-    original: Any, masked: Any, *, columns: Sequence[Name] | None = None, bars: int = 20,
+@parameters(show=[OneOf(get_args(Show))], bars=[Whole(2)], least=[Whole(2)])
+def before_and_after(
+    original: Any,
+    masked: Any,
+    *,
+    show: Show = "distributions",
+    columns: Sequence[Name] | None = None,
+    bars: int = 20,
     least: int = 3,
-) -> Any:  # fmt: skip
-    """Draw the distribution of each column, the original filled and the masked one as a line.
+) -> Any:
+    """Draw the distributions, or the correlations, of an original and a masked table.
 
     Parameters
     ----------
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The tables; they need not have the same number of records.
+    show : {"distributions", "correlations"}
+        For each column its distribution, the original filled and the masked one as a line; or the
+        original's correlations below the diagonal, the masked table's above it, and beside them
+        the differences.
     columns : list of names, optional
-        Which columns; otherwise all that both have, at most 16.
+        Which columns; otherwise all that both have, of distributions at most 16.
     bars : int, default 20
         How many bars a column of numbers has at most. The outermost hold the last per cent.
     least : int, default 3
@@ -48,11 +60,15 @@ def distributions(
     matplotlib.figure.Figure
     """
     before, after = Table.read(original), Table.read(masked)
-    if isinstance(least, bool) or not isinstance(least, int) or least < 2:
-        raise BadOptionError("least", least, "a whole number of records, 2 or more")
-    if isinstance(bars, bool) or not isinstance(bars, int) or bars < 2:
-        raise BadOptionError("bars", bars, "a whole number of bars, 2 or more")
-    names = _common(before, after, columns)[:MOST]
+    names = _common(before, after, columns)
+    if show == "correlations":
+        return _draw_correlations(before, after, names)
+    return _draw_distributions(before, after, names[:MOST], bars, least)
+
+
+def _draw_distributions(
+    before: Table, after: Table, names: list[Name], bars: int, least: int
+) -> Any:
     with styled():
         rows = -(-len(names) // ACROSS)
         across = min(len(names), ACROSS)
@@ -78,24 +94,8 @@ def distributions(
     return figure
 
 
-def correlations(original: Any, masked: Any, *, columns: Sequence[Name] | None = None) -> Any:
-    """Draw correlations before and after, and how much each column's have changed.
-
-    Parameters
-    ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables.
-    columns : list of names, optional
-        Which columns of numbers; otherwise all that both have.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Left, the original's correlation below the diagonal and the masked table's above it; right,
-        the difference.
-    """
-    before, after = Table.read(original), Table.read(masked)
-    names = [n for n in _common(before, after, columns) if before.facts(n).numeric]
+def _draw_correlations(before: Table, after: Table, names: list[Name]) -> Any:
+    names = [n for n in names if before.facts(n).numeric]
     if len(names) < 2:
         raise BadTableError(
             f"Correlations need two columns of numbers that both tables have; there are "
@@ -180,10 +180,10 @@ def _ends(low: float, high: float) -> tuple[list[float], list[str]]:
     """Mark round numbers near both ends of an axis."""
     step = 10.0 ** math.floor(math.log10(high - low))
     ends = [math.ceil(low / step) * step, math.floor(high / step) * step]
-    return ends, [_said(end) for end in ends]
+    return ends, [_short_number(end) for end in ends]
 
 
-def _said(value: float) -> str:
+def _short_number(value: float) -> str:
     for size, letter in ((1e9, " bn"), (1e6, " m"), (1e3, " k")):
         if abs(value) >= size:
             return f"{value / size:g}{letter}"

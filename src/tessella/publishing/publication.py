@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..io import Written
-from ..loss import Summary
+from ..loss.result import Summary
 from ..release import Protocol, Release
 from ..risk import Assessment
 

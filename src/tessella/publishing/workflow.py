@@ -18,11 +18,13 @@ from .._types import Integers
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
 from ..io import Source
-from ..loss import Summary, measure
+from ..loss import measure
+from ..loss.result import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Step, Study
 from ..release.steps import PREPARING, make_masker
-from ..reports import external_report, internal_report, manifest, summarise
+from ..reports import external_report, internal_report, summarise
+from ..reports.manifests import manifest
 from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
 from ..risk.assessing.case import Case
 from .outputs import Texts, refuse_places, to_json, write_all
@@ -261,7 +263,7 @@ def _measure_loss(plan: PlanFile, study: Study, release: Release, steps: _Steps)
     if not plan.measures.loss:
         return None
     with steps.step("measure loss"):
-        return measure(study.reference, release.table, schema=study.schema, missing="pairs")
+        return measure(study.reference, release.table, schema=study.schema, on_unpaired="skip")
 
 
 def _measure_risk(

@@ -1,7 +1,7 @@
 """Reports: what was done to a table, for those who use it and for those who answer for it.
 
 `summarise` gathers everything in one plain dict of two parts, "public" and "confidential";
-`external_report` and `internal_report` tell them as HTML, `manifest` as JSON with hashes.
+`external_report` and `internal_report` write them as HTML.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .manifests import manifest as manifest
     from .rendering import external_report as external_report
     from .rendering import internal_report as internal_report
-    from .rendering import templates as templates
     from .summary import summarise as summarise
 
 _HOMES = {
     "external_report": ".rendering",
     "internal_report": ".rendering",
-    "manifest": ".manifests",
     "summarise": ".summary",
-    "templates": ".rendering",
+}
+_RENAMED = {
+    "manifest": "tessella.reports.manifests.manifest",
+    "templates": "tessella.reports.rendering.templates",
 }
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)

@@ -16,7 +16,7 @@ from ..auditing.lines import plain
 from ..exceptions import BadTableError
 from ..frame import Table
 from ..io import Source
-from ..loss import Summary
+from ..loss.result import Summary
 from ..planfile import PlanFile, to_toml
 from ..release import Protocol, Release, Study
 from ..risk import Assessment

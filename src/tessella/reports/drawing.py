@@ -30,12 +30,12 @@ def draw(study: Study, release: Release) -> list[dict[str, str]]:
             "Distributions before and after",
             "For each masked column the distribution of the original, filled, and of the release, "
             "as a line.",
-            lambda: pictures.distributions(reference, table, columns=names),
+            lambda: pictures.before_and_after(reference, table, columns=names),
         ),
         (
             "Correlations before and after",
             "Correlations of the original and of the release, and their difference.",
-            lambda: pictures.correlations(reference, table, columns=names),
+            lambda: pictures.before_and_after(reference, table, show="correlations", columns=names),
         ),
         (
             "Group sizes",
@@ -66,7 +66,7 @@ def _where(study: Study, release: Release) -> Any:
     if n > MOST:  # every so-manieth record: no chance, and the same on each run
         rows = np.linspace(0, n - 1, MOST).astype(np.int64)
         reference, table = (Table.read(one).take(rows) for one in (reference, table))
-    return pictures.where_the_loss_is(reference, table, schema=study.schema, missing="pairs")
+    return pictures.where_the_loss_is(reference, table, schema=study.schema, on_unpaired="skip")
 
 
 def inline(figure: Any, prefix: str) -> str:

@@ -41,7 +41,8 @@ def manifest(summary: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> 
     >>> import json
     >>> import pandas as pd
     >>> from tessella import Study
-    >>> from tessella.reports import manifest, summarise
+    >>> from tessella.reports import summarise
+    >>> from tessella.reports.manifests import manifest
     >>> study = Study(pd.DataFrame({"net": [1, 2, 3, 7, 8, 9]})).do("protect", k=3)
     >>> summary = summarise(study, study.release(), pictures=False)
     >>> told = json.loads(manifest(summary, [{"what": "release", "file": "net.csv"}]))

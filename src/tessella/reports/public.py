@@ -18,7 +18,8 @@ from .._types import Name
 from ..auditing.lines import ColumnLine, plain
 from ..exceptions import BadTableError
 from ..frame import Table
-from ..loss import Summary, measure
+from ..loss import measure
+from ..loss.result import Summary
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
 from ..release.steps import PREPARING
@@ -146,7 +147,7 @@ def _without(
     if not columns:
         return None, overall
     again = measure(
-        study.reference, release.table, columns=columns, schema=study.schema, missing="pairs"
+        study.reference, release.table, columns=columns, schema=study.schema, on_unpaired="skip"
     )
     return again, overall
 

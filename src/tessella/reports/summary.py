@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..io import Source
-from ..loss import Summary
+from ..loss.result import Summary
 from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
 from ..risk import Assessment

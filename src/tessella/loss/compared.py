@@ -9,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import OneOf, parameters
 from .._types import Floats, Integers, Name, Truths
-from ..exceptions import BadTableError, IncomparableError, UnknownOptionError, UnpairedError
+from ..exceptions import BadTableError, IncomparableError, UnpairedError
 from ..frame import Table
 from ..schema import Schema
 
-__all__ = ["Categories", "Numbers", "Pair", "Reading"]
+__all__ = [
+    "ComparedTables",
+    "OnUnpaired",
+    "PairedCategories",
+    "PairedNumbers",
+    "Reading",
+    "compare",
+]
 
-Missing = Literal["error", "pairs"]
+OnUnpaired = Literal["error", "skip"]
 
 
 class Reading(TypedDict, total=False):
@@ -30,11 +38,11 @@ class Reading(TypedDict, total=False):
     columns: Iterable[Name] | None
     schema: Schema | None
     weights: Any
-    missing: Missing
+    on_unpaired: OnUnpaired
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Numbers:
+class PairedNumbers:
     """One column of numbers in both tables.
 
     `known` is None where every cell is known; elsewhere the values are NaN on at least one side.
@@ -45,19 +53,19 @@ class Numbers:
     weights: Floats | None
     known: Truths | None
 
-    def compressed(self) -> Numbers:
+    def compressed(self) -> PairedNumbers:
         """Leave out the cells that are not known."""
         if self.known is None:
             return self
         keep = self.known
         weights = None if self.weights is None else self.weights[keep]
-        return Numbers(
+        return PairedNumbers(
             before=self.before[keep], after=self.after[keep], weights=weights, known=None
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Categories:
+class PairedCategories:
     """One column of categories in both tables, in one numbering; -1 where missing.
 
     The first `n_original` numbers are of categories that the original has; `labels` names all.
@@ -69,49 +77,52 @@ class Categories:
     n_original: int
 
 
-class Pair:
-    """Two tables with the same records.
+@parameters({"missing": "on_unpaired"}, on_unpaired=[OneOf(get_args(OnUnpaired))])
+def compare(
+    original: Any,
+    masked: Any,
+    *,
+    columns: Iterable[Name] | None = None,
+    schema: Schema | None = None,
+    weights: Any = None,
+    on_unpaired: OnUnpaired = "error",
+) -> ComparedTables:
+    """Read two tables for a measure.
 
-    Parameters
-    ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order; the kinds may differ.
-    columns : iterable of names, optional
-        The columns to compare. Otherwise all, and the tables must have the same; without the
-        weights, and without columns that a schema calls identifier, household or weight.
-    schema : Schema, optional
-        Says which values stand for "missing", and which numbers are categories. Without it,
-        columns of numbers are numbers and all others categories.
-    weights : name of a column of the original, or array-like of shape (n,), optional
-        How many each record stands for; otherwise the schema's weight, or one each.
-    missing : {"error", "pairs"}, default "error"
-        A cell that is missing in one table only is an error, or is left out of both. A cell that
-        is missing in both is always left out.
+    Tables that were compared already, given in place of both, are returned as they are: so several
+    measures share what one of them has computed.
     """
+    if isinstance(original, ComparedTables):
+        return original
+    return ComparedTables(
+        original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired
+    )
+
+
+class ComparedTables:
+    """Two tables with the same records; the arguments are those of `measure`."""
 
     def __init__(
         self,
         original: Any,
         masked: Any,
         *,
-        columns: Iterable[Name] | None = None,
-        schema: Schema | None = None,
-        weights: Any = None,
-        missing: Missing = "error",
+        columns: Iterable[Name] | None,
+        schema: Schema | None,
+        weights: Any,
+        on_unpaired: OnUnpaired,
     ) -> None:
         self.original, self.masked = Table.read(original), Table.read(masked)
         if self.original.n_rows != self.masked.n_rows:
             raise UnpairedError.shapes(self.original.n_rows, self.masked.n_rows)
         if not self.original.same_index(self.masked):
-            raise UnpairedError.other_order(shuffled=self._shuffled(original, masked))
-        if missing not in ("error", "pairs"):
-            raise UnknownOptionError("missing", missing, ("error", "pairs"))
+            raise UnpairedError.other_order(shuffled=self.original.reordered(self.masked))
         if schema is not None and not isinstance(schema, Schema):
             raise BadTableError(
                 f"schema is a {type(schema).__name__}; give a tessella.Schema, for example "
                 "tessella.Schema.guess(table)."
             )
-        self.schema, self.missing = schema, missing
+        self.schema, self.on_unpaired = schema, on_unpaired
         self.n_rows = self.original.n_rows
         if schema is not None:
             schema.check(self.original)
@@ -120,11 +131,6 @@ class Pair:
         self.numbers = tuple(name for name in self.columns if self._is_number(name))
         self.categories = tuple(name for name in self.columns if name not in set(self.numbers))
         self.kept: dict[Any, Any] = {}  # sums that several measures share, by column
-
-    @staticmethod
-    def _shuffled(original: Any, masked: Any) -> bool:
-        mine, theirs = original.index, masked.index
-        return len(mine) == len(theirs) and set(mine) == set(theirs)
 
     def _find_weights(self, given: Any) -> tuple[tuple[Name, ...], Floats | None]:
         table = self.original
@@ -193,11 +199,11 @@ class Pair:
             raise UnpairedError.kinds(name, *words)
         return before.numeric
 
-    def number(self, name: Name) -> Numbers:
+    def number(self, name: Name) -> PairedNumbers:
         """Read one column of numbers in both tables."""
         before, after = (self._values(table, name) for table in (self.original, self.masked))
         known = self._agree(name, np.isnan(before), np.isnan(after))
-        return Numbers(before=before, after=after, weights=self.weights, known=known)
+        return PairedNumbers(before=before, after=after, weights=self.weights, known=known)
 
     def known(self, name: Name) -> tuple[Truths, Truths]:
         """Return which cells of a column the original knows, and which the masked table."""
@@ -212,15 +218,15 @@ class Pair:
         given = {name: [code for code in codes if not isinstance(code, str)]}
         return table.numeric([name], codes=given, who="The loss").values[:, 0]
 
-    def category(self, name: Name) -> Categories:
+    def category(self, name: Name) -> PairedCategories:
         """Read one column of categories in both tables; kept, in as few bytes as will do."""
         key = ("category", name)
         if key not in self.kept:
             self.kept[key] = self._category(name)
-        kept: Categories = self.kept[key]
+        kept: PairedCategories = self.kept[key]
         return kept
 
-    def _category(self, name: Name, *, check: bool = True) -> Categories:
+    def _category(self, name: Name, *, check: bool = True) -> PairedCategories:
         tables = (self.original, self.masked)
         read = [self._labels(table, name) for table in tables]
         place: dict[Any, int] = {}
@@ -238,7 +244,7 @@ class Pair:
             self._agree(name, codes[0] < 0, codes[1] < 0)
         texts = tuple(f"{one:.15g}" if isinstance(one, float) else str(one) for one in place)
         few = np.min_scalar_type(-len(texts) - 1)
-        return Categories(
+        return PairedCategories(
             before=codes[0].astype(few),
             after=codes[1].astype(few),
             labels=texts,
@@ -262,7 +268,7 @@ class Pair:
         if not before.any() and not after.any():
             return None
         lost, found = int((after & ~before).sum()), int((before & ~after).sum())
-        if self.missing == "error" and (lost or found):
+        if self.on_unpaired == "error" and (lost or found):
             raise UnpairedError.one_sided({repr(name): (lost, found)}, self.n_rows)
         known = ~(before | after)
         if not known.any():
