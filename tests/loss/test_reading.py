@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella import Schema
-from tessella.exceptions import BadTableError, UnknownColumnError, UnknownOptionError, UnpairedError
+from tessella.exceptions import (
+    BadOptionError,
+    BadTableError,
+    UnknownColumnError,
+    UnknownOptionError,
+    UnpairedError,
+)
 from tessella.loss import contingency_loss, generic_loss, lost_cells, measure, sse_sst
 
 
@@ -89,7 +95,7 @@ def test_numbers_that_became_words(original, masked):
 def test_not_a_table(original):
     with pytest.raises(BadTableError, match="pandas or polars"):
         measure(original, [1, 2])
-    with pytest.raises(BadTableError, match="give a tessella"):
+    with pytest.raises(BadOptionError, match="Give a tessella"):
         measure(original, original, schema={"pay": "number"})
     with pytest.raises(BadTableError, match="lists or objects"):
         measure(pd.DataFrame({"a": [[1], [2]]}), pd.DataFrame({"a": [[1], [2]]}))

@@ -1,31 +1,47 @@
-"""The audit itself: an original and a released table in, what must be known of them out."""
+"""The audit itself: an original and a masked table in, what must be known of them out."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._parameters import NONE, Instance, Number, parameters
 from .._types import Name
-from ..exceptions import BadOptionError, BadTableError, GroupSizeError
+from ..exceptions import BadOptionError, BadTableError, IncomparableError
+from ..frame import Pair, Strata, Table
+from ..grouping.checks import check_k
 from ..rules.collection import Rules
+from ..rules.confront import Confrontation
 from ..schema import Schema
-from .count import Strata, Weights, compare_column, compare_rules, count_groups, find_strata
+from .count import (
+    Weights,
+    compare_column,
+    compare_rules,
+    count_groups,
+    find_strata,
+    read_cells,
+)
 from .findings import Findings, named
 from .lines import ColumnLine
-from .pair import Pair
 from .result import Audit
 
-__all__ = ["audit"]
+__all__ = ["audit", "run_audit"]
 
 FEW = 3  # an original total that differs in fewer cells than this could be solved for one of them
 
 
+@parameters(
+    {"released": "masked"},
+    schema=[Instance(Schema, "a tessella.Schema, such as tessella.Schema.guess(table)"), NONE],
+    tolerance=[Number(least=0, below=1)],
+)
 def audit(
     original: Any,
-    released: Any,
+    masked: Any,
     *,
     k: int | None = None,
     blocks: Sequence[Sequence[Name]] | None = None,
@@ -34,11 +50,11 @@ def audit(
     schema: Schema | None = None,
     tolerance: float = 1e-9,
 ) -> Audit:
-    """Audit a released table: count everything in the table itself.
+    """Audit a masked table: count everything in the table itself.
 
     Parameters
     ----------
-    original, released : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The two tables, with the same records in the same order, and the same columns.
     k : int, optional
         How many records must share their released values, in every block and every stratum.
@@ -47,7 +63,7 @@ def audit(
         columns that differ between the tables and, with a schema, all quasi-identifiers; without
         those that make the strata.
     strata : name, list of names, or array-like of shape (n,), optional
-        Records count as alike only within a stratum. Columns are read in the released table.
+        Records count as alike only within a stratum. Columns are read in the masked table.
     rules : Rules, text or list of texts, optional
         What must be true of every record. Where they speak of mean(x) or observed(x), those of
         the original are meant.
@@ -73,8 +89,8 @@ def audit(
 
         min over i of  #{j : stratum(j) = stratum(i) and y_jb = y_ib for all b in B},
 
-    y being the released table. A missing cell is a value of its own, and so is each missing code.
-    Numbers are the same only if their bits are.
+    y being the masked table. A missing cell is a value of its own, and so is each missing code;
+    what else equals what, see `tessella.frame.View`.
 
     Problems are: another form (dtype, index, order), fewer than k alike in a block, any record that
     breaks a rule in the released table, cells that became missing or known, and columns that the
@@ -93,8 +109,8 @@ def audit(
     >>> original = pd.DataFrame(
     ...     {"sex": list("mmmfff"), "net": [10, 12, 14, 20, 25, 30], "tax": [1, 2, 3, 4, 5, 6]}
     ... )
-    >>> released = original.assign(net=[12, 12, 12, 25, 25, 25], tax=[2, 2, 2, 5, 5, 5])
-    >>> audit(original, released, k=3, strata="sex", rules="tax <= net")
+    >>> masked = original.assign(net=[12, 12, 12, 25, 25, 25], tax=[2, 2, 2, 5, 5, 5])
+    >>> audit(original, masked, k=3, strata="sex", rules="tax <= net")
     Audit of 6 records in 3 columns, of which 2 changed: passed.
     <BLANKLINE>
     Records that share all released values, in each of 2 strata:
@@ -116,31 +132,55 @@ def audit(
     - Released as it is: 'sex'.
     - 2 of 6 records are released as they were in every masked column.
     """
-    _check_options(k, schema, tolerance)
-    k = None if k is None else int(k)
+    return run_audit(
+        original, masked, k=k, blocks=blocks, strata=strata, rules=rules, schema=schema,
+        tolerance=tolerance,
+    )  # fmt: skip
+
+
+def run_audit(
+    original: Any,
+    masked: Any,
+    *,
+    k: int | None,
+    blocks: Sequence[Sequence[Name]] | None,
+    strata: Any,
+    rules: Rules | str | Iterable[str] | None,
+    schema: Schema | None,
+    tolerance: float,
+    confronted: Confrontation | None = None,
+) -> Audit:
+    """Audit a masked table; `confronted` spares confronting the original with the fixed rules."""
+    k = None if k is None else check_k(k, n=sys.maxsize)
     wanted = Rules() if rules is None else Rules.of(rules)
-    pair, found = Pair(original, released, schema), Findings()
+    pair, found = _pair(original, masked, schema), Findings()
     layers = find_strata(pair, strata)
-    weights = _find_weights(pair, found)
-    columns = tuple(
-        compare_column(pair[name], weights, few=max(k or 0, FEW)) for name in pair.columns
-    )
-    chosen = _find_blocks(pair, blocks, layers, columns, found)
+    weights = _find_weights(pair, schema, found)
+    columns, unreadable = [], {}
+    for name in pair.columns:
+        cells = read_cells(pair, name)
+        columns.append(compare_column(cells, weights, few=max(k or 0, FEW)))
+        if any(cells.unreadable):
+            unreadable[name] = cells.unreadable
+    chosen = _find_blocks(pair, schema, blocks, layers, columns, found)
     groups = [
-        count_groups(block, [pair[name].alike for name in block], layers, k) for block in chosen
+        count_groups(block, [pair.masked.codes(name) for name in block], layers, k)
+        for block in chosen
     ]
-    masked = tuple(name for block in chosen for name in block)
+    counted = tuple(name for block in chosen for name in block)
     joint = groups[0][0] if len(groups) == 1 else None
     if len(groups) > 1:
-        joint, _ = count_groups(masked, [sets for _, sets in groups], layers, k)
-    lines, unjudged = compare_rules(wanted, pair, tolerance=tolerance, schema=schema)
-    untouched = _count_untouched(pair, masked)
+        joint, _ = count_groups(counted, [sets for _, sets in groups], layers, k)
+    lines, unjudged = compare_rules(
+        wanted, pair, tolerance=tolerance, schema=schema, confronted=confronted
+    )
+    untouched = _count_untouched(pair, counted)
 
-    found.of_form(pair)
+    found.of_form(pair, schema)
     found.of_groups([line for line, _ in groups], joint, layers, k)
     found.of_rules(lines, unjudged)
-    found.of_columns(columns, pair.unreadable)
-    found.of_records(untouched, pair.n_rows, masked)
+    found.of_columns(columns, unreadable)
+    found.of_records(untouched, pair.n_rows, counted)
     return Audit(
         problems=tuple(found.problems),
         notes=tuple(found.notes),
@@ -151,30 +191,27 @@ def audit(
         blocks=tuple(line for line, _ in groups),
         joint=joint,
         rules=tuple(lines),
-        columns=columns,
+        columns=tuple(columns),
         untouched=untouched,
     )
 
 
-def _check_options(k: Any, schema: Any, tolerance: Any) -> None:
-    if k is not None:
-        if not isinstance(k, int | np.integer) or isinstance(k, bool):
-            raise GroupSizeError.not_an_integer(k)
-        if k < 2:
-            raise GroupSizeError.too_small(int(k))
-    if schema is not None and not isinstance(schema, Schema):
-        raise BadTableError(
-            f"schema is a {type(schema).__name__}; give a tessella.Schema, for example "
-            "tessella.Schema.guess(table)."
-        )
-    real = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool)
-    if not real or not 0 <= tolerance < 1:
-        raise BadOptionError("tolerance", tolerance, "a number from 0 to less than 1")
+def _pair(original: Any, masked: Any, schema: Schema | None) -> Pair:
+    before, after = Table.read(original), Table.read(masked)
+    if before.n_rows != after.n_rows:
+        raise IncomparableError.lengths(before.n_rows, after.n_rows)
+    lost = [name for name in before.columns if not after.has(name)]
+    new = [name for name in after.columns if not before.has(name)]
+    if lost or new:
+        raise IncomparableError.columns(lost, new)
+    if schema is not None:
+        schema.check(before)
+    return Pair(original, masked, schema)
 
 
-def _find_weights(pair: Pair, found: Findings) -> Weights:
+def _find_weights(pair: Pair, schema: Schema | None, found: Findings) -> Weights:
     """Read the weight that the schema names, in both tables."""
-    if pair.schema is None or not (weighing := pair.schema.names("weight")):
+    if schema is None or not (weighing := schema.names("weight")):
         return Weights()
     if len(weighing) > 1:
         raise BadTableError(
@@ -182,36 +219,34 @@ def _find_weights(pair: Pair, found: Findings) -> Weights:
             "and 'untouched' to the others."
         )
     name = weighing[0]
-    if pair.schema[name].guessed:
+    if schema[name].guessed:
         found.notes.append(
             f"Column {name!r} is only guessed to be a sampling weight: no figure is weighted. "
             f"Confirm it with schema.override({{{name!r}: {{'role': 'weight'}}}})."
         )
         return Weights()
-    cells = pair[name]
-    bad = [
-        not cells.numeric or bool(state.any()) or bool((values < 0).any()) or not values.any()
-        for values, state in ((cells.before, cells.state_before), (cells.after, cells.state_after))
-    ]
-    if bad[0]:
-        raise BadTableError(
-            f"The weights in {name!r} must be numbers of 0 or more, none missing and not all 0. "
-            "Correct them, or give the column another role in the schema."
-        )
-    if bad[1]:
+    before = pair.original.weights(name)
+    try:
+        after = pair.masked.weights(name)
+    except BadTableError:
         found.problems.append(
-            f"The weights in {name!r} of the released table are not all numbers of 0 or more: "
-            "those of the original weigh its figures here."
+            f"The weights in {name!r} of the released table are not all positive numbers: those of "
+            "the original weigh its figures here."
         )
-    after = cells.before if bad[1] else cells.after
-    return Weights(before=cells.before, after=after, column=name)
+        after = before
+    return Weights(before=before, after=after, column=name)
 
 
 def _find_blocks(
-    pair: Pair, blocks: Any, strata: Strata, columns: Sequence[ColumnLine], found: Findings
+    pair: Pair,
+    schema: Schema | None,
+    blocks: Any,
+    strata: Strata,
+    columns: Sequence[ColumnLine],
+    found: Findings,
 ) -> tuple[tuple[Name, ...], ...]:
     differ = {line.name for line in columns if line.changed}
-    roles = set() if pair.schema is None else set(pair.schema.names("quasi-identifier"))
+    roles = set() if schema is None else set(schema.names("quasi-identifier"))
     count = [n for n in pair.columns if n in differ | roles and n not in strata.columns]
     if blocks is None:
         also = " and the schema's quasi-identifiers" if roles else ""
@@ -228,7 +263,7 @@ def _find_blocks(
         )  # fmt: skip
     flat = [name for block in blocks for name in block]
     for name in flat:
-        pair.released.place(name, who="blocks")
+        pair.masked.table.place(name, who="blocks")
     if twice := [name for name, times in Counter(flat).items() if times > 1]:
         raise BadTableError(f"blocks names {named(twice)} more than once.")
     if not flat or not all(blocks):
@@ -240,9 +275,9 @@ def _find_blocks(
     return tuple(tuple(block) for block in blocks)
 
 
-def _count_untouched(pair: Pair, masked: Sequence[Name]) -> int:
+def _count_untouched(pair: Pair, names: Sequence[Name]) -> int:
     """Count the records that are released as they were in every masked column."""
     touched = np.zeros(pair.n_rows, dtype=bool)
-    for name in masked:
-        touched |= pair[name].differs
+    for name in names:
+        touched |= read_cells(pair, name).differs
     return int(pair.n_rows - touched.sum())

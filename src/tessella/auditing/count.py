@@ -1,4 +1,4 @@
-"""The counting behind an audit: from two tables read side by side to its lines."""
+"""The counting behind an audit: from a pair of tables to its lines."""
 
 from __future__ import annotations
 
@@ -7,79 +7,125 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._types import Floats, Integers, Name, Truths
-from ..exceptions import BadTableError, RuleTableError
-from ..frame import number_labels
+from .._types import Floats, Integers, Name, States, Truths
+from ..exceptions import BadTableError, IncomparableError, RuleTableError
+from ..frame import Pair, Strata, View, group_ids, number_labels
 from ..rules.collection import Rules
+from ..rules.confront import Confrontation
 from ..rules.expressions import Aggregate, Observed, walk
 from ..rules.rule import Rule
 from ..schema import Schema
 from .lines import ColumnLine, GroupLine, RuleLine
-from .pair import Cells, Pair, number_alike
 
-__all__ = ["Strata", "Weights", "compare_column", "compare_rules", "count_groups", "find_strata"]
+__all__ = [
+    "Weights",
+    "compare_column",
+    "compare_rules",
+    "count_groups",
+    "find_strata",
+    "read_cells",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strata:
-    """The stratum of each record, the names of the strata, and the columns that make them."""
+class PairedCells:
+    """One column in both tables.
 
-    place: Integers
-    names: tuple[str, ...]
-    columns: tuple[Name, ...] = ()
-
-
-def find_strata(pair: Pair, strata: Any) -> Strata:
-    """Number the strata, in the released table where they are made of its columns.
-
-    Strata that come as an array are numbered as they first appear and not named: their labels may
-    be values of the original that are not released.
+    `before` and `after` are numbers, NaN where missing, or, where not `numeric`, codes of
+    categories in one numbering, -1 where missing. `unreadable` says in which of the two tables
+    numbers could not be read as such, and are compared as categories.
     """
-    if strata is None:
-        return Strata(place=np.zeros(pair.n_rows, dtype=np.int64), names=("all records",))
-    names = _as_names(pair, strata)
+
+    name: Name
+    numeric: bool
+    before: NDArray[Any]
+    after: NDArray[Any]
+    state_before: States
+    state_after: States
+    unreadable: tuple[bool, bool] = (False, False)
+
+    @property
+    def moved(self) -> Truths:
+        """Where a known cell became missing, a missing one known, or missing in another way."""
+        moved: Truths = self.state_before != self.state_after
+        return moved
+
+    @property
+    def differs(self) -> Truths:
+        """Where the masked table does not hold the same as the original."""
+        known = (self.state_before == 0) & (self.state_after == 0)
+        differs: Truths = self.moved | (known & (self.before != self.after))
+        return differs
+
+
+def read_cells(pair: Pair, name: Name) -> PairedCells:
+    """Read a column of both tables: as numbers where both hold measured ones that can be read."""
+    unreadable = [False, False]
+    if pair.is_number(name):
+        for place, view in enumerate((pair.original, pair.masked)):
+            try:
+                view.numbers(name)
+            except BadTableError:
+                unreadable[place] = True
+    numeric = pair.is_number(name) and not any(unreadable)
+    try:
+        state_before, state_after = pair.states(name)
+        if numeric:
+            before, after = pair.numbers(name)
+        else:
+            before, after, _ = pair.labels(name)
+    except BadTableError:
+        raise IncomparableError.values(name, pair.facts(name)[0].dtype) from None
+    return PairedCells(
+        name=name,
+        numeric=numeric,
+        before=before,
+        after=after,
+        state_before=state_before,
+        state_after=state_after,
+        unreadable=(unreadable[0], unreadable[1]),
+    )
+
+
+def find_strata(pair: Pair, given: Any) -> Strata:
+    """Number the strata, in the masked table where they are made of its columns.
+
+    A missing cell is a stratum too. Strata that come as an array are numbered as they first appear
+    and not named: their labels may be values of the original that are not released.
+    """
+    if given is None:
+        return pair.masked.strata(None)
+    names = pair.masked.stratum_columns(given)
     if names is None:
-        own, _ = number_labels(pair.original.per_record(strata, who="strata"))
-        place = number_alike([own])
-        return Strata(place=place, names=tuple(f"stratum {s + 1}" for s in range(place.max() + 1)))
+        own, _ = number_labels(pair.original.table.per_record(given, who="strata"))
+        ids = group_ids([own])
+        return Strata(ids=ids, names=tuple(f"stratum {s + 1}" for s in range(ids.max() + 1)))
+    if not names:
+        raise BadTableError(f"strata={given!r} is empty. Leave it out.")
     for name in names:
-        pair.released.place(name, who="strata")
-    place = number_alike([pair[name].alike for name in names])
-    _, first = np.unique(place, return_index=True)
-    said = []
+        pair.masked.table.place(name, who="strata")
+    ids = pair.masked.group_ids(names)
+    _, first = np.unique(ids, return_index=True)
+    parts = []
     for name in names:
-        own, texts = pair.released.labels(name)
-        said.append([f"{name}={texts[own[i]] if own[i] >= 0 else 'missing'}" for i in first])
-    return Strata(place=place, names=tuple(", ".join(parts) for parts in zip(*said)), columns=names)
-
-
-def _as_names(pair: Pair, given: Any) -> tuple[Name, ...] | None:
-    """Return the columns that are named, or None for one value for each record."""
-    if isinstance(given, str) or pair.released.has(given):
-        return (given,)
-    if not isinstance(given, list | tuple):
-        return None
-    known = all(pair.released.has(name) for name in given)
-    repeated = known and len(set(given)) < len(given)
-    if len(given) == pair.n_rows and (repeated or not known):
-        return None
-    if repeated or not given:
-        raise BadTableError(f"strata={given!r} is empty or names a column more than once.")
-    return tuple(given)
+        codes, texts = pair.masked.labels(name)
+        parts.append([f"{name}={texts[codes[i]] if codes[i] >= 0 else 'missing'}" for i in first])
+    return Strata(ids=ids, names=tuple(", ".join(part) for part in zip(*parts)), columns=names)
 
 
 def count_groups(
-    columns: Sequence[Name], alike: Sequence[Integers], strata: Strata, k: int | None
+    columns: Sequence[Name], equal: Sequence[Integers], strata: Strata, k: int | None
 ) -> tuple[GroupLine, Integers]:
     """Count the records that share a stratum and all values; also number their sets.
 
-    `alike` numbers the values of each column, or the sets of columns counted before.
+    `equal` numbers the values of each column, or the sets of columns counted before.
     """
-    sets = number_alike([strata.place, *alike])
+    sets = group_ids([strata.ids, *equal])
     sizes = np.bincount(sets)
     home = np.empty(len(sizes), dtype=np.int64)
-    home[sets] = strata.place  # all records of a set are in one stratum
+    home[sets] = strata.ids  # all records of a set are in one stratum
     n_strata = len(strata.names)
     smallest = np.full(n_strata, len(sets), dtype=np.int64)
     np.minimum.at(smallest, home, sizes)
@@ -90,7 +136,7 @@ def count_groups(
         below = tuple(counted.astype(np.int64).tolist())
     line = GroupLine(
         columns=tuple(columns),
-        records=tuple(np.bincount(strata.place, minlength=n_strata).tolist()),
+        records=tuple(np.bincount(strata.ids, minlength=n_strata).tolist()),
         combinations=tuple(np.bincount(home, minlength=n_strata).tolist()),
         smallest=tuple(smallest.tolist()),
         below=below,
@@ -100,14 +146,14 @@ def count_groups(
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """The weight of each record in the original and in the released table; None for 1."""
+    """The weight of each record in the original and in the masked table; None for 1."""
 
     before: Floats | None = None
     after: Floats | None = None
     column: Name | None = None
 
 
-def compare_column(cells: Cells, weights: Weights, *, few: int) -> ColumnLine:
+def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnLine:
     """Compare a column; totals that differ in fewer than `few` cells are confidential."""
     n, changed = len(cells.after), int(cells.differs.sum())
     lacking = [int((state != 0).sum()) for state in (cells.state_before, cells.state_after)]
@@ -155,7 +201,7 @@ def _figures(
     yield "high", float(seen.max())
 
 
-def _frequency_change(cells: Cells, weights: Weights) -> float:
+def _frequency_change(cells: PairedCells, weights: Weights) -> float:
     n_codes = int(max(cells.before.max(), cells.after.max())) + 2  # and one for missing
     shares = []
     for codes, state, weight in (
@@ -179,12 +225,23 @@ class _Verdict:
 
 
 def compare_rules(
-    rules: Rules, pair: Pair, *, tolerance: float, schema: Schema | None
+    rules: Rules,
+    pair: Pair,
+    *,
+    tolerance: float,
+    schema: Schema | None,
+    confronted: Confrontation | None = None,
 ) -> tuple[list[RuleLine], dict[str, str]]:
-    """Judge every rule before and after; also why rules could not be judged after."""
+    """Judge every rule before and after; also why rules could not be judged after.
+
+    `confronted` is the confrontation of the original with the fixed rules, if there is one.
+    """
     fixed = rules.fix(pair.original, schema=schema)
-    before = _judge(fixed, pair.original, tolerance, schema)
-    after = _judge(fixed, pair.released, tolerance, schema)
+    if confronted is not None:
+        before = _verdicts(confronted)
+    else:
+        before = _judge(fixed, pair.original, tolerance, schema)
+    after = _judge(fixed, pair.masked, tolerance, schema)
     lines = [
         RuleLine(
             name=rule.name,
@@ -202,15 +259,19 @@ def compare_rules(
     return lines, {r.name: new.why for r, new in zip(fixed, after, strict=True) if new.why}
 
 
-def _judge(rules: Rules, table: Any, tolerance: float, schema: Schema | None) -> list[_Verdict]:
+def _judge(rules: Rules, view: View, tolerance: float, schema: Schema | None) -> list[_Verdict]:
     try:
-        found = rules.confront(table, tolerance=tolerance, schema=schema)
+        found = rules.confront(view, tolerance=tolerance, schema=schema)
     except BadTableError as error:  # one rule that cannot be judged does not silence the others
         if len(rules) == 1:
-            said = error.problems if isinstance(error, RuleTableError) else [str(error)]
-            return [_Verdict(why=" ".join(said))]
-        alone = [_judge(Rules([rule]), table, tolerance, schema) for rule in rules]
+            why = error.problems if isinstance(error, RuleTableError) else [str(error)]
+            return [_Verdict(why=" ".join(why))]
+        alone = [_judge(Rules([rule]), view, tolerance, schema) for rule in rules]
         return [verdict for (verdict,) in alone]
+    return _verdicts(found)
+
+
+def _verdicts(found: Confrontation) -> list[_Verdict]:
     return [
         _Verdict(
             breaks=len(found.rows[place]),

@@ -1,4 +1,4 @@
-"""What an audit says in words: problems, which must not be, and notes, which should be known.
+"""What an audit found, in words: problems, which must not be, and notes.
 
 No sentence holds an original value of a single record: columns, rules and counts are named, cells
 never.
@@ -6,13 +6,13 @@ never.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .._types import Name
-from .count import Strata
+from ..frame import Facts, Pair, Strata
+from ..schema import Schema
 from .lines import ColumnLine, GroupLine, RuleLine
-from .pair import Pair
 
 __all__ = ["Findings", "named"]
 
@@ -21,8 +21,41 @@ NAMED = 8  # columns or strata that a sentence names
 
 def named(names: Iterable[object], *, quote: bool = True) -> str:
     """List names for a sentence, the first few of them."""
-    told = [repr(name) if quote else str(name) for name in names]
-    return ", ".join(told[:NAMED]) + (f" and {len(told) - NAMED} more" if told[NAMED:] else "")
+    shown = [repr(name) if quote else str(name) for name in names]
+    return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")
+
+
+def differences(pair: Pair) -> Iterator[str]:
+    """Describe how the two tables differ in form."""
+    before, after = pair.original.table, pair.masked.table
+    if before.kind != after.kind:
+        yield f"The original is a {before.kind} table, the released one a {after.kind} table."
+    if before.columns != after.columns:
+        yield "The columns of the released table are in another order."
+    if not before.same_index(after):
+        yield "The released table has another index: its rows are not those of the original."
+    for name in pair.columns:
+        if change := _dtype_change(*pair.facts(name), same_kind=before.kind == after.kind):
+            yield f"Column {name!r} {change}."
+
+
+def _dtype_change(before: Facts, after: Facts, *, same_kind: bool) -> str:
+    if before.family != after.family:
+        return f"held {_described(before)} and now holds {_described(after)}"
+    if before.ordered != after.ordered:
+        return "held categories " + (
+            "in an order that is lost" if before.ordered else "without order and now has one"
+        )
+    if same_kind and before.dtype != after.dtype:
+        if before.family == "category":  # a dtype may list the categories: not in a message
+            return "has another set or storage of categories"
+        return f"had dtype {before.dtype} and now has {after.dtype}"
+    return ""
+
+
+def _described(facts: Facts) -> str:
+    words = {"category": "categories", "date": "dates", "boolean": "yes and no"}
+    return words.get(facts.family, f"{facts.family} ({facts.dtype})")
 
 
 def _below(line: GroupLine, n: int, k: int) -> str:
@@ -44,20 +77,20 @@ class Findings:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def of_form(self, pair: Pair) -> None:
+    def of_form(self, pair: Pair, schema: Schema | None) -> None:
         """Compare dtypes, index and order, and look for what must not be released."""
-        self.problems += pair.differences()
+        self.problems += differences(pair)
         for name in pair.columns:
-            unused = pair.released.count_unused(name)
-            if unused > pair.original.count_unused(name):
+            unused = pair.masked.table.count_unused(name)
+            if unused > pair.original.table.count_unused(name):
                 self.notes.append(
                     f"Column {name!r} still lists {unused:,} categories that no released "
                     "record has, and some file formats write them out. Remove them before writing."
                 )
-        if pair.schema is not None:
-            for name in pair.schema.names("identifier", "household"):
+        if schema is not None:
+            for name in schema.names("identifier", "household"):
                 self.problems.append(
-                    f"Column {name!r} has the role {pair.schema[name].role!r} in the schema and "
+                    f"Column {name!r} has the role {schema[name].role!r} in the schema and "
                     "must not be released. Drop it, or override the role if it is wrong."
                 )
 

@@ -89,10 +89,10 @@ class Verification:
         count = len(self.problems)
         verdict = "verified" if self.passed else f"{count} problem{'' if count == 1 else 's'}"
         lines = [f"Release of {self.audit.n_records:,} records: {verdict}."]
-        lines += [f"- {said}" for said in self.problems]
+        lines += [f"- {problem}" for problem in self.problems]
         for file, fits in self.hashes.items():
-            said = {True: "as in the manifest", False: "ANOTHER than in the manifest"}
-            lines.append(f"Hash of {file}: {said.get(bool(fits), '') if fits is not None else '?'}")
+            words = {True: "as in the manifest", False: "ANOTHER than in the manifest", None: "?"}
+            lines.append(f"Hash of {file}: {words[fits]}")
         if self.audit.blocks:
             smallest = min(line.k for line in self.audit.blocks)
             asked = "" if self.audit.k is None else f", asked for {self.audit.k}"
@@ -116,7 +116,7 @@ class Verification:
                 name = str(shape.column).ljust(width)
                 lines.append(f"  {name}  {100 * shape.distance:5.1f} points apart{moved}")
         if self.notes:
-            lines += ["", "Notes:", *(f"- {said}" for said in self.notes)]
+            lines += ["", "Notes:", *(f"- {note}" for note in self.notes)]
         return "\n".join(lines)
 
     __repr__ = __str__

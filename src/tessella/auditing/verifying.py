@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Floats, Integers, Name
+from .._parameters import FLAG, NONE, Instance, parameters
+from .._types import Integers, Name
 from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFoundError
-from ..frame import Table
+from ..frame import Pair, Table, View
 from ..io import read_file
 from ..loss import measure
 from ..loss.result import Summary
 from ..rules import Rules
 from ..schema import Schema
 from .conduct import audit
+from .result import Audit
 from .verification import Shape, Verification
 
 __all__ = ["KIND", "verify"]
@@ -32,9 +34,14 @@ STORAGE = re.compile(r"^Column .* had dtype \S+ and now has ")  # the same value
 UNRELATED = 4.0  # standard errors of a correlation of unrelated columns
 
 
+@parameters(
+    {"release": "masked"},
+    schema=[Instance(Schema, "a tessella.Schema, such as tessella.Schema.guess(table)"), NONE],
+    aligned=[FLAG, NONE],
+)
 def verify(
     original: Any,
-    release: Any,
+    masked: Any,
     *,
     k: int | None = None,
     rules: Any = None,
@@ -50,7 +57,7 @@ def verify(
 
     Parameters
     ----------
-    original, release : path or frame
+    original, masked : path or frame
         The two tables, as files that `tessella.io.read_file` reads or as frames.
     k : int, optional
         How many records must share their released values. Otherwise the manifest's.
@@ -87,55 +94,62 @@ def verify(
     >>> verify(original, released.iloc[:4], k=3, rules="tax <= net").problems
     ("Block 1 ('net', 'tax'): 1 of 4 records shares its released values with fewer than 3 ...
     """
-    told = _read_manifest(manifest)
+    promised = _read_manifest(manifest)
     problems: list[str] = []
     notes: list[str] = []
-    hashes = _check_hashes(told, release, manifest, problems)
-    before, after = _read(original), _read(release)
+    hashes = _check_hashes(promised, masked, manifest, problems)
+    before, after = _read(original), _read(masked)
     names = _common(before, after, id, problems, notes)
-    known = _schema_of(before, schema, names)
-    k = told.get("k") if k is None else k
-    blocks = blocks or [b["columns"] for b in told.get("blocks", [])] or None
-    strata = strata if strata is not None else (told.get("strata") or None)
-    asked = _rules_of(rules, told)
-    tolerance = float(told.get("tolerance", 1e-9)) if tolerance is None else tolerance
-    rows = _alignment(before, after, names, id, aligned, told, notes)
+    if schema is not None:
+        schema.check(before)
+        schema = Schema([schema[name] for name in names])
+    rows = _alignment(before, after, names, id, aligned, promised, notes)
+    # The tables with the same columns, and the original in the order of the masked one.
     mine = Table.read(after.select(names))
     if rows is not None:
         reference = Table.read(Table.read(before.select(names)).take(rows))
         mine = Table.read(mine.take(np.arange(mine.n_rows)))  # an index of the same kind
     else:
         reference = mine
-        blocks = blocks or _keys(known, names, notes)
+    views = Pair(reference, mine, schema)
+    blocks = blocks or [b["columns"] for b in promised.get("blocks", [])] or None
     found = audit(
-        reference, mine, k=k, blocks=blocks, strata=strata, rules=asked or None, schema=known,
-        tolerance=tolerance,
+        views.original, views.masked, schema=schema,
+        k=promised.get("k") if k is None else k,
+        blocks=_keys(schema, names, notes) if rows is None and blocks is None else blocks,
+        strata=strata if strata is not None else (promised.get("strata") or None),
+        rules=_rules_of(rules, promised) or None,
+        tolerance=float(promised.get("tolerance", 1e-9)) if tolerance is None else tolerance,
     )  # fmt: skip
     if rows is None and any(line.asks_original for line in found.rules):
         notes.append("Rules that ask for values of the original were asked of the release.")
-    # The same values kept otherwise, and cells that were suppressed, are what a tool may do.
-    suppressed = {
-        f"Column {line.name!r}: ": f"{line.moved:,} cells of {line.name!r} were suppressed."
-        for line in found.columns
-        if line.moved and line.moved == line.missing_after - line.missing_before
-    }
-    for said in found.problems:
-        told_of = [note for start, note in suppressed.items() if said.startswith(start)]
-        if "became missing" in said and told_of:
-            notes += told_of
-        else:
-            (notes if STORAGE.search(said) else problems).append(said)
+    _sort_problems(found, problems, notes)
     notes += [note for note in found.notes if rows is not None or "eleased as " not in note]
-    loss = _loss(reference, mine, known, notes) if rows is not None else None
+    first = View(before, schema)
     return Verification(
         problems=tuple(problems),
         notes=tuple(notes),
         audit=found,
         aligned=rows is not None,
-        loss=loss,
-        shapes=tuple(_shape(before, after, name, known) for name in names),
+        loss=_loss(views, schema, notes) if rows is not None else None,
+        shapes=tuple(_shape(first, views.masked, name) for name in names),
         hashes=hashes,
     )
+
+
+def _sort_problems(found: Audit, problems: list[str], notes: list[str]) -> None:
+    """Note what a tool may do: the same values stored otherwise, and cells that were suppressed."""
+    suppressed = {
+        f"Column {line.name!r}: ": f"{line.moved:,} cells of {line.name!r} were suppressed."
+        for line in found.columns
+        if line.moved and line.moved == line.missing_after - line.missing_before
+    }
+    for problem in found.problems:
+        allowed = [note for start, note in suppressed.items() if problem.startswith(start)]
+        if "became missing" in problem and allowed:
+            notes += allowed
+        else:
+            (notes if STORAGE.search(problem) else problems).append(problem)
 
 
 def _read(given: Any) -> Table:
@@ -148,30 +162,30 @@ def _read_manifest(given: Any) -> Mapping[str, Any]:
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        told = given
+        read = given
     else:
         path = Path(given)
         if not path.is_file():
             raise DataNotFoundError(f"There is no manifest {str(path)!r}. Check the name.")
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
+            read = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, UnicodeDecodeError):
             raise BadFileError(path, "this is not JSON", "Give the manifest of a release") from None
-    if not isinstance(told, Mapping) or told.get("kind") != KIND:
+    if not isinstance(read, Mapping) or read.get("kind") != KIND:
         raise BadOptionError("manifest", given, "a manifest that tessella has written")
-    return told
+    return read
 
 
 def _check_hashes(
-    told: Mapping[str, Any], release: Any, manifest: Any, problems: list[str]
+    promised: Mapping[str, Any], masked: Any, manifest: Any, problems: list[str]
 ) -> dict[str, bool | None]:
     """Compare files with their hashes: the release that is given, others beside the manifest."""
     hashes: dict[str, bool | None] = {}
     beside = Path(manifest).parent if isinstance(manifest, str | os.PathLike) else None
-    for file in told.get("files", []):
+    for file in promised.get("files", []):
         path = beside / file["file"] if beside is not None else None
         if file["what"] == "release":
-            path = Path(release) if isinstance(release, str | os.PathLike) else None
+            path = Path(masked) if isinstance(masked, str | os.PathLike) else None
         if path is None or not path.is_file():
             hashes[file["file"]] = None
             continue
@@ -201,22 +215,15 @@ def _common(
     return names
 
 
-def _schema_of(before: Table, schema: Schema | None, names: list[Name]) -> Schema | None:
-    if schema is None:
-        return None
-    schema.check(before)
-    return Schema([schema[name] for name in names])
-
-
-def _rules_of(rules: Any, told: Mapping[str, Any]) -> Rules:
+def _rules_of(rules: Any, promised: Mapping[str, Any]) -> Rules:
     if rules is not None:
         return Rules.of(rules)
-    return Rules([f"{rule['name']}: {rule['text']}" for rule in told.get("rules", [])])
+    return Rules([f"{rule['name']}: {rule['text']}" for rule in promised.get("rules", [])])
 
 
 def _alignment(
     before: Table, after: Table, names: list[Name], id: Name | None, aligned: bool | None,
-    told: Mapping[str, Any], notes: list[str],
+    promised: Mapping[str, Any], notes: list[str],
 ) -> Integers | None:  # fmt: skip
     """Return for each released record its row in the original, or None where that is not known."""
     if id is not None:
@@ -233,11 +240,12 @@ def _alignment(
             "cannot be compared one by one; k, rules and distributions can."
         )
         return None
-    if aligned is None and told.get("order") == "shuffled":
+    if aligned is None and promised.get("order") == "shuffled":
         notes.append("The manifest says that the order was drawn by chance: records cannot be "
                      "compared one by one; k, rules and distributions can.")  # fmt: skip
         return None
-    if aligned is None and not any(_related(before, after, name) for name in names):
+    pair = Pair(before, after)
+    if aligned is None and not any(_related(pair, name) for name in names):
         notes.append("No column goes with itself record by record: the order seems to be another, "
                      "and records are not compared one by one. If it is the same, say "
                      "aligned=True.")  # fmt: skip
@@ -260,28 +268,20 @@ def _by_id(before: Table, after: Table, id: Name) -> Integers:
     return np.array([where[wanted[place]] for place in new.tolist()], dtype=np.int64)
 
 
-def _related(before: Table, after: Table, name: Name) -> bool:
-    """Say whether a column goes with itself, more than two unrelated ones would."""
-    least = max(0.05, UNRELATED / math.sqrt(max(before.n_rows, 1)))
-    if before.facts(name).numeric and after.facts(name).numeric:
-        x, y = _numbers(before, name), _numbers(after, name)
+def _related(pair: Pair, name: Name) -> bool:
+    """Return whether a column goes with itself, more than two unrelated ones would."""
+    least = max(0.05, UNRELATED / math.sqrt(max(pair.n_rows, 1)))
+    if pair.is_number(name):
+        x, y = pair.numbers(name)
         known = ~(np.isnan(x) | np.isnan(y))
         x, y = x[known], y[known]
         if len(x) < 2 or x.std() == 0 or y.std() == 0:
             return False
         ranks = [np.argsort(np.argsort(v, kind="stable"), kind="stable") for v in (x, y)]
         return bool(abs(np.corrcoef(ranks[0], ranks[1])[0, 1]) > least)
-    (old, texts), (new, wanted) = before.labels(name), after.labels(name)
-    place = {text: at for at, text in enumerate(texts)}
-    mine = np.array([*(place.get(text, -2) for text in wanted), -1])[new]
-    shares = [np.bincount(p[p >= 0], minlength=len(texts)) / len(p) for p in (old, mine)]
-    return bool((old == mine).mean() - float(shares[0] @ shares[1]) > least)
-
-
-def _numbers(table: Table, name: Name, codes: Any = ()) -> Floats:
-    read = table.numeric([name], codes={name: codes})
-    out: Floats = np.where(read.missing[:, 0], np.nan, read.values[:, 0])
-    return out
+    old, new, labels = pair.labels(name)
+    shares = [np.bincount(p[p >= 0], minlength=len(labels)) / len(p) for p in (old, new)]
+    return bool((old == new).mean() - float(shares[0] @ shares[1]) > least)
 
 
 def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[list[Name]]:
@@ -292,20 +292,17 @@ def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[li
     return [list(names)]
 
 
-def _loss(before: Table, after: Table, schema: Schema | None, notes: list[str]) -> Summary | None:
+def _loss(pair: Pair, schema: Schema | None, notes: list[str]) -> Summary | None:
     try:
-        return measure(before, after, schema=schema, on_unpaired="skip")
+        return measure(pair.original, pair.masked, schema=schema, on_unpaired="skip")
     except BadTableError as error:
         notes.append(f"The information loss cannot be measured: {error}")
         return None
 
 
-def _shape(before: Table, after: Table, name: Name, schema: Schema | None) -> Shape:
-    codes = () if schema is None else schema[name].missing
-    numbers = before.facts(name).numeric and after.facts(name).numeric
-    if numbers and (schema is None or schema[name].kind in ("continuous", "integer")):
-        x, y = (np.sort(v[~np.isnan(v)]) for v in
-                (_numbers(before, name, codes), _numbers(after, name, codes)))  # fmt: skip
+def _shape(before: View, after: View, name: Name) -> Shape:
+    if before.is_number(name) and after.is_number(name):
+        x, y = (np.sort(v[~np.isnan(v)]) for v in (before.numbers(name), after.numbers(name)))
         if not len(x) or not len(y):
             return Shape(column=name, distance=float(len(x) != len(y)))
         at = np.concatenate([x, y])
@@ -314,11 +311,11 @@ def _shape(before: Table, after: Table, name: Name, schema: Schema | None) -> Sh
         spread = float(x.std())
         moved = float(y.mean() - x.mean()) / spread if spread > 0 else None
         return Shape(column=name, distance=float(apart), mean_change=moved)
-    shares: list[dict[str, float]] = []
-    for table in (before, after):
-        place, texts = table.labels(name)
-        counts = np.bincount(np.where(place < 0, len(texts), place), minlength=len(texts) + 1)
-        shares.append(dict(zip([*texts, ""], (counts / max(len(place), 1)).tolist())))
+    shares: list[dict[str | None, float]] = []
+    for view in (before, after):
+        codes, labels = view.labels(name)
+        counts = np.bincount(np.where(codes < 0, len(labels), codes), minlength=len(labels) + 1)
+        shares.append(dict(zip([*labels, None], (counts / view.n_rows).tolist())))
     every = {*shares[0], *shares[1]}
     distance = sum(abs(shares[0].get(t, 0.0) - shares[1].get(t, 0.0)) for t in every) / 2
     return Shape(column=name, distance=distance)

@@ -131,6 +131,23 @@ class Pair:
             self._of_masked(before.codes), place, labels, n_original=len(before.labels)
         )
 
+    def labels(self, name: Name) -> PairedCategories:
+        """Return a column as categories, numbered as they first appear, whatever their order.
+
+        Labels that stand for missing cells only are left out.
+        """
+        at: dict[str, int] = {}
+        sides, n_original = [], 0
+        for view in (self.original, self.masked):
+            codes, labels = view.labels(name)
+            used = np.zeros(len(labels) + 1, dtype=bool)
+            used[codes] = True
+            common = [at.setdefault(x, len(at)) if used[i] else -1 for i, x in enumerate(labels)]
+            sides.append(np.array([*common, -1], dtype=np.int64)[codes])
+            n_original = n_original or len(at)
+        before, after = sides
+        return PairedCategories(self._of_masked(before), after, list(at), n_original)
+
     def changed(self, name: Name) -> Truths:
         """Return where the masked cell is not equal to the original's, missing cells included."""
         state_before, state_after = self.states(name)

@@ -218,15 +218,23 @@ class View:
 
     def categories(self, name: Name) -> Categories:
         """Return any column as categories, numbered as they first appear, by rank if ordinal."""
-        codes, labels = self._labels(name)
-        if self.any_missing(name):
-            codes[self.missing(name)] = -1
+        codes, labels = self.labels(name)
         if self.kind(name) != "ordinal":
             return Categories(codes, labels)
         order = self._order(name, labels)
         place = {label: rank for rank, label in enumerate(order)}
         rank = np.array([*(place.get(label, -1) for label in labels), -1], dtype=np.int64)
         return Categories(rank[codes], order)
+
+    def labels(self, name: Name) -> tuple[Integers, list[str]]:
+        """Return a code for each cell of any column, -1 where missing, and the text of each code.
+
+        Codes count up as values first appear; a value that stands for "missing" keeps its code.
+        """
+        codes, labels = self._labels(name)
+        if self.any_missing(name):
+            codes[self.missing(name)] = -1
+        return codes, labels
 
     def _labels(self, name: Name) -> tuple[Integers, list[str]]:
         try:
@@ -310,7 +318,7 @@ class View:
         """
         if given is None or (isinstance(given, list | tuple) and not len(given)):
             return Strata(ids=np.zeros(self.n_rows, dtype=np.int64), names=("all records",))
-        columns = self._stratum_columns(given)
+        columns = self.stratum_columns(given)
         if columns is None:
             ids, names = number_labels(self.table.per_record(given, who="strata"))
             _refuse_missing(ids, "strata")
@@ -328,7 +336,7 @@ class View:
         ]
         return Strata(ids=ids, names=tuple(names), columns=columns)
 
-    def _stratum_columns(self, given: Any) -> tuple[Name, ...] | None:
+    def stratum_columns(self, given: Any) -> tuple[Name, ...] | None:
         """Return the columns that are named, or None for one value for each record."""
         if self.is_name(given):
             return (given,)

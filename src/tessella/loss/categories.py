@@ -8,8 +8,8 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from .._parameters import OneOf, parameters
 from .._types import Floats, Integers, Name
-from ..exceptions import UnknownOptionError
 from .compared import ComparedTables, Reading, compare
 from .result import Loss, worst
 
@@ -24,6 +24,7 @@ Distance = Literal["hellinger", "total variation"]
 DENSE = 1 << 20  # tables of counts up to so many cells are counted without sorting
 
 
+@parameters(distance=[OneOf(get_args(Distance))])
 def contingency_loss(
     original: Any,
     masked: Any,
@@ -63,8 +64,6 @@ def contingency_loss(
     >>> contingency_loss(x, y, distance="total variation").value
     0.25
     """
-    if distance not in get_args(Distance):
-        raise UnknownOptionError("distance", distance, get_args(Distance))
     pair = compare(original, masked, **reading)
     names = pair.need_categories("The loss of tables of counts")
     found: dict[tuple[Name, ...], float] = {}

@@ -48,7 +48,7 @@ def design(
     """
     aside = set(without)
     for name in aside:
-        pair.original.place(name, who="The model")
+        pair.original.table.place(name, who="The model")
     names: list[Name] = []
     before: list[Any] = []
     after: list[Any] = []
@@ -101,14 +101,14 @@ def target_numbers(pair: ComparedTables, name: Name, rows: Truths) -> tuple[Floa
 
 def target_classes(
     pair: ComparedTables, name: Name, rows: Truths
-) -> tuple[Integers, Integers, tuple[str, ...]]:
+) -> tuple[Integers, Integers, list[str]]:
     """Return a column of both tables as classes 0, 1, ... with their labels; numbers too."""
     if name in set(pair.numbers):
         cells = pair.number(name)
         before, after = cells.before[rows], cells.after[rows]
         distinct, codes = np.unique(np.concatenate([before, after]), return_inverse=True)
         one, other = np.split(codes.reshape(-1), 2)
-        return one, other, tuple(f"{value:g}" for value in distinct)
+        return one, other, [f"{value:g}" for value in distinct]
     column = pair.category(name)
     one, other = column.before[rows].astype(np.int64), column.after[rows].astype(np.int64)
     return one, other, column.labels

@@ -13,8 +13,8 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from .._parameters import FLAG, OneOf, parameters
 from .._types import Floats, Name
-from ..exceptions import UnknownOptionError
 from .compared import ComparedTables, Reading, compare
 from .moments import column_sums, moments, variation
 from .result import Loss, worst
@@ -35,6 +35,7 @@ SOURCE = (
 )
 
 
+@parameters(standardise=[FLAG])
 def sse_sst(
     original: Any, masked: Any, *, standardise: bool = True, **reading: Unpack[Reading]
 ) -> Loss:
@@ -147,6 +148,7 @@ def il1s(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     )
 
 
+@parameters(of=[OneOf(get_args(Of))], how=[OneOf(get_args(How))], standardise=[FLAG])
 def generic_loss(
     original: Any,
     masked: Any,
@@ -192,9 +194,6 @@ def generic_loss(
     >>> generic_loss(x, y, of="values", how="variation").value
     0.4166666666666667
     """
-    for name, given, offered in (("of", of, get_args(Of)), ("how", how, get_args(How))):
-        if given not in offered:
-            raise UnknownOptionError(name, given, offered)
     pair = compare(original, masked, **reading)
     names = pair.need_numbers("The generic loss")
     zeros = 0

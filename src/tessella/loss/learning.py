@@ -7,8 +7,9 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Name
-from ..exceptions import BadOptionError, BadTableError, ClusterCountError, UnknownOptionError
+from ..exceptions import BadOptionError, BadTableError, ClusterCountError
 from ..grouping.checks import check_seed
 from .compared import Reading, compare
 from .design import design, target_classes
@@ -20,6 +21,7 @@ __all__ = ["classifier_loss", "clustering_loss"]
 Method = Literal["k-means", "fuzzy"]
 
 
+@parameters(method=[OneOf(get_args(Method))], n_init=[Whole(1)])
 def clustering_loss(
     original: Any,
     masked: Any,
@@ -75,8 +77,6 @@ def clustering_loss(
     >>> clustering_loss(x, np.array([[0.0], [10.5], [10.5], [10.5]]), n_clusters=2).value
     0.25
     """
-    if method not in get_args(Method):
-        raise UnknownOptionError("method", method, get_args(Method))
     whole = isinstance(n_clusters, int | np.integer) and not isinstance(n_clusters, bool)
     if not whole or n_clusters < 1:
         raise ClusterCountError.not_an_integer(n_clusters)

@@ -181,13 +181,15 @@ class _Sweep:
     def _scaled(self, j: int) -> tuple[Floats, Floats, Floats | None]:
         """Return a column of both tables on the original's scale, 0 where unknown, and a mask."""
         cells, sums = self.pair.number(self.names[j]), self.sums[j]
-        for values in (cells.before, cells.after):  # read for this call: changed in place
-            values -= sums.mean_before
+        scaled = []
+        for side in (cells.before, cells.after):
+            values = side - sums.mean_before
             values /= sums.spread
             if cells.known is not None:
                 values[~cells.known] = 0.0
+            scaled.append(values)
         mask = None if cells.known is None else cells.known.astype(np.float64)
-        return cells.before, cells.after, mask
+        return scaled[0], scaled[1], mask
 
     def _block(self, block: range) -> None:
         n, w = self.pair.n_rows, self.pair.weights

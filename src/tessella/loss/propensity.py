@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from .._parameters import Whole, parameters
 from .._types import Floats
-from ..exceptions import BadOptionError
 from .compared import Reading, compare
 from .design import Design, design
 from .regression import BLOCK
@@ -20,6 +20,7 @@ __all__ = ["propensity_loss"]
 STEPS = 50
 
 
+@parameters(degree=[Whole(1, 2)])
 def propensity_loss(
     original: Any, masked: Any, *, degree: int = 2, **reading: Unpack[Reading]
 ) -> Loss:
@@ -66,8 +67,6 @@ def propensity_loss(
     >>> propensity_loss(x, x).value
     0.0
     """
-    if degree not in (1, 2) or isinstance(degree, bool):
-        raise BadOptionError("degree", degree, "1 or 2")
     matrix = design(compare(original, masked, **reading), new_categories=True)
     terms = _Terms(matrix, degree)
     scores = terms.scores()

@@ -8,8 +8,9 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from .._parameters import Number, OneOf, parameters
 from .._types import Floats, Name
-from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
+from ..exceptions import BadTableError
 from .compared import Reading, compare
 from .design import design, target_classes, target_numbers
 from .result import Loss, worst
@@ -31,6 +32,7 @@ class Fit:
     freedom: float
 
 
+@parameters(kind=[OneOf(get_args(Kind))], level=[Number(above=0, below=1)])
 def regression_loss(
     original: Any,
     masked: Any,
@@ -87,10 +89,6 @@ def regression_loss(
     >>> regression_loss(x, x, target=2).value
     0.0
     """
-    if kind not in get_args(Kind):
-        raise UnknownOptionError("kind", kind, get_args(Kind))
-    if not 0 < level < 1:
-        raise BadOptionError("level", level, "a probability above 0 and below 1, such as 0.95")
     pair = compare(original, masked, **with_target(reading, target, features))
     matrix = design(pair, without=[target])
     if kind == "linear":

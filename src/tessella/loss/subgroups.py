@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from .._parameters import NONE, Whole, parameters
 from .._types import Floats, Integers, Name
-from ..exceptions import BadOptionError, UnpairedError
+from ..exceptions import UnpairedError
 from .compared import ComparedTables, Reading, compare
 from .moments import column_sums
 
@@ -165,6 +166,7 @@ def _record_loss(pair: ComparedTables) -> Floats:
     return losses
 
 
+@parameters(n_groups=[Whole(1)], min_records=[Whole(1), NONE])
 def subgroup_loss(
     original: Any,
     masked: Any,
@@ -211,10 +213,6 @@ def subgroup_loss(
     >>> found.groups[0].name, found.groups[0].carries
     ('town = b', 1.0)
     """
-    for option, given in (("n_groups", n_groups), ("min_records", min_records)):
-        fits = isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1
-        if not fits and (option, given) != ("min_records", None):
-            raise BadOptionError(option, given, "a whole number of at least 1")
     pair = compare(original, masked, **reading)
     losses = _record_loss(pair)
     counts = ~np.isnan(losses)
@@ -276,13 +274,10 @@ def _explained(place: Integers, losses: Floats, weights: Floats) -> float:
 
 def _by_column(pair: ComparedTables, by: Name, n_groups: int) -> tuple[Integers, list[str]]:
     """Number the groups of a column of the original; records that lack it are a group too."""
-    table = pair.original
-    table.place(by, who="by")
-    codes = () if pair.schema is None else pair.schema[by].missing
-    measured = pair.schema is None or pair.schema[by].kind in ("continuous", "integer")
-    if table.facts(by).numeric and measured:
-        given = {by: [code for code in codes if not isinstance(code, str)]}
-        values = table.numeric([by], codes=given, who="by").values[:, 0]
+    view = pair.original
+    view.table.place(by, who="by")
+    if view.is_number(by):
+        values = view.numbers(by, who="by")
         known = ~np.isnan(values)
         distinct = np.unique(values[known])
         if len(distinct) > n_groups:
@@ -297,11 +292,9 @@ def _by_column(pair: ComparedTables, by: Name, n_groups: int) -> tuple[Integers,
             names = [f"{by} = {value:.15g}" for value in distinct]
         place = np.where(known, place, len(names)).astype(np.int64)
     else:
-        place, labels = table.labels(by)
-        missing = {str(code) for code in codes}
+        place, labels = view.labels(by)
         names = [f"{by} = {label}" for label in labels]
-        renumber = [len(names) if label in missing else i for i, label in enumerate(labels)]
-        place = np.array([*renumber, len(names)], dtype=np.int64)[place]
+        place = np.where(place < 0, len(names), place)
     return place, [*names, f"{by} missing"]
 
 
@@ -338,13 +331,13 @@ def _found(
     )
     tree.fit(X, lost, sample_weight=weights)
     leaves = tree.apply(X)
-    said = _leaf_names(tree.tree_, names)
+    words = _leaf_names(tree.tree_, names)
     used, numbers = np.unique(leaves, return_inverse=True)
-    return numbers.reshape(-1).astype(np.int64), [said[int(leaf)] for leaf in used]
+    return numbers.reshape(-1).astype(np.int64), [words[int(leaf)] for leaf in used]
 
 
 def _leaf_names(tree: Any, names: list[tuple[Name, Any]]) -> dict[int, str]:
-    """Say in words which records each leaf holds; of two bounds on a number the tighter stays."""
+    """Describe which records each leaf holds; of two bounds on a number the tighter stays."""
     out: dict[int, str] = {}
     todo: list[tuple[int, dict[tuple[Any, str], str]]] = [(0, {})]
     while todo:
