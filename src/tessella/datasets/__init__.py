@@ -13,8 +13,6 @@ from .._lazy import on_first_use
 if TYPE_CHECKING:
     from .business import make_business_survey as make_business_survey
     from .households import make_households as make_households
-    from .numeric import ClusterTruth as ClusterTruth
-    from .numeric import TailTruth as TailTruth
     from .numeric import make_clusters as make_clusters
     from .numeric import make_heavy_tailed as make_heavy_tailed
     from .papers import load_expenditure as load_expenditure
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from .public import load_tarragona as load_tarragona
 
 _HOMES = {
-    "ClusterTruth": ".numeric",
-    "TailTruth": ".numeric",
     "data_folders": ".public",
     "load_census": ".public",
     "load_eia": ".public",

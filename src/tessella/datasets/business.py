@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._parameters import Whole, parameters
 from .._types import Floats, Integers
-from .spoil import leave_out, make_slips
-from .tables import Categories, Column, check_count, check_real, generator, to_frame
+from .tables import COMMON, SHARE, Categories, Column, leave_out, make_slips, to_frame
 
 __all__ = ["make_business_survey"]
 
@@ -45,6 +45,7 @@ RULES = (
 TAIL, SCALE = 1.3, 3.0  # of the number of employees: see Notes
 
 
+@parameters(largest=[Whole(1)], self_employed=SHARE, **COMMON)
 def make_business_survey(
     n: int = 1000,
     *,
@@ -123,13 +124,7 @@ def make_business_survey(
     >>> rules[0]
     'employees >= 0'
     """
-    n = check_count("n", n, least=1)
-    largest = check_count("largest", largest, least=1)
-    self_employed = check_real("self_employed", self_employed, least=0, most=1)
-    inconsistent = check_real("inconsistent", inconsistent, least=0, most=1)
-    missing = check_real("missing", missing, least=0, most=1)
-    values, slips, gaps = generator(random_state).spawn(3)
-
+    values, slips, gaps = np.random.default_rng(random_state).spawn(3)
     columns = _firms(n, largest, self_employed, values)
     figures = [name for name in columns if name not in ("firm", "region", "branch")]
     if weights:

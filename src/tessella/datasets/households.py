@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._parameters import parameters
 from .._types import Floats, Integers, Signs
-from .spoil import leave_out, make_slips
-from .tables import Categories, Column, check_count, check_real, generator, to_frame
+from .tables import COMMON, Categories, Column, leave_out, make_slips, to_frame
 
 __all__ = ["make_households"]
 
@@ -49,6 +49,7 @@ RULES = (
 )
 
 
+@parameters(**COMMON)
 def make_households(
     n: int = 1000,
     *,
@@ -114,11 +115,7 @@ def make_households(
     >>> int(persons.loc[persons["age"] < 16, "income"].sum())
     0
     """
-    n = check_count("n", n, least=1)
-    inconsistent = check_real("inconsistent", inconsistent, least=0, most=1)
-    missing = check_real("missing", missing, least=0, most=1)
-    values, slips, gaps, sample = generator(random_state).spawn(4)
-
+    values, slips, gaps, sample = np.random.default_rng(random_state).spawn(4)
     columns = _people(n, values)
     amounts = _money(_numbers(columns, "status"), values)
     columns |= amounts

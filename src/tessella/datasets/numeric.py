@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from .._parameters import FLAG, Number, Whole, check, parameters
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError
-from .tables import check_count, check_real, generator, to_frame
+from .tables import COMMON, SHARE, to_frame
 
-__all__ = ["ClusterTruth", "TailTruth", "make_clusters", "make_heavy_tailed"]
+__all__ = ["make_clusters", "make_heavy_tailed"]
 
 
 LARGEST = 2.0**53  # up to here, float64 holds every whole number
@@ -47,6 +48,7 @@ class TailTruth:
     zeros: float  # chance of a zero
 
 
+@parameters(separation=[Number(0)], spread=[Number(0)], **COMMON)
 def make_clusters(
     n: int = 1000,
     *,
@@ -105,11 +107,7 @@ def make_clusters(
     >>> table.shape, len(truth.centres), truth.is_optimum(3)
     ((100, 2), 25, True)
     """
-    n, d = check_count("n", n, least=1), check_count("d", d, least=1)
-    separation = check_real("separation", separation, least=0)
-    spread = check_real("spread", spread, least=0)
-    random = generator(random_state)
-
+    random = np.random.default_rng(random_state)
     counts = _cluster_sizes(n, sizes, random)
     labels = random.permutation(np.repeat(np.arange(len(counts)), counts))
     centres = _apart(len(counts), d, random) * (separation * spread)
@@ -123,6 +121,7 @@ def make_clusters(
     return table, ClusterTruth(labels=labels, centres=centres, spread=spread, separation=separation)
 
 
+@parameters(tail=[Number(0.1)], correlation=SHARE, zeros=SHARE, whole=[FLAG], **COMMON)
 def make_heavy_tailed(
     n: int = 1000,
     *,
@@ -178,12 +177,7 @@ def make_heavy_tailed(
     """
     from scipy.special import ndtr
 
-    n, d = check_count("n", n, least=1), check_count("d", d, least=1)
-    tail = check_real("tail", tail, least=0.1)
-    correlation = check_real("correlation", correlation, least=0, most=1)
-    zeros = check_real("zeros", zeros, least=0, most=1)
-    random = generator(random_state)
-
+    random = np.random.default_rng(random_state)
     common, own = random.normal(size=(n, 1)), random.normal(size=(n, d))
     above = ndtr(np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own)
     scale = np.logspace(1, 4, d)
@@ -204,8 +198,8 @@ def _cluster_sizes(n: int, sizes: tuple[int, int], random: np.random.Generator) 
         low, high = sizes
     except (TypeError, ValueError):
         raise BadOptionError("sizes", sizes, "the smallest and the largest size") from None
-    low = check_count("sizes[0]", low, least=1)
-    high = check_count("sizes[1]", high, least=low)
+    check({"sizes[0]": [Whole(1)]}, {"sizes[0]": low})
+    check({"sizes[1]": [Whole(low)]}, {"sizes[1]": high})
     fewest, most = -(-n // high), n // low
     if fewest > most:
         raise BadOptionError("sizes", sizes, f"sizes that can add up to n={n}")

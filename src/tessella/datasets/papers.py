@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .tables import Column, to_frame
+from .._parameters import FLAG, parameters
+from .tables import COMMON, Column, to_frame
 
 __all__ = ["load_expenditure"]
 
@@ -43,6 +44,7 @@ NOISY = """
 """
 
 
+@parameters(noisy=[FLAG], as_printed=[FLAG], **COMMON)
 def load_expenditure(
     *,
     noisy: bool = False,

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from .._parameters import FLAG, parameters
 from ..exceptions import BadTableError, DataNotFoundError
-from .tables import Column, to_frame
+from .tables import COMMON, Column, to_frame
 
 __all__ = ["data_folders", "load_census", "load_eia", "load_tarragona"]
 
@@ -56,6 +57,7 @@ EIA = PublicFile(
 )
 
 
+@parameters(**COMMON)
 def load_tarragona(*, frame: str = "pandas") -> Any:
     """Load Tarragona: 834 firms, 13 figures of 1995 each; whole numbers, some negative.
 
@@ -81,6 +83,7 @@ def load_tarragona(*, frame: str = "pandas") -> Any:
     return to_frame(_columns(TARRAGONA), frame)
 
 
+@parameters(**COMMON)
 def load_census(*, frame: str = "pandas") -> Any:
     """Load Census: 1,080 persons of the United States, 13 figures of 1995 each; all positive.
 
@@ -108,6 +111,7 @@ def load_census(*, frame: str = "pandas") -> Any:
     return to_frame(_columns(CENSUS), frame)
 
 
+@parameters(literature=[FLAG], **COMMON)
 def load_eia(*, literature: bool = True, frame: str = "pandas") -> Any:
     """Load EIA: 4,092 records of electric utilities, 1996.
 

@@ -6,7 +6,7 @@ number for each record and the names that the numbers stand for).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._lazy import optional
+from .._parameters import FLAG, SEED, Number, OneOf, Whole
 from .._types import Signs
-from ..exceptions import BadOptionError, UnknownOptionError
 
-__all__ = ["Categories", "Column", "check_count", "check_real", "generator", "to_frame"]
+__all__ = ["COMMON", "SHARE", "Categories", "Column", "leave_out", "make_slips", "to_frame"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,6 @@ def to_frame(columns: Mapping[str, Column], frame: str) -> Any:
     is a float64 array of shape (n, d) where all columns are numbers, and a structured array, one
     field for each column, where some are text.
     """
-    if frame not in _MAKERS:
-        raise UnknownOptionError("frame", frame, _MAKERS)
     return _MAKERS[frame](columns)
 
 
@@ -118,25 +116,50 @@ _MAKERS: dict[str, Callable[[Mapping[str, Column]], Any]] = {
     "polars": _to_polars,
 }
 
+SHARE = [Number(0, 1)]
+COMMON: dict[str, Any] = {  # arguments that have one meaning in all functions of this folder
+    "n": [Whole(1)],
+    "d": [Whole(1)],
+    "inconsistent": SHARE,
+    "missing": SHARE,
+    "weights": [FLAG],
+    "random_state": [SEED],
+    "frame": [OneOf(tuple(_MAKERS))],
+    "return_rules": [FLAG],
+    "return_truth": [FLAG],
+}
 
-def check_count(name: str, given: object, *, least: int) -> int:
-    """Return a whole number of at least `least`, or say what was expected."""
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise BadOptionError(name, given, f"a whole number of at least {least}")
-    return int(given)
+# Slips of the pen in totals, and values that were never given. Both leave the table's own random
+# numbers alone: a spoiled table is the clean table of the same seed with some cells changed, so the
+# truth behind every changed cell is known.
 
 
-def check_real(name: str, given: object, *, least: float, most: float = np.inf) -> float:
-    """Return a finite number from `least` to `most`, or say what was expected."""
-    number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-    if not number or not least <= given <= most or np.isinf(given):  # type: ignore[operator, call-overload]
-        top = "" if np.isinf(most) else f" and at most {most:g}"
-        raise BadOptionError(name, given, f"a number of at least {least:g}{top}")
-    return float(given)  # type: ignore[arg-type]
+def make_slips(
+    columns: dict[str, Column], totals: Sequence[str], share: float, random: np.random.Generator
+) -> None:
+    """Change one total in `share` of the records: unit, sign, or a few units off.
+
+    Each of `totals` stands alone on one side of an equality, so the change of one of them breaks
+    it. The number of changed records is exact: round(share * n).
+    """
+    n = len(columns[totals[0]])  # type: ignore[arg-type]
+    spoiled = random.permutation(n)[: round(share * n)]
+    which = random.integers(len(totals), size=len(spoiled))
+    how = random.integers(3, size=len(spoiled))
+    off = random.integers(1, 10, size=len(spoiled))
+    for t, total in enumerate(totals):
+        rows, slip = spoiled[which == t], how[which == t]
+        column = np.array(columns[total])
+        true = column[rows]
+        seen = np.select([slip == 0, slip == 1], [1000 * true, -true], true + off[which == t])
+        column[rows] = np.where(seen == true, true + 1, seen)  # 1000 times nothing is nothing
+        columns[total] = column
 
 
-def generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    """Return NumPy's generator for a seed, a generator, or None (entropy of the system)."""
-    if random_state is not None and not isinstance(random_state, np.random.Generator):
-        random_state = check_count("random_state", random_state, least=0)
-    return np.random.default_rng(random_state)
+def leave_out(
+    columns: dict[str, Column], names: Sequence[str], share: float, random: np.random.Generator
+) -> None:
+    """Make each value of the named columns missing with probability `share`."""
+    for name in names:
+        values = np.asarray(columns[name])
+        columns[name] = np.ma.MaskedArray(values, random.random(len(values)) < share)

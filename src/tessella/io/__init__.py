@@ -16,21 +16,15 @@ if TYPE_CHECKING:
     from .metadata import Span as Span
     from .metadata import Variable as Variable
     from .reading import read_file as read_file
-    from .source import Reading as Reading
     from .source import Source as Source
-    from .source import Statement as Statement
-    from .writing import Written as Written
     from .writing import write_file as write_file
 
 _HOMES = {
     "FORMATS": ".formats",
     "Metadata": ".metadata",
-    "Reading": ".source",
     "Source": ".source",
     "Span": ".metadata",
-    "Statement": ".source",
     "Variable": ".metadata",
-    "Written": ".writing",
     "read_file": ".reading",
     "write_file": ".writing",
 }

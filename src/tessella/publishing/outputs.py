@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..exceptions import BadFileError
-from ..io import Written
 from ..io.atomic import whole_or_nothing
 from ..io.formats import find_format
-from ..io.writing import staged_file
+from ..io.writing import Written, staged_file
 
 __all__ = ["Texts", "refuse_places", "to_json", "write_all"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..io import Written
+from ..io.writing import Written
 from ..loss.result import Summary
 from ..release import Protocol, Release
 from ..risk import Assessment
