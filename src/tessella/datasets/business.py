@@ -8,7 +8,7 @@ import numpy as np
 
 from .._parameters import Whole, parameters
 from .._types import Floats, Integers
-from .tables import COMMON, SHARE, Categories, Column, leave_out, make_slips, to_frame
+from .tables import COMMON, SHARE, CategoryColumn, ColumnData, leave_out, make_slips, to_frame
 
 __all__ = ["make_business_survey"]
 
@@ -139,7 +139,7 @@ def make_business_survey(
 
 def _firms(
     n: int, largest: int, self_employed: float, random: np.random.Generator
-) -> dict[str, Column]:
+) -> dict[str, ColumnData]:
     shares, usual_rate, material_share, export_chance = np.array(list(BRANCHES.values())).T
     firm = 100_000 + random.permutation(n)
     region = random.choice(len(REGIONS), size=n, p=list(REGIONS.values()))
@@ -171,8 +171,8 @@ def _firms(
     export_share = np.where(exporting, np.round(random.beta(1.2, 2.5, n), 3), 0.0)
     return {
         "firm": firm,
-        "region": Categories(region.astype(np.int8), tuple(REGIONS)),
-        "branch": Categories(branch.astype(np.int8), tuple(BRANCHES)),
+        "region": CategoryColumn(region.astype(np.int8), tuple(REGIONS)),
+        "branch": CategoryColumn(branch.astype(np.int8), tuple(BRANCHES)),
         "employees": employees,
         "hours": hours,
         "hourly_rate": rate,

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._parameters import parameters
 from .._types import Floats, Integers, Signs
-from .tables import COMMON, Categories, Column, leave_out, make_slips, to_frame
+from .tables import COMMON, CategoryColumn, ColumnData, leave_out, make_slips, to_frame
 
 __all__ = ["make_households"]
 
@@ -129,7 +129,7 @@ def make_households(
     return (table, list(RULES)) if return_rules else table
 
 
-def _people(n: int, random: np.random.Generator) -> dict[str, Column]:
+def _people(n: int, random: np.random.Generator) -> dict[str, ColumnData]:
     household, place = _homes(n, random)
     head = place == 0
     head_row = np.maximum.accumulate(np.where(head, np.arange(n), 0))
@@ -149,11 +149,11 @@ def _people(n: int, random: np.random.Generator) -> dict[str, Column]:
     return {
         "household": household,
         "person": place + 1,
-        "region": Categories(region.astype(np.int8), tuple(REGIONS)),
-        "relation": Categories(relation.astype(np.int8), RELATIONS),
-        "sex": Categories(male.astype(np.int8), SEXES),
+        "region": CategoryColumn(region.astype(np.int8), tuple(REGIONS)),
+        "relation": CategoryColumn(relation.astype(np.int8), RELATIONS),
+        "sex": CategoryColumn(male.astype(np.int8), SEXES),
         "age": age,
-        "status": Categories(_status(age, random).astype(np.int8), STATUSES),
+        "status": CategoryColumn(_status(age, random).astype(np.int8), STATUSES),
         "births": births,
     }
 
@@ -180,7 +180,7 @@ def _status(age: Integers, random: np.random.Generator) -> Integers:
     )
 
 
-def _money(status: Signs, random: np.random.Generator) -> dict[str, Column]:
+def _money(status: Signs, random: np.random.Generator) -> dict[str, ColumnData]:
     n = len(status)
     full_time = 1 + _whole(random.lognormal(10.35, 0.55, n))
     small_job = _whole(random.lognormal(8.3, 0.6, n)) * (random.random(n) < 0.3)
@@ -217,9 +217,9 @@ def _household_weights(household: Integers, random: np.random.Generator) -> Floa
     return np.asarray(drawn[number], dtype=np.float64)
 
 
-def _numbers(columns: dict[str, Column], name: str) -> Signs:
+def _numbers(columns: dict[str, ColumnData], name: str) -> Signs:
     column = columns[name]
-    return column.codes if isinstance(column, Categories) else column
+    return column.codes if isinstance(column, CategoryColumn) else column
 
 
 def _between(values: Floats, low: int, high: int) -> Integers:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._parameters import FLAG, parameters
-from .tables import COMMON, Column, to_frame
+from .tables import COMMON, ColumnData, to_frame
 
 __all__ = ["load_expenditure"]
 
@@ -96,6 +96,6 @@ def load_expenditure(
     values = np.array((NOISY if noisy else EXACT).split(), dtype=np.float64).reshape(12, 3)
     if as_printed and not noisy:
         values[-1, 0] = 13.0
-    columns: dict[str, Column] = dict(zip(("at_16", "at_7", "total"), values.T.copy()))
+    columns: dict[str, ColumnData] = dict(zip(("at_16", "at_7", "total"), values.T.copy()))
     table = to_frame(columns, frame)
     return (table, [RULE]) if return_rules else table

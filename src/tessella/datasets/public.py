@@ -20,7 +20,7 @@ import numpy as np
 
 from .._parameters import FLAG, parameters
 from ..exceptions import BadTableError, DataNotFoundError
-from .tables import COMMON, Column, to_frame
+from .tables import COMMON, ColumnData, to_frame
 
 __all__ = ["data_folders", "load_census", "load_eia", "load_tarragona"]
 
@@ -184,7 +184,7 @@ def _plain(cell: str) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def _columns(file: PublicFile) -> dict[str, Column]:
+def _columns(file: PublicFile) -> dict[str, ColumnData]:
     path = _find(file)
     rows = list(csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig", "replace"))))
     found = fingerprint(rows)
@@ -219,7 +219,7 @@ def _where_from(file: PublicFile) -> str:
     )
 
 
-def _column(cells: list[str]) -> Column:
+def _column(cells: list[str]) -> ColumnData:
     try:
         numbers = np.array(cells, dtype=np.float64)
     except ValueError:

@@ -1,6 +1,6 @@
 """From named columns to the table a person asked for: pandas, polars, Arrow or NumPy.
 
-A column is an array of numbers, a masked array (some values are missing), or `Categories` (a
+A column is an array of numbers, a masked array (some values are missing), or `CategoryColumn` (a
 number for each record and the names that the numbers stand for).
 """
 
@@ -17,11 +17,11 @@ from .._lazy import optional
 from .._parameters import FLAG, SEED, Number, OneOf, Whole
 from .._types import Signs
 
-__all__ = ["COMMON", "SHARE", "Categories", "Column", "leave_out", "make_slips", "to_frame"]
+__all__ = ["COMMON", "SHARE", "CategoryColumn", "ColumnData", "leave_out", "make_slips", "to_frame"]
 
 
 @dataclass(frozen=True)
-class Categories:
+class CategoryColumn:
     """One of a few names for each record."""
 
     codes: Signs
@@ -32,10 +32,10 @@ class Categories:
         return np.array(self.names)[self.codes]
 
 
-Column = NDArray[Any] | Categories
+ColumnData = NDArray[Any] | CategoryColumn
 
 
-def to_frame(columns: Mapping[str, Column], frame: str) -> Any:
+def to_frame(columns: Mapping[str, ColumnData], frame: str) -> Any:
     """Return the columns as a table of the kind asked for.
 
     Whole numbers with missing values stay whole: pandas gets its nullable `Int64`, polars and
@@ -46,11 +46,11 @@ def to_frame(columns: Mapping[str, Column], frame: str) -> Any:
     return _MAKERS[frame](columns)
 
 
-def _to_pandas(columns: Mapping[str, Column]) -> Any:
+def _to_pandas(columns: Mapping[str, ColumnData]) -> Any:
     import pandas as pd
 
-    def convert(column: Column) -> Any:
-        if isinstance(column, Categories):
+    def convert(column: ColumnData) -> Any:
+        if isinstance(column, CategoryColumn):
             return pd.Categorical.from_codes(column.codes, pd.Index(column.names))
         if isinstance(column, np.ma.MaskedArray) and column.dtype.kind == "i":
             return pd.arrays.IntegerArray(column.data, np.ma.getmaskarray(column))
@@ -59,11 +59,11 @@ def _to_pandas(columns: Mapping[str, Column]) -> Any:
     return pd.DataFrame({name: convert(column) for name, column in columns.items()})
 
 
-def _to_polars(columns: Mapping[str, Column]) -> Any:
+def _to_polars(columns: Mapping[str, ColumnData]) -> Any:
     pl = optional("polars", extra="polars", purpose='frame="polars"')
 
-    def convert(column: Column) -> Any:
-        if isinstance(column, Categories):
+    def convert(column: ColumnData) -> Any:
+        if isinstance(column, CategoryColumn):
             # Categorical, not Enum: polars' Enum has an order, and these names have none.
             return pl.Series(column.names, dtype=pl.Categorical).gather(column.codes)
         if isinstance(column, np.ma.MaskedArray):
@@ -74,11 +74,11 @@ def _to_polars(columns: Mapping[str, Column]) -> Any:
     return pl.DataFrame({name: convert(column) for name, column in columns.items()})
 
 
-def _to_arrow(columns: Mapping[str, Column]) -> Any:
+def _to_arrow(columns: Mapping[str, ColumnData]) -> Any:
     pa = optional("pyarrow", extra="arrow", purpose='frame="arrow"')
 
-    def convert(column: Column) -> Any:
-        if isinstance(column, Categories):
+    def convert(column: ColumnData) -> Any:
+        if isinstance(column, CategoryColumn):
             return pa.DictionaryArray.from_arrays(column.codes, list(column.names))
         if isinstance(column, np.ma.MaskedArray):
             return pa.array(column.data, mask=np.ma.getmaskarray(column))
@@ -87,9 +87,9 @@ def _to_arrow(columns: Mapping[str, Column]) -> Any:
     return pa.table({name: convert(column) for name, column in columns.items()})
 
 
-def _to_numpy(columns: Mapping[str, Column]) -> Any:
+def _to_numpy(columns: Mapping[str, ColumnData]) -> Any:
     values = {
-        name: column.text() if isinstance(column, Categories) else _with_nan(column)
+        name: column.text() if isinstance(column, CategoryColumn) else _with_nan(column)
         for name, column in columns.items()
     }
     if all(column.dtype.kind in "if" for column in values.values()):
@@ -109,7 +109,7 @@ def _with_nan(column: NDArray[Any]) -> NDArray[Any]:
     return filled
 
 
-_MAKERS: dict[str, Callable[[Mapping[str, Column]], Any]] = {
+_MAKERS: dict[str, Callable[[Mapping[str, ColumnData]], Any]] = {
     "arrow": _to_arrow,
     "numpy": _to_numpy,
     "pandas": _to_pandas,
@@ -135,7 +135,7 @@ COMMON: dict[str, Any] = {  # arguments that have one meaning in all functions o
 
 
 def make_slips(
-    columns: dict[str, Column], totals: Sequence[str], share: float, random: np.random.Generator
+    columns: dict[str, ColumnData], totals: Sequence[str], share: float, random: np.random.Generator
 ) -> None:
     """Change one total in `share` of the records: unit, sign, or a few units off.
 
@@ -157,7 +157,7 @@ def make_slips(
 
 
 def leave_out(
-    columns: dict[str, Column], names: Sequence[str], share: float, random: np.random.Generator
+    columns: dict[str, ColumnData], names: Sequence[str], share: float, random: np.random.Generator
 ) -> None:
     """Make each value of the named columns missing with probability `share`."""
     for name in names:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ..exceptions import BadFileError, UnknownColumnError
 from .metadata import Metadata
-from .source import Reading, Source, Statement
+from .source import ReadingReport, Source, Statement
 
 __all__ = ["read_feather", "read_parquet", "write_feather", "write_parquet"]
 
@@ -57,27 +57,27 @@ def read_feather(path: Path, *, columns: Sequence[str] | None = None) -> Source:
 
 
 def write_parquet(table: pa.Table, file: BinaryIO, metadata: Metadata) -> list[Statement]:
-    """Write a settled table as Parquet."""
-    table, said = _with_key(table, metadata)
+    """Write a table of `to_arrow` as Parquet."""
+    table, statements = _with_key(table, metadata)
     pq.write_table(table, file, compression="zstd", row_group_size=_ROWS)
-    return said
+    return statements
 
 
 def write_feather(table: pa.Table, file: BinaryIO, metadata: Metadata) -> list[Statement]:
-    """Write a settled table as an Arrow file."""
-    table, said = _with_key(table, metadata)
+    """Write a table of `to_arrow` as an Arrow file."""
+    table, statements = _with_key(table, metadata)
     options = ipc.IpcWriteOptions(compression="lz4")
     with ipc.new_file(file, table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=_ROWS)
-    return said
+    return statements
 
 
 def _with_key(table: pa.Table, metadata: Metadata) -> tuple[pa.Table, list[Statement]]:
     if not metadata:
         return table.replace_schema_metadata(None), []
-    told = json.dumps(metadata.to_dict(), ensure_ascii=False, default=str).encode()
-    said = [Statement("labels", "under the key 'tessella' of the file")]
-    return table.replace_schema_metadata({_KEY: told}), said
+    described = json.dumps(metadata.to_dict(), ensure_ascii=False, default=str).encode()
+    statements = [Statement("labels", "under the key 'tessella' of the file")]
+    return table.replace_schema_metadata({_KEY: described}), statements
 
 
 def _refuse_names(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> None:
@@ -94,18 +94,20 @@ def _refuse_names(path: Path, names: Sequence[str], columns: Sequence[str] | Non
 def _source(
     path: Path, table: pa.Table, schema: Any, columns: Sequence[str] | None, name: str
 ) -> Source:
-    said = [Statement("format", name), Statement("types", "as stored in the file")]
+    statements = [Statement("format", name), Statement("types", "as stored in the file")]
     kept = dict(schema.metadata or {})
     metadata = Metadata()
     if _KEY in kept:
         metadata = Metadata.from_dict(json.loads(kept.pop(_KEY)))
-        said.append(Statement("labels", "read from the key 'tessella'"))
+        statements.append(Statement("labels", "read from the key 'tessella'"))
     if kept:
         keys = ", ".join(sorted(key.decode(errors="replace") for key in kept))
-        said.append(Statement("other notes of the file", "left out", keys))
+        statements.append(Statement("other notes of the file", "left out", keys))
     rows = [name for name in table.column_names if name.startswith("__index_level_")]
     if rows:
-        said.append(Statement(f"column {rows[0]!r}", "kept", "an index of pandas without a name"))
+        statements.append(
+            Statement(f"column {rows[0]!r}", "kept", "an index of pandas without a name")
+        )
     if columns is not None:
         table = table.select(list(columns))
     bare = pa.schema([field.remove_metadata() for field in table.schema])
@@ -115,7 +117,7 @@ def _source(
     return Source(
         table=table.cast(bare) if bare != table.schema else table.replace_schema_metadata(None),
         metadata=metadata.only(dict.fromkeys(table.column_names)),
-        how=Reading(tuple(said), options),
+        how=ReadingReport(tuple(statements), options),
         format=name,
         path=path,
     )

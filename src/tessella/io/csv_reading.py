@@ -1,4 +1,4 @@
-"""CSV in: look at every byte once, say what was found, and give each column its type."""
+"""CSV in: form at every byte once, say what was found, and give each column its type."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from ..exceptions import BadFileError, BadOptionError, UnknownColumnError
-from ..kernels import numerals as looks
+from ..kernels import numerals as forms
 from ..parallel import each
-from .cells import Type, Typist, check_types, look_at, tell_types
-from .conventions import Looks, find_convention
+from .column_types import Type, TypeInference, check_types, count_forms, state_types
 from .delimiters import Lines
 from .encodings import read_text
 from .metadata import Metadata
-from .source import Reading, Source, Statement
+from .number_format import FormCounts, find_number_format
+from .source import ReadingReport, Source, Statement
 
 __all__ = ["read_csv"]
 
@@ -45,25 +45,29 @@ def read_csv(
 ) -> Source:
     """Read a CSV file; the options are those of `read_file`."""
     raw, encoding, found = read_text(path, encoding)
-    lines, said = Lines.find(path, raw, delimiter=delimiter, quote=quote, skip=skip)
-    found += said
-    titles, said = _names(lines, header=header, names=names)
-    found += said
+    lines, statements = Lines.find(path, raw, delimiter=delimiter, quote=quote, skip=skip)
+    found += statements
+    titles, statements = _names(lines, header=header, names=names)
+    found += statements
     has_header = header is not False
     line_of = lambda row: lines.line_of(row + has_header)  # noqa: E731
     texts = _texts(lines, titles, columns, has_header=has_header)
-    texts, said = _without_missing(texts, missing)
-    found += said
-    seen = each(lambda name: look_at(name, texts.column(name)), texts.column_names)
+    texts, statements = _without_missing(texts, missing)
+    found += statements
+    names_read, columns_read = texts.column_names, texts.columns
+    del texts  # so that each column of text is freed when it is converted
+    seen = each(
+        lambda place: count_forms(names_read[place], columns_read[place]), range(len(names_read))
+    )
     check_types(types or {})
     for name in (*(types or {}), *(dates or {})):
         if name not in titles:
             raise UnknownColumnError(name, titles, who="read_file")
-    quoted, said = _declared_by_quotes(lines, titles, seen)
-    found += said
+    quoted, statements = _declared_by_quotes(lines, titles, seen)
+    found += statements
     no_numbers = {*quoted, *(dates or {})}
     no_numbers |= {name for name, kind in (types or {}).items() if kind not in _NUMBERS}
-    convention, said = find_convention(
+    number_format, statements = find_number_format(
         path,
         [column for column in seen if column.name not in no_numbers],
         line_of,
@@ -71,25 +75,26 @@ def read_csv(
         thousands=thousands,
         delimiter=lines.delimiter,
     )
-    found += said
-    typist = Typist(
+    found += statements
+    inference = TypeInference(
         path=path,
-        convention=convention,
+        number_format=number_format,
         line_of=line_of,
         types=types or {},
         dates=dates or {},
         quoted=quoted,
     )
-    kinds = {column.name: typist.type_of(column) for column in seen}
-    found += tell_types(seen, kinds)
-    table = _converted(texts, seen, kinds, typist)
+    kinds = {column.name: inference.type_of(column) for column in seen}
+    found += state_types(seen, kinds)
+    table = _converted(names_read, columns_read, seen, kinds, inference)
+    pa.default_memory_pool().release_unused()
     options = {
         "format": "csv",
         "delimiter": lines.delimiter,
         "quote": quote,
         "encoding": encoding,
-        "decimal": convention.decimal,
-        "thousands": convention.thousands,
+        "decimal": number_format.decimal,
+        "thousands": number_format.thousands,
         "header": has_header,
         "skip": skip,
         "types": {name: kind for name, (kind, _) in kinds.items() if name not in (dates or {})},
@@ -102,7 +107,7 @@ def read_csv(
     return Source(
         table=table,
         metadata=Metadata(),
-        how=Reading(tuple(found), options),
+        how=ReadingReport(tuple(found), options),
         format="csv",
         path=path,
     )
@@ -113,29 +118,33 @@ def _names(
 ) -> tuple[list[str], list[Statement]]:
     """Return the names of the columns, or refuse a first line that cannot be names."""
     first, line = lines.header(), 1 + lines.before
-    said: list[Statement] = []
+    statements: list[Statement] = []
     in_quotes = lines.quote in lines.head()
     if header is None and names is None and not _quoted_unlike_data(lines, first):
         _refuse_data(lines, first)
     if names is not None:
         titles = [str(name) for name in names]
-        said.append(Statement("names", "given"))
+        statements.append(Statement("names", "given"))
         if len(titles) != len(first):
             raise BadOptionError(
                 "names", f"{len(titles)} names", f"one name for each of {len(first)} columns"
             )
     elif header is False:
         titles = [f"column_{place}" for place in range(1, len(first) + 1)]
-        said.append(Statement("names", "column_1, column_2, ...", "the file has none, as given"))
+        statements.append(
+            Statement("names", "column_1, column_2, ...", "the file has none, as given")
+        )
     else:
         titles = list(first) if in_quotes else [title.strip() for title in first]
-        said.append(Statement("names", "in the first line" if line == 1 else f"in line {line}"))
+        statements.append(
+            Statement("names", "in the first line" if line == 1 else f"in line {line}")
+        )
         if titles != first:
-            said.append(Statement("names", "spaces around them left out"))
+            statements.append(Statement("names", "spaces around them left out"))
         for place, title in enumerate(titles):
             if not title:
                 titles[place] = f"column_{place + 1}"
-                said.append(
+                statements.append(
                     Statement(
                         "names", f"column {place + 1} has none, and is called {titles[place]}"
                     )
@@ -150,7 +159,7 @@ def _names(
             "Rename them in the file, or give names=[...]",
             line=line,
         )
-    return titles, said
+    return titles, statements
 
 
 def _quoted_unlike_data(lines: Lines, first: Sequence[str]) -> bool:
@@ -162,10 +171,10 @@ def _quoted_unlike_data(lines: Lines, first: Sequence[str]) -> bool:
 
 def _refuse_data(lines: Lines, first: Sequence[str]) -> None:
     """Refuse a first line that is rather a record than names."""
-    seen = look_at("", pa.chunked_array([list(first)], pa.string()))
-    telling = [looks.DATE, looks.MOMENT, looks.ZONED, *range(looks.POINT, looks.SPACED)]
-    numbers = seen.n(looks.WHOLE, looks.LONG, looks.PADDED, *telling)
-    if seen.n(*telling) or (numbers and numbers + seen.n(looks.EMPTY, looks.TOKEN) == len(first)):
+    seen = count_forms("", pa.chunked_array([list(first)], pa.string()))
+    telling = [forms.DATE, forms.MOMENT, forms.ZONED, *range(forms.POINT, forms.SPACED)]
+    numbers = seen.n(forms.WHOLE, forms.LONG, forms.PADDED, *telling)
+    if seen.n(*telling) or (numbers and numbers + seen.n(forms.EMPTY, forms.TOKEN) == len(first)):
         raise BadFileError(
             lines.path,
             "the first line holds numbers or dates, not names of columns",
@@ -260,7 +269,7 @@ def _without_missing(texts: pa.Table, missing: Missing) -> tuple[pa.Table, list[
 
 
 def _declared_by_quotes(
-    lines: Lines, titles: Sequence[str], seen: Sequence[Looks]
+    lines: Lines, titles: Sequence[str], seen: Sequence[FormCounts]
 ) -> tuple[frozenset[str], list[Statement]]:
     """Find the columns that are quoted throughout without need, where others are not quoted.
 
@@ -268,15 +277,17 @@ def _declared_by_quotes(
     """
     layout = lines.layout
     place = {title: j for j, title in enumerate(titles)}
-    typed = {column.name: not column.n(looks.OTHER) and column.filled > 0 for column in seen}
+    typed = {column.name: not column.n(forms.OTHER) and column.filled > 0 for column in seen}
     bare = any(typed[column.name] and layout.bare[place[column.name]] for column in seen)
     quotes = int(layout.quoted.sum())
     if not quotes:
         return frozenset(), [Statement("quoting", "none")]
     if not bare:
-        told = "of every value: they say nothing of types" if not layout.bare.any() else "of text"
-        return frozenset(), [Statement("quoting", told)]
-    commas = [look for look in range(looks.SPACED) if look in _WITH_COMMA]
+        described = (
+            "of every value: they say nothing of types" if not layout.bare.any() else "of text"
+        )
+        return frozenset(), [Statement("quoting", described)]
+    commas = [form for form in range(forms.SPACED) if form in _WITH_COMMA]
     declared = frozenset(
         column.name
         for column in seen
@@ -288,24 +299,22 @@ def _declared_by_quotes(
 
 
 _WITH_COMMA = frozenset(
-    {looks.COMMA, looks.COMMA_OR_GROUP, looks.POWER_COMMA, looks.GROUPS + 1, looks.GROUPS_POINT + 1}
-    | set(range(looks.GROUPS_COMMA, looks.POWER))
+    {forms.COMMA, forms.COMMA_OR_GROUP, forms.POWER_COMMA, forms.GROUPS + 1, forms.GROUPS_POINT + 1}
+    | set(range(forms.GROUPS_COMMA, forms.POWER))
 )
 
 
 def _converted(
-    texts: pa.Table,
-    seen: Sequence[Looks],
+    names: Sequence[str],
+    texts: list[Any],
+    seen: Sequence[FormCounts],
     kinds: Mapping[str, tuple[Type, str]],
-    typist: Typist,
+    inference: TypeInference,
 ) -> pa.Table:
-    """Convert column by column, letting go of the texts on the way."""
-    columns: list[Any] = list(texts.columns)
-    names = texts.column_names
-    del texts
+    """Convert column by column; `texts` is emptied on the way."""
 
     def convert(place: int) -> Any:
-        column, columns[place] = columns[place], None
-        return typist.convert(column, seen[place], kinds[names[place]][0])
+        column, texts[place] = texts[place], None
+        return inference.convert(column, seen[place], kinds[names[place]][0])
 
     return pa.table(dict(zip(names, each(convert, range(len(names))))))

@@ -68,12 +68,12 @@ class Lines:
             path=path, text=text, delimiter=delimiter, quote=quote, layout=layout, before=before
         )
         lines._refuse_misfits(sniffed=why != "given")
-        said = [
+        statements = [
             Statement("delimiter", named(delimiter) if layout.fields > 1 else "none", why),
             Statement("fields", f"{layout.fields:,} in each line", "every line was counted"),
             *lines._line_ends(),
         ]
-        return lines, said
+        return lines, statements
 
     def head(self) -> str:
         """Return the first record as it stands."""
@@ -118,7 +118,7 @@ class Lines:
                 line=layout.stray + at,
             )
         if layout.ragged:
-            who = "seems to be" if sniffed else "is said to be"
+            who = "seems to be" if sniffed else "was given as"
             raise BadFileError(
                 path,
                 f"the first line has {_fields(layout.fields)}, this one {layout.ragged_fields} "
@@ -148,14 +148,14 @@ class Lines:
         layout = self.layout
         kinds = {"LF": layout.lf, "CR LF": layout.crlf, "CR": layout.cr}
         used = [kind for kind, count in kinds.items() if count]
-        said = [Statement("line ends", " and ".join(used) or "none")]
+        statements = [Statement("line ends", " and ".join(used) or "none")]
         if layout.inner:
-            said.append(Statement("line ends in quoted fields", f"{layout.inner:,}"))
+            statements.append(Statement("line ends in quoted fields", f"{layout.inner:,}"))
         if layout.blank:
             meaning = "read as missing" if layout.fields == 1 else "no records, left out"
             first = f"the first is line {layout.first_blank + self.before}"
-            said.append(Statement("blank lines", f"{layout.blank:,}, {meaning}", first))
-        return said
+            statements.append(Statement("blank lines", f"{layout.blank:,}, {meaning}", first))
+        return statements
 
 
 def _fields(count: int) -> str:
@@ -219,13 +219,13 @@ def _sniff(path: Path, text: Bytes, quote: str, before: int) -> tuple[str, str]:
         if len(fitting) == 1:
             return fitting[0], "the only one that divides every line alike"
     if len(fitting) > 1:
-        return _settle(path, fitting, seen, before)
+        return _choose(path, fitting, seen, before)
     # None fits everywhere: take the one that fits best, so that the line at fault is named.
     best = max(several, key=lambda sign: (several[sign].agreeing, several[sign].fields))
     return best, "fits most lines"
 
 
-def _settle(
+def _choose(
     path: Path, fitting: Sequence[str], seen: dict[str, Layout], before: int
 ) -> tuple[str, str]:
     """Choose among delimiters that all divide every line alike, if the names leave no doubt."""

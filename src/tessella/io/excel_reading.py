@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from .._lazy import optional
 from ..exceptions import BadFileError, UnknownColumnError, UnknownOptionError
-from .cells import TOKENS, Type, check_types
+from .column_types import TOKENS, Type, check_types
 from .csv_reading import Missing
 from .metadata import Metadata
-from .source import Reading, Source, Statement
+from .source import ReadingReport, Source, Statement
 
 __all__ = ["read_excel"]
 
@@ -46,13 +46,13 @@ def read_excel(
             path, "it is no Excel file (.xlsx), or a damaged one", "Save it again, or give format="
         ) from error
     try:
-        name, rows, said = _choose(path, book, sheet)
+        name, rows, statements = _choose(path, book, sheet)
     finally:
         book.close()
     if _has_formulas(path):
-        said += _check_formulas(openpyxl, path, name, rows)
+        statements += _check_formulas(openpyxl, path, name, rows)
     first = next(iter(rows))
-    titles, width = _names(path, first, rows[first], rows, said)
+    titles, width = _names(path, first, rows[first], rows, statements)
     body = {place: cells for place, cells in rows.items() if place > first}
     for place in range(first + 1, max(rows)):
         if place not in rows:
@@ -74,7 +74,7 @@ def read_excel(
         column = _Column(path=path, name=title, words=words.get(title, ()))
         for place, cells in body.items():
             column.add(place, cells[j] if j < len(cells) else None)
-        arrays[title] = column.typed((types or {}).get(title), said)
+        arrays[title] = column.typed((types or {}).get(title), statements)
     options: dict[str, Any] = {"format": "excel", "sheet": name}
     for key, given in (("missing", missing), ("types", types), ("columns", columns)):
         if given is not None:
@@ -82,7 +82,7 @@ def read_excel(
     return Source(
         table=pa.table({title: arrays[title] for title in wanted}),
         metadata=Metadata(),
-        how=Reading(tuple(said), options),
+        how=ReadingReport(tuple(statements), options),
         format="excel",
         path=path,
     )
@@ -160,7 +160,7 @@ def _check_formulas(openpyxl: Any, path: Path, name: str, rows: Rows) -> list[St
 
 
 def _names(
-    path: Path, line: int, cells: tuple[Any, ...], rows: Rows, said: list[Statement]
+    path: Path, line: int, cells: tuple[Any, ...], rows: Rows, statements: list[Statement]
 ) -> tuple[list[str], int]:
     width = max(
         max((j + 1 for j, cell in enumerate(row) if cell is not None), default=0)
@@ -172,14 +172,14 @@ def _names(
         raise BadFileError(
             path, "the first row holds no text: names are missing", "Put names above", line=line
         )
-    said.append(Statement("names", f"in row {line}"))
+    statements.append(Statement("names", f"in row {line}"))
     for place, title in enumerate(titles):
         if title is None or (isinstance(title, str) and not title.strip()):
             titles[place] = f"column_{place + 1}"
-            said.append(Statement("names", f"column {place + 1} has none: {titles[place]}"))
+            statements.append(Statement("names", f"column {place + 1} has none: {titles[place]}"))
         elif not isinstance(title, str):
             titles[place] = str(title)
-            said.append(Statement("names", f"{title} is no text, and is taken as such"))
+            statements.append(Statement("names", f"{title} is no text, and is taken as such"))
     names = [_unescaped(str(title)) for title in titles]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -248,19 +248,19 @@ class _Column:
         self.rows.append(row)
         self.kinds[_kind(value)] += 1
 
-    def typed(self, wanted: Type | None, said: list[Statement]) -> pa.Array:
+    def typed(self, wanted: Type | None, statements: list[Statement]) -> pa.Array:
         kinds = {kind: count for kind, count in self.kinds.items() if kind != "none"}
         if wanted == "text" or not kinds or set(kinds) == {"text"}:
-            return self._texts(said)
+            return self._texts(statements)
         if "text" in kinds and len(kinds) == 2:
             gone = self._drop_tokens()
             if gone:
-                said.append(
+                statements.append(
                     Statement(f"column {self.name!r}", f"{gone:,} words as NA read as missing")
                 )
             kinds = {kind: count for kind, count in self.kinds.items() if kind != "none" and count}
         if len(kinds) > 1:
-            return self._mixed(kinds, said)
+            return self._mixed(kinds, statements)
         (kind,) = kinds
         if kind == "number" and wanted in (None, "integer", "number"):
             if self.decimals or wanted == "number":
@@ -287,7 +287,7 @@ class _Column:
         self.kinds["text"] -= gone
         return gone
 
-    def _mixed(self, kinds: Mapping[str, int], said: list[Statement]) -> pa.Array:
+    def _mixed(self, kinds: Mapping[str, int], statements: list[Statement]) -> pa.Array:
         """Refuse numbers or dates with a few other cells; take other mixtures as text."""
         total, common = sum(kinds.values()), max(kinds, key=lambda kind: kinds[kind])
         if common != "text" and 2 * kinds[common] >= total:
@@ -304,12 +304,14 @@ class _Column:
                 f"types={{{self.name!r}: 'text'}}",
                 line=row,
             )
-        return self._texts(said)
+        return self._texts(statements)
 
-    def _texts(self, said: list[Statement]) -> pa.Array:
+    def _texts(self, statements: list[Statement]) -> pa.Array:
         others = sum(1 for v in self.values if v is not None and not isinstance(v, str))
         if others:
-            said.append(Statement(f"column {self.name!r}", f"{others:,} cells turned into text"))
+            statements.append(
+                Statement(f"column {self.name!r}", f"{others:,} cells turned into text")
+            )
         return pa.array([None if v is None else _as_text(v) for v in self.values], pa.string())
 
     def _unfit(self, wanted: str) -> BadFileError:

@@ -91,11 +91,11 @@ def _links(*targets: tuple[str, str]) -> str:
 def write_excel(
     table: pa.Table, file: BinaryIO, path: Path, *, sheet: str = "data"
 ) -> list[Statement]:
-    """Write a settled table as the only sheet of an Excel file."""
+    """Write a table of `to_arrow` as the only sheet of an Excel file."""
     _refuse(table, path, sheet)
-    said: list[Statement] = []
+    statements: list[Statement] = []
     columns = [
-        _column(name, table.column(name).combine_chunks(), path, said)
+        _column(name, table.column(name).combine_chunks(), path, statements)
         for name in table.column_names
     ]
     book = (
@@ -120,7 +120,7 @@ def write_excel(
             for piece in _rows(columns, table.num_rows, path):
                 out.write(piece.encode())
             out.write(b"</sheetData></worksheet>")
-    return said
+    return statements
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -185,12 +185,12 @@ def _rows(columns: list[Any], n: int, path: Path) -> Iterator[str]:
 
 
 def _column(
-    name: str, values: Any, path: Path, said: list[Statement]
+    name: str, values: Any, path: Path, statements: list[Statement]
 ) -> tuple[Any, Callable[[Any], str]]:
     """Return the values of a column, and the function that writes the rest of a cell."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        said.append(Statement(f"column {name!r}", "plain values", "Excel has no categories"))
+        statements.append(Statement(f"column {name!r}", "plain values", "Excel has no categories"))
         values = values.dictionary.take(values.indices)
         kind = values.type
     if pa.types.is_string(kind):
@@ -207,17 +207,17 @@ def _column(
             )
         return values, lambda number: "" if number is None else f"><v>{number}</v></c>"
     if pa.types.is_decimal(kind):
-        said.append(Statement(f"column {name!r}", "numbers", "Excel has no fixed decimals"))
+        statements.append(Statement(f"column {name!r}", "numbers", "Excel has no fixed decimals"))
         values = values.cast(pa.float64())
         kind = values.type
     if pa.types.is_floating(kind):
-        return _floats(name, values, path, said)
+        return _floats(name, values, path, statements)
     if pa.types.is_date(kind):
         _refuse_early(name, values, path)
         first = dt.date(1899, 12, 30)
         return values, _styled(_DATE, lambda date: (date - first).days)
     if pa.types.is_timestamp(kind):
-        return _moments(name, values, path, said)
+        return _moments(name, values, path, statements)
     if pa.types.is_time(kind):
         return values.cast(pa.time64("us"), safe=False), _styled(_TIME, _share_of_day)
     raise BadFileError(
@@ -226,14 +226,14 @@ def _column(
 
 
 def _floats(
-    name: str, values: Any, path: Path, said: list[Statement]
+    name: str, values: Any, path: Path, statements: list[Statement]
 ) -> tuple[Any, Callable[[Any], str]]:
     if pc.any(pc.is_inf(values)).as_py():
         raise BadFileError(
             path, f"column {name!r} holds infinity", "Excel cannot: mark it as missing"
         )
     if count := pc.sum(pc.is_nan(values)).as_py():
-        said.append(Statement(f"column {name!r}", f"{count:,} NaN written as missing"))
+        statements.append(Statement(f"column {name!r}", f"{count:,} NaN written as missing"))
     whole = pc.all(pc.or_kleene(pc.is_nan(values), pc.equal(values, pc.floor(values)))).as_py()
     style = f' s="{_FLOAT}"' if whole else ""  # or they would be read as integers
 
@@ -246,16 +246,16 @@ def _floats(
 
 
 def _moments(
-    name: str, values: Any, path: Path, said: list[Statement]
+    name: str, values: Any, path: Path, statements: list[Statement]
 ) -> tuple[Any, Callable[[Any], str]]:
     if values.type.tz is not None:
-        said.append(Statement(f"column {name!r}", "in UTC", "Excel has no time zones"))
+        statements.append(Statement(f"column {name!r}", "in UTC", "Excel has no time zones"))
         unit = values.type.unit
         values = values.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit))
     exact = values.cast(pa.timestamp("us"), safe=False)
     rounded = pc.round_temporal(exact, unit="millisecond")
     if len(values) and not pc.all(pc.equal(rounded.cast(values.type), values)).as_py():
-        said.append(Statement(f"column {name!r}", "rounded to milliseconds"))
+        statements.append(Statement(f"column {name!r}", "rounded to milliseconds"))
     _refuse_early(name, rounded, path)
     first = dt.datetime(1899, 12, 30)
     return rounded, _styled(_MOMENT, lambda moment: (moment - first) / dt.timedelta(days=1))

@@ -47,13 +47,13 @@ def find_format(path: Path, given: str | None, *, write: bool = False) -> Format
     offered = [name for name, form in FORMATS.items() if form.written or not write]
     if given is not None and given not in offered:
         raise UnknownOptionError("format", given, offered)
-    squeezed = compression_of(path)
-    ending = Path(path.stem if squeezed else path.name).suffix.lower()
+    packed = compression_of(path)
+    ending = Path(path.stem if packed else path.name).suffix.lower()
     form = FORMATS[given] if given else _by_ending(path, ending)
-    if squeezed and form.name != "csv":
+    if packed and form.name != "csv":
         raise BadFileError(
             path,
-            f"{squeezed} around {form.name} is not supported",
+            f"{packed} around {form.name} is not supported",
             "Only CSV is compressed as a whole; the other formats compress inside",
         )
     if write and not form.written:

@@ -86,8 +86,8 @@ class Metadata:
     variables: Mapping[str, Variable] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        told = {str(name): variable for name, variable in self.variables.items() if variable}
-        object.__setattr__(self, "variables", told)
+        described = {str(name): variable for name, variable in self.variables.items() if variable}
+        object.__setattr__(self, "variables", described)
 
     def __getitem__(self, name: str) -> Variable:
         return self.variables.get(name, Variable())
@@ -122,25 +122,25 @@ class Metadata:
         """Return plain dicts, lists and scalars, leaving out what is empty."""
         out: dict[str, dict[str, Any]] = {}
         for name, variable in self.variables.items():
-            told: dict[str, Any] = {}
+            described: dict[str, Any] = {}
             if variable.label:
-                told["label"] = variable.label
+                described["label"] = variable.label
             if variable.labels:
-                told["labels"] = [[value, label] for value, label in variable.labels.items()]
+                described["labels"] = [[value, label] for value, label in variable.labels.items()]
             if variable.missing:
-                told["missing"] = [
+                described["missing"] = [
                     {"low": code.low, "high": code.high} if isinstance(code, Span) else code
                     for code in variable.missing
                 ]
             if variable.level:
-                told["level"] = variable.level
+                described["level"] = variable.level
             if variable.format:
-                told["format"] = variable.format
-            out[name] = told
+                described["format"] = variable.format
+            out[name] = described
         return out
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Mapping[str, Any]]) -> Metadata:
+    def from_dict(cls, described: Mapping[str, Mapping[str, Any]]) -> Metadata:
         """Build metadata from what `to_dict` gave."""
         return cls(
             {
@@ -154,6 +154,6 @@ class Metadata:
                     level=facts.get("level"),
                     format=facts.get("format", ""),
                 )
-                for name, facts in told.items()
+                for name, facts in described.items()
             }
         )

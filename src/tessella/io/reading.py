@@ -200,14 +200,16 @@ def _with_metadata(
         source = replace(source, metadata=metadata)
     if not codes:
         return source
-    variables, said = dict(source.metadata.variables), list(source.how.statements)
+    variables, statements = dict(source.metadata.variables), list(source.how.statements)
     for name, values in codes.items():
         if name not in source.columns:
             raise UnknownColumnError(name, source.columns, who="codes=")
         variables[name] = replace(source.metadata[name], missing=tuple(values))
         shown = ", ".join(map(str, values))
-        said.append(Statement(f"column {name!r}", f"{shown} mean missing", "given"))
+        statements.append(Statement(f"column {name!r}", f"{shown} mean missing", "given"))
     how = replace(
-        source.how, statements=tuple(said), options={**source.how.options, "codes": dict(codes)}
+        source.how,
+        statements=tuple(statements),
+        options={**source.how.options, "codes": dict(codes)},
     )
     return replace(source, metadata=Metadata(variables), how=how)

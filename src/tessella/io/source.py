@@ -10,7 +10,7 @@ from typing import Any
 from ..schema import Kind, Schema
 from .metadata import Metadata, Span, Variable
 
-__all__ = ["Reading", "Source", "Statement"]
+__all__ = ["ReadingReport", "Source", "Statement"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingReport:
     """How a file was read: every decision that somebody else might have made otherwise.
 
     Parameters
@@ -61,7 +61,7 @@ class Source:
         "00123" are text.
     metadata : Metadata
         Labels, levels, missing codes and formats.
-    how : Reading
+    how : ReadingReport
         How the file was read; it prints.
     format : str
         The format, such as "csv".
@@ -73,7 +73,7 @@ class Source:
 
     table: Any
     metadata: Metadata
-    how: Reading
+    how: ReadingReport
     format: str
     path: Path
     tags: Mapping[str, Any] = field(default_factory=dict)

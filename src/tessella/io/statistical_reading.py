@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from .._lazy import optional
 from ..exceptions import BadFileError, UnknownColumnError
 from .metadata import Level, Metadata, Span, Variable
-from .source import Reading, Source, Statement
+from .source import ReadingReport, Source, Statement
 
 __all__ = ["READERS"]
 
@@ -63,8 +63,8 @@ def raw_read(name: str, path: str | Path, **options: Any) -> tuple[dict[str, Any
     }
     if name in ("spss", "stata", "sas"):
         options["user_missing"] = True  # or codes for "missing" would vanish
-    cells, told = readers[name](str(path), output_format="dict", **options)
-    return dict(cells), told
+    cells, meta = readers[name](str(path), output_format="dict", **options)
+    return dict(cells), meta
 
 
 def _read(
@@ -82,7 +82,7 @@ def _read(
         options["catalog_file"] = str(catalog)
     package = pyreadstat()
     try:
-        cells, told = raw_read(name, path, **options)
+        cells, meta = raw_read(name, path, **options)
     except (package.ReadstatError, package.PyreadstatError, OSError, ValueError) as error:
         raise BadFileError(
             path,
@@ -93,14 +93,14 @@ def _read(
     for column in wanted:
         if column not in cells:
             raise UnknownColumnError(column, list(cells), who="read_file")
-    said = [Statement("format", name), *_of_encoding(told, encoding)]
+    statements = [Statement("format", name), *_of_encoding(meta, encoding)]
     arrays, tags = {}, {}
     for column in wanted:
-        arrays[column], letters = _column(cells.pop(column), _facts(told, column), name)
+        arrays[column], letters = _column(cells.pop(column), _facts(meta, column), name)
         if letters is not None:
             tags[column] = letters
-    metadata = Metadata({column: _variable(told, column, arrays[column]) for column in wanted})
-    said += _statements(arrays, told, tags)
+    metadata = Metadata({column: _variable(meta, column, arrays[column]) for column in wanted})
+    statements += _statements(arrays, meta, tags)
     keep: dict[str, Any] = {"format": name}
     keep |= {key: value for key, value in (("encoding", encoding),) if value is not None}
     if columns is not None:
@@ -108,17 +108,17 @@ def _read(
     return Source(
         table=pa.table(arrays),
         metadata=metadata,
-        how=Reading(tuple(said), keep),
+        how=ReadingReport(tuple(statements), keep),
         format=name,
         path=path,
         tags=tags,
     )
 
 
-def _facts(told: Any, column: str) -> tuple[str, str]:
+def _facts(meta: Any, column: str) -> tuple[str, str]:
     """Return how a column is stored, and its display format."""
-    stored = (told.readstat_variable_types or {}).get(column) or ""
-    return stored, (told.original_variable_types or {}).get(column) or ""
+    stored = (meta.readstat_variable_types or {}).get(column) or ""
+    return stored, (meta.original_variable_types or {}).get(column) or ""
 
 
 def _column(cells: Any, facts: tuple[str, str], name: str) -> tuple[pa.Array, pa.Array | None]:
@@ -161,23 +161,23 @@ def _all_whole(values: pa.Array) -> bool:
     return bool(pc.all(whole).as_py()) and values.null_count < len(values)
 
 
-def _variable(told: Any, column: str, values: pa.Array) -> Variable:
-    label = (told.column_names_to_labels or {}).get(column) or ""
-    level = (told.variable_measure or {}).get(column)
+def _variable(meta: Any, column: str, values: pa.Array) -> Variable:
+    label = (meta.column_names_to_labels or {}).get(column) or ""
+    level = (meta.variable_measure or {}).get(column)
     whole = pa.types.is_integer(values.type)
-    labels = (told.variable_value_labels or {}).get(column) or {}
+    labels = (meta.variable_value_labels or {}).get(column) or {}
     levels: Mapping[str, Level] = {"nominal": "nominal", "ordinal": "ordinal", "scale": "scale"}
     missing: list[Any] = []
-    for span in (told.missing_ranges or {}).get(column, []):
+    for span in (meta.missing_ranges or {}).get(column, []):
         low, high = span["lo"], span["hi"]
         missing.append(_plain(low, whole) if low == high else Span(low, high))
-    missing += [letter.lower() for letter in (told.missing_user_values or {}).get(column, [])]
+    missing += [letter.lower() for letter in (meta.missing_user_values or {}).get(column, [])]
     return Variable(
         label=label,
         labels={_plain(value, whole): text for value, text in labels.items()},
         missing=tuple(missing),
         level=levels.get(level or ""),
-        format=(told.original_variable_types or {}).get(column) or "",
+        format=(meta.original_variable_types or {}).get(column) or "",
     )
 
 
@@ -190,24 +190,26 @@ def _plain(value: Any, whole: bool) -> Any:
     return value
 
 
-def _of_encoding(told: Any, encoding: str | None) -> list[Statement]:
+def _of_encoding(meta: Any, encoding: str | None) -> list[Statement]:
     if encoding is not None:
         return [Statement("encoding", encoding, "given")]
-    stored = getattr(told, "file_encoding", None)
+    stored = getattr(meta, "file_encoding", None)
     return [Statement("encoding", stored, "stored in the file")] if stored else []
 
 
 def _statements(
-    arrays: Mapping[str, pa.Array], told: Any, tags: Mapping[str, Any]
+    arrays: Mapping[str, pa.Array], meta: Any, tags: Mapping[str, Any]
 ) -> list[Statement]:
-    said = []
+    statements = []
     whole = [name for name, values in arrays.items() if pa.types.is_int64(values.type)]
     if whole:
         shown = ", ".join(whole[:8]) + (", ..." if len(whole) > 8 else "")
-        said.append(Statement("whole numbers", "by format without decimals", shown))
+        statements.append(Statement("whole numbers", "by format without decimals", shown))
     if tags:
         shown = ", ".join(tags)
-        said.append(Statement("letters of missing values", "null in the table, kept apart", shown))
-    if getattr(told, "notes", None) or getattr(told, "file_label", None):
-        said.append(Statement("notes and label of the file", "left out"))
-    return said
+        statements.append(
+            Statement("letters of missing values", "null in the table, kept apart", shown)
+        )
+    if getattr(meta, "notes", None) or getattr(meta, "file_label", None):
+        statements.append(Statement("notes and label of the file", "left out"))
+    return statements

@@ -41,10 +41,10 @@ class _Prepared:
     levels: dict[str, str] = field(default_factory=dict)
     letters: dict[str, list[str]] = field(default_factory=dict)
     floats: set[str] = field(default_factory=set)
-    said: list[Statement] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
 
     def say(self, name: str, found: str, why: str) -> None:
-        self.said.append(Statement(f"column {name!r}", found, why))
+        self.statements.append(Statement(f"column {name!r}", found, why))
 
 
 def write_statistical(
@@ -56,7 +56,7 @@ def write_statistical(
     *,
     tags: Mapping[str, pa.Array] | None = None,
 ) -> list[Statement]:
-    """Write a settled table as SPSS, Stata or SAS transport."""
+    """Write a table of `to_arrow` as SPSS, Stata or SAS transport."""
     ready = _Prepared()
     for column in table.column_names:
         _prepare(name, path, column, table.column(column).combine_chunks(), ready)
@@ -67,7 +67,7 @@ def write_statistical(
         _write(name, path, place, ready, metadata)
         _compare(name, path, place, ready)
     _stop_the_clock(name, file)
-    return ready.said
+    return ready.statements
 
 
 def _prepare(name: str, path: Path, column: str, values: Any, ready: _Prepared) -> None:

@@ -165,7 +165,7 @@ def staged_file(
     form = find_format(path, format, write=True)
     if like is not None and path.exists() and path.samefile(like.path):
         raise BadFileError(path, "this is the original", "Give another name to the release")
-    table, said = to_arrow(frame)
+    table, statements = to_arrow(frame)
     if form.name not in ("csv", "excel"):  # these two write what cells show, and nothing else
         table = scrub(table)
     if metadata is None:
@@ -176,7 +176,7 @@ def staged_file(
         options["tags"] = tags
     kept = _public(table, metadata, tags, keep_labels=keep_labels)
     with whole_or_nothing(path, overwrite=overwrite) as file:
-        said += _write(form, table, file, path, kept, options)
+        statements += _write(form, table, file, path, kept, options)
         file.flush()
         file.seek(0)
         digest = _hash(file)
@@ -189,7 +189,7 @@ def staged_file(
             columns=tuple(table.column_names),
             sha256=digest,
             size=size,
-            statements=tuple(said),
+            statements=tuple(statements),
         )
 
 

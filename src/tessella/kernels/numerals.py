@@ -11,13 +11,13 @@ import numpy as np
 from .._types import Bytes, Integers, Truths
 from ._jit import kernel
 
-# Looks. A group is three digits after a separator of thousands, see SEPARATORS.
+# Forms. A group is three digits after a separator of thousands, see SEPARATORS.
 OTHER, EMPTY, TOKEN, WHOLE, PADDED, LONG, TRUTH, DATE, MOMENT, ZONED, INFINITE = range(11)
 POINT, COMMA, POINT_OR_GROUP, COMMA_OR_GROUP = 11, 12, 13, 14
 GROUPS, GROUPS_POINT, GROUPS_COMMA = 15, 21, 27  # each plus the number of the separator
 POWER, POWER_POINT, POWER_COMMA = 33, 34, 35  # 1e5, 1.5e5, 1,5e5
-SPACED = 36  # counts numbers with spaces around them, which also count by their look
-N_LOOKS = 37
+SPACED = 36  # counts numbers with spaces around them, which also count by their form
+N_FORMS = 37
 SEPARATORS = (".", ",", " ", "'", "\u00a0", "\u202f")
 
 LONGEST = 18  # every whole number of so many digits is an int64
@@ -30,7 +30,7 @@ def is_digit(byte: int) -> bool:
 
 
 @kernel
-def look_at_number(data: Bytes, low: int, high: int) -> int:
+def classify_number(data: Bytes, low: int, high: int) -> int:
     """Say how the number in data[low:high] is written, or OTHER."""
     i = low
     if data[i] == 45:  # a minus
@@ -125,7 +125,7 @@ def look_at_number(data: Bytes, low: int, high: int) -> int:
 
 
 @kernel
-def look_at_time(data: Bytes, low: int, high: int) -> int:
+def classify_time(data: Bytes, low: int, high: int) -> int:
     """Say whether data[low:high] is a date or a moment of ISO 8601, or OTHER."""
     for place in range(10):
         byte = data[low + place]
@@ -188,7 +188,7 @@ def find_word(data: Bytes, low: int, high: int, words: Bytes, ends: Integers) ->
 
 
 @kernel
-def count_looks(
+def count_forms(
     data: Bytes,
     offsets: Integers,
     valid: Truths,
@@ -197,11 +197,11 @@ def count_looks(
     n_truths: int,
     n_infinities: int,
 ) -> tuple[Integers, Integers]:
-    """Count the looks of the texts of a column, and find the first of each.
+    """Count the forms of the texts of a column, and find the first of each.
 
     Words are, in this order, truths, infinities, and tokens that may stand for "missing".
     """
-    counts, firsts = np.zeros(N_LOOKS, np.int64), np.full(N_LOOKS, -1)
+    counts, firsts = np.zeros(N_FORMS, np.int64), np.full(N_FORMS, -1)
     longest, begin = 0, 0
     for word in range(ends.shape[0]):
         longest = max(longest, ends[word] - begin)
@@ -218,26 +218,26 @@ def count_looks(
             high -= 1
             spaced = True
         if low == high:
-            look = EMPTY
+            form = EMPTY
         else:
-            byte, look = data[low], OTHER
+            byte, form = data[low], OTHER
             if is_digit(byte) or byte == 45 or byte == 46 or byte == 44:
                 if high - low >= 10 and data[low + 4] == 45:
-                    look = look_at_time(data, low, high)
+                    form = classify_time(data, low, high)
                 else:
-                    look = look_at_number(data, low, high)
-            if look == OTHER and high - low <= longest:
+                    form = classify_number(data, low, high)
+            if form == OTHER and high - low <= longest:
                 word = find_word(data, low, high, words, ends)
                 if word >= n_truths + n_infinities:
-                    look = TOKEN
+                    form = TOKEN
                 elif word >= n_truths:
-                    look = INFINITE
+                    form = INFINITE
                 elif word >= 0:
-                    look = TRUTH
-            if spaced and look != OTHER:
+                    form = TRUTH
+            if spaced and form != OTHER:
                 counts[SPACED] += 1
                 firsts[SPACED] = row if firsts[SPACED] < 0 else firsts[SPACED]
-        counts[look] += 1
-        if firsts[look] < 0:
-            firsts[look] = row
+        counts[form] += 1
+        if firsts[form] < 0:
+            firsts[form] = row
     return counts, firsts

@@ -1,4 +1,4 @@
-"""A stranger's file: a clear error with the line, or the right result. By hand, byte by byte."""
+"""CSV files of every dialect: a clear error with the line, or the right result. By hand."""
 
 from __future__ import annotations
 

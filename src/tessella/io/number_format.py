@@ -12,13 +12,13 @@ from pathlib import Path
 
 from .._types import Integers
 from ..exceptions import BadFileError, BadOptionError
-from ..kernels import numerals as looks
+from ..kernels import numerals as forms
 from .source import Statement
 
-__all__ = ["Convention", "Looks", "find_convention"]
+__all__ = ["FormCounts", "NumberFormat", "find_number_format"]
 
 
-_SIGNS = looks.SEPARATORS
+_SIGNS = forms.SEPARATORS
 _NAMED = {
     ".": "point",
     ",": "comma",
@@ -28,33 +28,33 @@ _NAMED = {
     "\u202f": "narrow no-break space",
 }
 _NUMBERS = [
-    look
-    for look in range(looks.SPACED)
-    if look in (looks.WHOLE, looks.INFINITE) or look >= looks.POINT
+    form
+    for form in range(forms.SPACED)
+    if form in (forms.WHOLE, forms.INFINITE) or form >= forms.POINT
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looks:
-    """How the texts of a column look: how many of each look, and the first row of each."""
+class FormCounts:
+    """How the texts of a column form: how many of each form, and the first row of each."""
 
     name: str
     counts: Integers
     firsts: Integers
 
     def n(self, *which: int) -> int:
-        """Count the texts of these looks."""
+        """Count the texts of these forms."""
         return int(self.counts[list(which)].sum())
 
     def first(self, *which: int) -> int:
-        """Return the first row that has one of these looks, or -1."""
-        rows = [int(self.firsts[look]) for look in which if self.firsts[look] >= 0]
+        """Return the first row that has one of these forms, or -1."""
+        rows = [int(self.firsts[form]) for form in which if self.firsts[form] >= 0]
         return min(rows, default=-1)
 
     @property
     def filled(self) -> int:
         """The number of texts that are not empty and no usual word for "missing"."""
-        return int(self.counts[: looks.SPACED].sum()) - self.n(looks.EMPTY, looks.TOKEN)
+        return int(self.counts[: forms.SPACED].sum()) - self.n(forms.EMPTY, forms.TOKEN)
 
     @property
     def coded(self) -> bool:
@@ -62,17 +62,17 @@ class Looks:
 
         Amounts would have some below a thousand, or with decimals.
         """
-        spaced = [looks.GROUPS + place for place, sign in enumerate(_SIGNS) if sign != ","]
+        spaced = [forms.GROUPS + place for place, sign in enumerate(_SIGNS) if sign != ","]
         return 0 < self.filled == self.n(*spaced)
 
     @property
     def numeric(self) -> bool:
-        """Whether each of them is a number by some convention, and none a code as 007."""
+        """Whether each of them is a number by some format, and none a code as 007."""
         return 0 < self.filled == self.n(*_NUMBERS)
 
 
 @dataclass(frozen=True)
-class Convention:
+class NumberFormat:
     """The signs before decimals and between thousands; the latter may be empty.
 
     `given` says that somebody named the sign between thousands.
@@ -84,52 +84,52 @@ class Convention:
 
     @property
     def whole(self) -> tuple[int, ...]:
-        """Looks of whole numbers."""
-        found = [looks.WHOLE]
+        """Forms of whole numbers."""
+        found = [forms.WHOLE]
         if self.thousands:
-            found.append(looks.GROUPS + _SIGNS.index(self.thousands))
+            found.append(forms.GROUPS + _SIGNS.index(self.thousands))
             if self.thousands in ".,":
-                found.append(looks.POINT_OR_GROUP + _SIGNS.index(self.thousands))
+                found.append(forms.POINT_OR_GROUP + _SIGNS.index(self.thousands))
         return tuple(found)
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """Looks of numbers with decimals or a power of ten, and infinity."""
+        """Forms of numbers with decimals or a power of ten, and infinity."""
         sign = _SIGNS.index(self.decimal)
-        found = [looks.POINT + sign, looks.POINT_OR_GROUP + sign]
-        found += [looks.POWER, looks.POWER_POINT + sign, looks.INFINITE]
+        found = [forms.POINT + sign, forms.POINT_OR_GROUP + sign]
+        found += [forms.POWER, forms.POWER_POINT + sign, forms.INFINITE]
         if self.thousands:
-            base = (looks.GROUPS_POINT, looks.GROUPS_COMMA)[sign]
+            base = (forms.GROUPS_POINT, forms.GROUPS_COMMA)[sign]
             found.append(base + _SIGNS.index(self.thousands))
         return tuple(found)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Looks of all numbers."""
+        """Forms of all numbers."""
         return self.whole + self.broken
 
 
 def _decimals(sign: str) -> list[int]:
-    """Looks that only a decimal sign explains."""
+    """Forms that only a decimal sign explains."""
     place = _SIGNS.index(sign)
-    base = (looks.GROUPS_POINT, looks.GROUPS_COMMA)[place]
-    return [looks.POINT + place, looks.POWER_POINT + place, *range(base, base + len(_SIGNS))]
+    base = (forms.GROUPS_POINT, forms.GROUPS_COMMA)[place]
+    return [forms.POINT + place, forms.POWER_POINT + place, *range(base, base + len(_SIGNS))]
 
 
 def _grouped(sign: str) -> list[int]:
-    """Looks that only this sign between thousands explains."""
+    """Forms that only this sign between thousands explains."""
     place = _SIGNS.index(sign)
-    return [base + place for base in (looks.GROUPS, looks.GROUPS_POINT, looks.GROUPS_COMMA)]
+    return [base + place for base in (forms.GROUPS, forms.GROUPS_POINT, forms.GROUPS_COMMA)]
 
 
 @dataclass(frozen=True)
 class _Evidence:
     path: Path
-    columns: list[Looks]
+    columns: list[FormCounts]
     line_of: Callable[[int], int]
 
     def first(self, which: Iterable[int]) -> tuple[str, int] | None:
-        """Return the first column, and its row, in which one of these looks occurs."""
+        """Return the first column, and its row, in which one of these forms occurs."""
         which = list(which)
         for column in self.columns:
             if column.n(*which):
@@ -140,15 +140,15 @@ class _Evidence:
         return self.line_of(place[1])
 
 
-def find_convention(
+def find_number_format(
     path: Path,
-    columns: Iterable[Looks],
+    columns: Iterable[FormCounts],
     line_of: Callable[[int], int],
     *,
     decimal: str | None,
     thousands: str | None,
     delimiter: str,
-) -> tuple[Convention, list[Statement]]:
+) -> tuple[NumberFormat, list[Statement]]:
     """Decide from the columns of numbers how numbers are written, or say why that is open.
 
     `line_of` gives the line of a row.
@@ -179,9 +179,9 @@ def find_convention(
         thousands, because = _find_thousands(seen, decimal)
     else:
         because = "given"
-    said = [Statement("decimal sign", _NAMED[decimal], why)]
-    said.append(Statement("thousands", _NAMED.get(thousands, "not separated"), because))
-    return Convention(decimal, thousands, given=asked), said
+    statements = [Statement("decimal sign", _NAMED[decimal], why)]
+    statements.append(Statement("thousands", _NAMED.get(thousands, "not separated"), because))
+    return NumberFormat(decimal, thousands, given=asked), statements
 
 
 def _check_options(decimal: str | None, thousands: str | None) -> None:
@@ -197,7 +197,7 @@ def _without_decimals(seen: _Evidence, thousands: str | None, delimiter: str) ->
     """Decide the decimal sign where no number surely has one."""
     if thousands in (".", ","):
         return ("." if thousands == "," else ","), "the other sign separates thousands"
-    maybe = {sign: seen.first([looks.POINT_OR_GROUP + place]) for place, sign in enumerate(".,")}
+    maybe = {sign: seen.first([forms.POINT_OR_GROUP + place]) for place, sign in enumerate(".,")}
     surely = {sign: seen.first(_grouped(sign)) for sign in ".,"}
     if surely["."] and surely[","]:
         raise _unclear(seen, surely[","], "thousands are separated by points here, commas there")
@@ -237,7 +237,7 @@ def _find_thousands(seen: _Evidence, decimal: str) -> tuple[str, str]:
             continue
         which = _grouped(sign)
         if sign in ".,":
-            which.append(looks.POINT_OR_GROUP + place)
+            which.append(forms.POINT_OR_GROUP + place)
         if where := seen.first(which):
             found[sign] = where
     if len(found) > 1:

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..exceptions import BadFileError, UnknownOptionError
-from ..kernels import numerals as looks
-from .conventions import Convention, Looks
+from ..kernels import numerals as forms
+from .number_format import FormCounts, NumberFormat
 from .source import Statement
 
-__all__ = ["TOKENS", "Type", "Typist", "look_at"]
+__all__ = ["TOKENS", "Type", "TypeInference", "count_forms"]
 
 Type = Literal["integer", "number", "boolean", "date", "datetime", "text"]
 
@@ -48,9 +48,9 @@ def _packed(words: Sequence[str]) -> tuple[Any, Any]:
 _WORDS, _ENDS = _packed((*_TRUTHS, *_INFINITIES, *TOKENS))
 
 
-def look_at(name: str, column: pa.ChunkedArray) -> Looks:
+def count_forms(name: str, column: pa.ChunkedArray) -> FormCounts:
     """Look at every text of a column."""
-    counts, firsts = np.zeros(looks.N_LOOKS, np.int64), np.full(looks.N_LOOKS, -1)
+    counts, firsts = np.zeros(forms.N_FORMS, np.int64), np.full(forms.N_FORMS, -1)
     row = 0
     for chunk in column.chunks:
         if not len(chunk):
@@ -59,7 +59,7 @@ def look_at(name: str, column: pa.ChunkedArray) -> Looks:
         places = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
         letters = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
         valid = chunk.is_valid().to_numpy(zero_copy_only=False)
-        of_chunk, first = looks.count_looks(
+        of_chunk, first = forms.count_forms(
             letters,
             places.astype(np.int64),
             valid,
@@ -71,44 +71,44 @@ def look_at(name: str, column: pa.ChunkedArray) -> Looks:
         firsts = np.where((firsts < 0) & (first >= 0), row + first, firsts)
         counts += of_chunk
         row += len(chunk)
-    return Looks(name=name, counts=counts, firsts=firsts)
+    return FormCounts(name=name, counts=counts, firsts=firsts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Typist:
+class TypeInference:
     """Gives each column of texts its type.
 
     `line_of` gives the line of a row; `quoted` names columns that quotes declare to be text.
     """
 
     path: Path
-    convention: Convention
+    number_format: NumberFormat
     line_of: Callable[[int], int]
     types: Mapping[str, Type]
     dates: Mapping[str, str]
     quoted: frozenset[str] = frozenset()
 
-    def type_of(self, column: Looks) -> tuple[Type, str]:
+    def type_of(self, column: FormCounts) -> tuple[Type, str]:
         """Return the type of a column, and what to say of it."""
         if column.name in self.dates:
             return "date", "given"
         if column.name in self.types:
             return self.types[column.name], "given"
-        filled, numbers = column.filled, self.convention.numbers
+        filled, numbers = column.filled, self.number_format.numbers
         if not filled:
-            empty = "no value at all" if not column.n(looks.TOKEN) else "nothing but words as NA"
+            empty = "no value at all" if not column.n(forms.TOKEN) else "nothing but words as NA"
             return "text", empty
-        if column.coded and not self.convention.given:
+        if column.coded and not self.number_format.given:
             return "text", "every value is in groups: codes, unless thousands= is given"
         fits: dict[Type, tuple[int, ...]] = {
-            "integer": self.convention.whole,
+            "integer": self.number_format.whole,
             "number": numbers,
-            "boolean": (looks.TRUTH,),
-            "date": (looks.DATE,),
-            "datetime": (looks.MOMENT,) if column.n(looks.MOMENT) else (looks.ZONED,),
+            "boolean": (forms.TRUTH,),
+            "date": (forms.DATE,),
+            "datetime": (forms.MOMENT,) if column.n(forms.MOMENT) else (forms.ZONED,),
         }
         for kind, which in fits.items():
-            if column.n(*which) == filled > column.n(looks.INFINITE):
+            if column.n(*which) == filled > column.n(forms.INFINITE):
                 if column.name in self.quoted:
                     return "text", f"{_PLURAL[kind]} in quotes, while others are not quoted"
                 return kind, ""
@@ -116,23 +116,23 @@ class Typist:
             return "text", ""
         return self._mixed(column, fits)
 
-    def _mixed(self, column: Looks, fits: Mapping[Type, tuple[int, ...]]) -> tuple[Type, str]:
-        filled, digits = column.filled, (looks.WHOLE, looks.PADDED, looks.LONG)
-        if column.n(looks.PADDED):
-            row = column.first(looks.PADDED)
+    def _mixed(self, column: FormCounts, fits: Mapping[Type, tuple[int, ...]]) -> tuple[Type, str]:
+        filled, digits = column.filled, (forms.WHOLE, forms.PADDED, forms.LONG)
+        if column.n(forms.PADDED):
+            row = column.first(forms.PADDED)
             return "text", f"leading zeros as in line {self.line_of(row)}: codes, not numbers"
-        if column.n(looks.LONG) and column.n(*digits) == filled:
-            row = column.first(looks.LONG)
-            return "text", f"more than {looks.LONGEST} digits in line {self.line_of(row)}"
+        if column.n(forms.LONG) and column.n(*digits) == filled:
+            row = column.first(forms.LONG)
+            return "text", f"more than {forms.LONGEST} digits in line {self.line_of(row)}"
         if column.numeric:
             return "text", "numbers in another convention than the rest of the file"
         for kind in ("number", "date", "datetime"):
             count = column.n(*fits[kind])
             if 2 * count >= filled:
                 others = [
-                    look for look in range(looks.WHOLE, looks.SPACED) if look not in fits[kind]
+                    form for form in range(forms.WHOLE, forms.SPACED) if form not in fits[kind]
                 ]
-                row = column.first(looks.OTHER, *others)
+                row = column.first(forms.OTHER, *others)
                 raise BadFileError(
                     self.path,
                     f"column {column.name!r} holds {_PLURAL[kind]}, and something else in "
@@ -145,7 +145,7 @@ class Typist:
                 return "text", f"{count:,} of {filled:,} cells would be {_PLURAL[kind]}"
         return "text", ""
 
-    def convert(self, texts: pa.ChunkedArray, column: Looks, kind: Type) -> pa.ChunkedArray:
+    def convert(self, texts: pa.ChunkedArray, column: FormCounts, kind: Type) -> pa.ChunkedArray:
         """Return the column in its type; every cell fits, or the line of one that does not."""
         if kind == "text":
             return texts
@@ -160,27 +160,27 @@ class Typist:
                 return pc.cast(pc.utf8_lower(texts), pa.bool_())
             if kind == "date":
                 return pc.cast(texts, pa.date32())
-            return _moments(texts, zoned=column.n(looks.ZONED) > 0)
+            return _moments(texts, zoned=column.n(forms.ZONED) > 0)
         except pa.ArrowInvalid:
-            raise self._unfit(texts, column, kind) from None
+            raise self._misfit(texts, column, kind) from None
 
-    def _without_tokens(self, texts: pa.ChunkedArray, column: Looks) -> pa.ChunkedArray:
-        if column.n(looks.SPACED):
+    def _without_tokens(self, texts: pa.ChunkedArray, column: FormCounts) -> pa.ChunkedArray:
+        if column.n(forms.SPACED):
             texts = pc.ascii_trim(texts, " ")
-        if column.n(looks.EMPTY, looks.TOKEN):
+        if column.n(forms.EMPTY, forms.TOKEN):
             gone = pc.is_in(texts, value_set=pa.array(["", *TOKENS]))
             texts = pc.if_else(gone, pa.scalar(None, pa.string()), texts)
         return texts
 
-    def _numbers(self, texts: pa.ChunkedArray, column: Looks, kind: Type) -> pa.ChunkedArray:
-        thousands, decimal = self.convention.thousands, self.convention.decimal
-        plain = column.n(looks.WHOLE, looks.POINT, looks.POWER_POINT) if decimal == "." else 0
-        if not set(np.flatnonzero(column.counts[: looks.SPACED])) <= {
-            looks.OTHER,  # refused by the cast
-            looks.EMPTY,
-            looks.TOKEN,
-            looks.PADDED,
-            *self.convention.numbers,
+    def _numbers(self, texts: pa.ChunkedArray, column: FormCounts, kind: Type) -> pa.ChunkedArray:
+        thousands, decimal = self.number_format.thousands, self.number_format.decimal
+        plain = column.n(forms.WHOLE, forms.POINT, forms.POWER_POINT) if decimal == "." else 0
+        if not set(np.flatnonzero(column.counts[: forms.SPACED])) <= {
+            forms.OTHER,  # refused by the cast
+            forms.EMPTY,
+            forms.TOKEN,
+            forms.PADDED,
+            *self.number_format.numbers,
         }:
             raise pa.ArrowInvalid
         if thousands and plain < column.filled:
@@ -188,11 +188,11 @@ class Typist:
         if decimal == ",":
             texts = pc.replace_substring(texts, ",", ".")
         if kind == "integer":
-            if column.n(looks.OTHER):  # the cast would take hexadecimal ones
+            if column.n(forms.OTHER):  # the cast would take hexadecimal ones
                 raise pa.ArrowInvalid
             return pc.cast(texts, pa.int64())
         values = pc.cast(texts, pa.float64())
-        if not column.n(looks.INFINITE) and pc.any(pc.is_inf(values)).as_py():
+        if not column.n(forms.INFINITE) and pc.any(pc.is_inf(values)).as_py():
             raise pa.ArrowInvalid
         return values
 
@@ -208,7 +208,7 @@ class Typist:
         place = pc.index_in(texts, value_set=pa.array(distinct, pa.string()))
         return pc.take(values, place) if distinct else pa.nulls(len(texts), kind)
 
-    def _unfit(self, texts: pa.ChunkedArray, column: Looks, kind: Type) -> BadFileError:
+    def _misfit(self, texts: pa.ChunkedArray, column: FormCounts, kind: Type) -> BadFileError:
         """Find the first text that is not of its type; slow, and needed once."""
         form = self.dates.get(column.name)
         cells = enumerate(texts.to_pylist())
@@ -229,22 +229,24 @@ class Typist:
         )
 
     def _fits(self, text: str, kind: Type, form: str | None) -> bool:
-        seen = look_at("", pa.chunked_array([[text]], pa.string()))
+        seen = count_forms("", pa.chunked_array([[text]], pa.string()))
         try:
             if form is not None:
                 dt.datetime.strptime(text, form)
             elif kind in ("integer", "number"):
-                wanted = self.convention.whole if kind == "integer" else self.convention.numbers
-                if not seen.n(looks.PADDED, *wanted):
+                wanted = (
+                    self.number_format.whole if kind == "integer" else self.number_format.numbers
+                )
+                if not seen.n(forms.PADDED, *wanted):
                     return False
-                plain = text.replace(self.convention.thousands or " ", "").replace(",", ".")
-                return bool(seen.n(looks.INFINITE)) or abs(float(plain)) != float("inf")
+                plain = text.replace(self.number_format.thousands or " ", "").replace(",", ".")
+                return bool(seen.n(forms.INFINITE)) or abs(float(plain)) != float("inf")
             elif kind == "boolean":
-                return bool(seen.n(looks.TRUTH))
+                return bool(seen.n(forms.TRUTH))
             elif kind == "date":
                 pc.cast(pa.array([text]), pa.date32())
             else:
-                _moments(pa.chunked_array([[text]]), zoned=bool(seen.n(looks.ZONED)))
+                _moments(pa.chunked_array([[text]]), zoned=bool(seen.n(forms.ZONED)))
         except (ValueError, pa.ArrowInvalid):
             return False
         return True
@@ -265,35 +267,37 @@ def _moments(texts: pa.ChunkedArray, *, zoned: bool) -> pa.ChunkedArray:
         return pc.cast(texts, pa.timestamp("ns", zone))
 
 
-def tell_types(columns: Sequence[Looks], kinds: Mapping[str, tuple[Type, str]]) -> list[Statement]:
+def state_types(
+    columns: Sequence[FormCounts], kinds: Mapping[str, tuple[Type, str]]
+) -> list[Statement]:
     """State how many columns have which type, and for single columns what was decided and why."""
-    said = []
+    statements = []
     for kind in get_args(Type):
         names = [name for name, (found, _) in kinds.items() if found == kind]
         if names:
             shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            said.append(Statement(_PLURAL[kind], f"{len(names):,} columns", shown))
+            statements.append(Statement(_PLURAL[kind], f"{len(names):,} columns", shown))
     reasons: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         kind, why = kinds[column.name]
         if why and why != "given":
             reasons.setdefault((_PLURAL[kind], why), []).append(column.name)
-        gone = column.n(looks.EMPTY, looks.TOKEN)
+        gone = column.n(forms.EMPTY, forms.TOKEN)
         if kind != "text" and gone:
             row = f"{gone:,} empty cells or words as NA read as missing"
             reasons.setdefault((_PLURAL[kind], row), []).append(column.name)
-        elif kind == "text" and column.n(looks.TOKEN):
+        elif kind == "text" and column.n(forms.TOKEN):
             row = "words as NA kept as text; give missing= if they mean missing"
             reasons.setdefault(("text", row), []).append(column.name)
-        if kind != "text" and column.n(looks.SPACED):
+        if kind != "text" and column.n(forms.SPACED):
             reasons.setdefault((_PLURAL[kind], "spaces around values left out"), []).append(
                 column.name
             )
-        if kind == "datetime" and column.n(looks.ZONED):
+        if kind == "datetime" and column.n(forms.ZONED):
             reasons.setdefault((_PLURAL[kind], "with time zones: kept in UTC"), []).append(
                 column.name
             )
     for (kind_name, why), names in reasons.items():
         shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        said.append(Statement(f"column {shown}", kind_name, why))
-    return said
+        statements.append(Statement(f"column {shown}", kind_name, why))
+    return statements
