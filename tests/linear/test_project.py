@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from tessella.datasets import load_expenditure
 from tessella.exceptions import BadOptionError, BadTableError, ContradictionError
 from tessella.linear import LinearSystem
-from tessella.linear.exact import exact_nearest
+from tessella.linear.project import exact_nearest
 from tests.linear.systems import census_rules, eia_rules, feasible, slow_projection
 
 # by hand

@@ -12,8 +12,9 @@ from tessella.rules import Rule
 from tessella.rules.expressions import (
     And,
     Arithmetic,
-    Column,
-    Comparison,
+    ColumnRef,
+    Compare,
+    Constant,
     Flag,
     Function,
     Literals,
@@ -21,7 +22,6 @@ from tessella.rules.expressions import (
     Missing,
     Negative,
     Not,
-    Number,
     Or,
     Sum,
     Text,
@@ -33,8 +33,8 @@ FLAG = "f"
 WORDS = ("a", "b", "c d")
 
 amounts = st.integers(-4, 4) | st.sampled_from([0.5, -1.5, 2.5])
-numbers = st.builds(Number, amounts)
-number_columns = st.builds(Column, st.sampled_from(NUMBERS))
+numbers = st.builds(Constant, amounts)
+number_columns = st.builds(ColumnRef, st.sampled_from(NUMBERS))
 
 
 def _sum(parts):
@@ -54,9 +54,9 @@ def _grow(inner):
         st.builds(Arithmetic, st.just("*"), inner, inner),
         st.builds(_sum, st.lists(st.tuples(st.sampled_from([1, -1]), inner), min_size=2)),
         st.builds(
-            lambda base, power: Arithmetic("**", base, Number(power)), inner, st.integers(1, 3)
+            lambda base, power: Arithmetic("**", base, Constant(power)), inner, st.integers(1, 3)
         ),
-        st.builds(Negative, inner.filter(lambda node: not isinstance(node, Number))),
+        st.builds(Negative, inner.filter(lambda node: not isinstance(node, Constant))),
         st.builds(lambda each: Function("abs", (each,)), inner),
         st.builds(
             lambda name, each: Function(name, tuple(each)),
@@ -76,7 +76,7 @@ def chains(draw):
     rest = draw(st.lists(expressions, min_size=1, max_size=2))
     operands = draw(st.permutations([column, *rest]))
     signs = draw(st.lists(operators, min_size=len(rest), max_size=len(rest)))
-    return Comparison(tuple(operands), tuple(signs))
+    return Compare(tuple(operands), tuple(signs))
 
 
 def _rows(*columns):
@@ -89,12 +89,12 @@ words = st.sampled_from(WORDS)
 atoms = st.one_of(
     chains(),
     st.builds(
-        lambda name, sign, word: Comparison((Column(name), Text(word)), (sign,)),
+        lambda name, sign, word: Compare((ColumnRef(name), Text(word)), (sign,)),
         st.sampled_from(TEXTS),
         st.sampled_from(["==", "!="]),
         words,
     ),
-    st.just(Comparison((Column("s"), Column("t")), ("==",))),
+    st.just(Compare((ColumnRef("s"), ColumnRef("t")), ("==",))),
     st.builds(
         lambda each, rows, inside: Member((each,), rows, inside),
         number_columns,
@@ -102,19 +102,19 @@ atoms = st.one_of(
         st.booleans(),
     ),
     st.builds(
-        lambda name, rows, inside: Member((Column(name),), rows, inside),
+        lambda name, rows, inside: Member((ColumnRef(name),), rows, inside),
         st.sampled_from(TEXTS),
         _rows(words),
         st.booleans(),
     ),
     st.builds(
-        lambda rows, inside: Member((Column("x"), Column("s")), rows, inside),
+        lambda rows, inside: Member((ColumnRef("x"), ColumnRef("s")), rows, inside),
         _rows(st.integers(-4, 4), words),
         st.booleans(),
     ),
     st.builds(Missing, st.sampled_from([*NUMBERS, *TEXTS]), st.booleans()),
-    st.just(Column(FLAG)),
-    st.builds(lambda value: Comparison((Column(FLAG), Flag(value)), ("==",)), st.booleans()),
+    st.just(ColumnRef(FLAG)),
+    st.builds(lambda value: Compare((ColumnRef(FLAG), Flag(value)), ("==",)), st.booleans()),
 )
 truths = st.recursive(
     atoms,

@@ -15,8 +15,9 @@ from tessella.rules.expressions import (
     Aggregate,
     And,
     Arithmetic,
-    Column,
-    Comparison,
+    ColumnRef,
+    Compare,
+    Constant,
     Flag,
     Function,
     Literals,
@@ -25,13 +26,12 @@ from tessella.rules.expressions import (
     Missing,
     Negative,
     Not,
-    Number,
     Observed,
     Or,
     Text,
 )
 
-a, b, c = Column("a"), Column("b"), Column("c")
+a, b, c = ColumnRef("a"), ColumnRef("b"), ColumnRef("c")
 
 
 def body(text):
@@ -53,21 +53,21 @@ def spot(text, **options):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a == 1", Comparison((a, Number(1)), ("==",))),
-        ("a == -1.5", Comparison((a, Number(-1.5)), ("==",))),
-        ("0 <= a < b", Comparison((Number(0), a, b), ("<=", "<"))),
-        ("a != 'x'", Comparison((a, Text("x")), ("!=",))),
-        ("a == True", Comparison((a, Flag(True)), ("==",))),
+        ("a == 1", Compare((a, Constant(1)), ("==",))),
+        ("a == -1.5", Compare((a, Constant(-1.5)), ("==",))),
+        ("0 <= a < b", Compare((Constant(0), a, b), ("<=", "<"))),
+        ("a != 'x'", Compare((a, Text("x")), ("!=",))),
+        ("a == True", Compare((a, Flag(True)), ("==",))),
         ("a - b - c >= 0", None),
-        ("-a > 2", Comparison((Negative(a), Number(2)), (">",))),
-        ("+a > 2", Comparison((a, Number(2)), (">",))),
-        ("a ** 2 > 1", Comparison((Arithmetic("**", a, Number(2)), Number(1)), (">",))),
+        ("-a > 2", Compare((Negative(a), Constant(2)), (">",))),
+        ("+a > 2", Compare((a, Constant(2)), (">",))),
+        ("a ** 2 > 1", Compare((Arithmetic("**", a, Constant(2)), Constant(1)), (">",))),
         ("(a ** 2) ** 3 > (-b) ** 2", None),
         ("(a * b) ** 2 > -(b ** 2) * (a / (b * c))", None),
-        ("abs(a) < 1", Comparison((Function("abs", (a,)), Number(1)), ("<",))),
-        ("max(a, b) < 1", Comparison((Function("max", (a, b)), Number(1)), ("<",))),
-        ("a < max(b)", Comparison((a, Aggregate("max", "b")), ("<",))),
-        ("a < mean(b)", Comparison((a, Aggregate("mean", "b")), ("<",))),
+        ("abs(a) < 1", Compare((Function("abs", (a,)), Constant(1)), ("<",))),
+        ("max(a, b) < 1", Compare((Function("max", (a, b)), Constant(1)), ("<",))),
+        ("a < max(b)", Compare((a, Aggregate("max", "b")), ("<",))),
+        ("a < mean(b)", Compare((a, Aggregate("mean", "b")), ("<",))),
         ("a in {1, 2}", Member((a,), Literals(((1,), (2,))))),
         ("a in (1, 2)", Member((a,), Literals(((1,), (2,))))),
         ("a in [-1]", Member((a,), Literals(((-1,),)))),
@@ -79,11 +79,11 @@ def spot(text, **options):
         ("known(a)", Missing("a", False)),
         ("not a", Not(a)),
         ("a and b or c", Or((And((a, b)), c))),
-        ("`a b` > 1", Comparison((Column("a b"), Number(1)), (">",))),
-        ("col('a \"b') > 1", Comparison((Column('a "b'), Number(1)), (">",))),
-        ("col(0) > 1", Comparison((Column(0), Number(1)), (">",))),
-        ("`if` > 1", Comparison((Column("if"), Number(1)), (">",))),
-        ("mean > 1", Comparison((Column("mean"), Number(1)), (">",))),
+        ("`a b` > 1", Compare((ColumnRef("a b"), Constant(1)), (">",))),
+        ("col('a \"b') > 1", Compare((ColumnRef('a "b'), Constant(1)), (">",))),
+        ("col(0) > 1", Compare((ColumnRef(0), Constant(1)), (">",))),
+        ("`if` > 1", Compare((ColumnRef("if"), Constant(1)), (">",))),
+        ("mean > 1", Compare((ColumnRef("mean"), Constant(1)), (">",))),
     ],
 )
 def test_every_construct(text, expected):

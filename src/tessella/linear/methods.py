@@ -16,8 +16,7 @@ from ..exceptions import BadOptionError, BrokenPromiseError, NoWholeSolutionErro
 from ..kernels.flows import NEAREST, nearest_flows
 from ..kernels.lattice import nearest_lattice_points
 from ..parallel import each
-from .integers import reduced_basis
-from .parts import LARGEST, Component, whole_solutions
+from .integers import LARGEST, Component, reduced_basis, whole_solutions
 from .project import lengths
 from .rows import Row
 from .scaling import dependence, orthonormal

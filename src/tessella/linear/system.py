@@ -152,11 +152,11 @@ class LinearSystem:
 
     def __repr__(self) -> str:
         lines = self._written_out()
-        told = (
+        shown = (
             line if name == line else f"{line.partition(': ')[2]}   # {name}"
             for name, line in zip(self.names, lines)
         )
-        return f"LinearSystem of {self.n_columns} columns:" + "".join(f"\n  {one}" for one in told)
+        return f"LinearSystem of {self.n_columns} columns:" + "".join(f"\n  {one}" for one in shown)
 
     # who breaks it
 

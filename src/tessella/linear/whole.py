@@ -30,8 +30,8 @@ from numpy.typing import ArrayLike
 from .._types import Floats, Truths
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError
 from .contradiction import implied_rows
+from .integers import LARGEST, Component, components, exact_rows, whole_bounds
 from .methods import NOT, PROVED, Method, Solved, by_flow, by_lattice, by_program, by_relaxing
-from .parts import LARGEST, Component, components, exact_rows, whole_bounds
 from .rows import Row, as_metric, as_records
 from .system import LinearSystem
 
@@ -124,7 +124,9 @@ def round_whole(
     rows = exact_rows(system, due)
     labels = range(d) if system.columns is None else system.columns
     least, most = whole_bounds(rows, due, given_low, given_high, labels)
-    work = _Work(system=system, rows=rows, due=due, metric=metric, given=(given_low, given_high))
+    work = _Rounding(
+        system=system, rows=rows, due=due, metric=metric, given=(given_low, given_high)
+    )
     values = np.clip(target, least, most)
     values[:, due] = np.clip(np.rint(target[:, due]), least[:, due], most[:, due])
     proved = np.ones(n, dtype=bool)
@@ -143,7 +145,7 @@ def round_whole(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Work:
+class _Rounding:
     """What all parts of a system share."""
 
     system: LinearSystem

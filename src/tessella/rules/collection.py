@@ -15,21 +15,20 @@ from ..exceptions import (
     UnknownOptionError,
 )
 from .expressions import Aggregate, Node, Observed, transform, walk
-from .parser import Parsed, parse_line
-from .rule import Rule
+from .rule import Parsed, Rule, parse_line
 
 if TYPE_CHECKING:
     from ..schema import Schema
     from .check import Finding
     from .confront import Confrontation
 
-__all__ = ["Entry", "Rules"]
+__all__ = ["RuleEntry", "Rules"]
 
 LARGEST = 10 * 2**20  # bytes of a rules file: far more than anybody writes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class RuleEntry:
     """A rule that is still text; what is given beside it wins over what is in the text."""
 
     text: str
@@ -116,7 +115,7 @@ class Rules(Sequence[Rule]):
         else:
             lines = [_one_line(line) for line in text]
         entries = [
-            Entry(text=line, where=f"line {at}", line=at)
+            RuleEntry(text=line, where=f"line {at}", line=at)
             for at, line in enumerate(lines, start=1)
             if line.strip()
         ]
@@ -138,7 +137,7 @@ class Rules(Sequence[Rule]):
     @classmethod
     def from_entries(
         cls,
-        entries: Iterable[Entry],
+        entries: Iterable[RuleEntry],
         *,
         folder: str | Path | None = None,
         origin: str | None = None,
@@ -146,7 +145,7 @@ class Rules(Sequence[Rule]):
     ) -> Rules:
         """Read rules that another format holds as text; all mistakes are reported together."""
         wrong = list(mistakes)
-        read: list[tuple[Entry, Parsed]] = []
+        read: list[tuple[RuleEntry, Parsed]] = []
         place = None if folder is None else Path(folder)
         for entry in entries:
             found = parse_line(entry.text, where=entry.where, folder=place)
@@ -181,8 +180,8 @@ class Rules(Sequence[Rule]):
 
     @classmethod
     def from_validate(cls, text: str, *, origin: str | None = None) -> Rules:
-        """Read the YAML of R's package validate; what cannot be said here is reported."""
-        from .validate import from_validate
+        """Read the YAML of R's package validate; what cannot be translated is reported."""
+        from .interchange import from_validate
 
         return from_validate(text, origin=origin)
 
@@ -198,7 +197,7 @@ class Rules(Sequence[Rule]):
 
     def to_validate(self) -> str:
         """Write the rules as the YAML of R's validate, or say which ones it cannot say."""
-        from .validate import to_validate
+        from .interchange import to_validate
 
         return to_validate(self)
 
@@ -226,7 +225,7 @@ class Rules(Sequence[Rule]):
     def fix(self, table: Any, *, schema: Schema | None = None) -> Rules:
         """Look up mean(x), observed(x) and the like in the original table, once and for all.
 
-        A fixed rule says of a released table what it said of the original one: values that exist
+        A fixed rule asks of a released table what it asked of the original one: values that exist
         in the original, an income below the original mean. It holds original values: it is as
         confidential as the table, and its text does not show them.
         """
@@ -341,7 +340,7 @@ class Rules(Sequence[Rule]):
         return f"<Rules: {len(self)} on {len(self.columns)} columns>\n{self}"
 
 
-def _rule(entry: Entry, parsed: Parsed, at: int, origin: str | None) -> Rule:
+def _rule(entry: RuleEntry, parsed: Parsed, at: int, origin: str | None) -> Rule:
     given = entry.name if entry.name is not None else parsed.name
     label = entry.label if entry.label is not None else parsed.label
     return Rule(
@@ -355,8 +354,8 @@ def _rule(entry: Entry, parsed: Parsed, at: int, origin: str | None) -> Rule:
     )
 
 
-def _names_twice(rules: list[Rule], entries: list[Entry]) -> Iterator[Mistake]:
-    seen: dict[str, Entry] = {}
+def _names_twice(rules: list[Rule], entries: list[RuleEntry]) -> Iterator[Mistake]:
+    seen: dict[str, RuleEntry] = {}
     for rule, entry in zip(rules, entries, strict=True):
         if rule.name in seen:
             first = seen[rule.name].where

@@ -12,7 +12,7 @@ from .._types import Floats, Integers, Signs
 from ..exceptions import RuleTableError, UnknownOptionError
 from ..schema import Schema
 from .collection import Rules
-from .domain import Domain, Operands
+from .domain import Domain, Operands, misfits
 from .expressions import (
     Aggregate,
     Lookup,
@@ -24,7 +24,6 @@ from .expressions import (
     transform,
     walk,
 )
-from .fitting import misfits
 from .rule import Rule
 from .truth import Judge, Verdict
 
@@ -259,8 +258,8 @@ def _fitted(rules: Rules, columns: Operands) -> Rules:
     problems = []
     for rule in rules:
         trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
-        said = [why for tree in trees for why in misfits(tree, columns)]
-        problems += [f"{rule.where}: {why}" for why in dict.fromkeys(said)]
+        reasons = [why for tree in trees for why in misfits(tree, columns)]
+        problems += [f"{rule.where}: {why}" for why in dict.fromkeys(reasons)]
     if problems:
         raise RuleTableError(problems)
 

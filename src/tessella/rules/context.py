@@ -10,17 +10,18 @@ from .._types import Name
 from .expressions import (
     Aggregate,
     Arithmetic,
-    Column,
-    Comparison,
+    ColumnRef,
+    Compare,
+    Constant,
     Function,
     Literals,
     Member,
     Negative,
     Node,
-    Number,
     Sum,
     Text,
     children,
+    is_date,
     walk,
 )
 from .forms import (
@@ -35,7 +36,6 @@ from .forms import (
     Multiplicative,
     YesNo,
 )
-from .literals import is_date
 from .rule import Rule
 
 __all__ = ["Context", "key_of", "uses"]
@@ -207,18 +207,18 @@ def uses(rule: Rule) -> Iterator[tuple[Name, str]]:
     """Say which columns a rule uses as "text" and which as "number"; some may be either."""
     trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
     for node in (node for tree in trees for node in walk(tree)):
-        if isinstance(node, Comparison):
+        if isinstance(node, Compare):
             for left, _, right in node.pairs:
                 for one, other in ((left, right), (right, left)):
-                    if isinstance(one, Column):
+                    if isinstance(one, ColumnRef):
                         yield from ((one.name, kind) for kind in _kind(other))
         elif isinstance(node, Member) and isinstance(node.among, Literals):
             for operand, value in zip(node.operands, node.among.rows[0], strict=True):
-                if isinstance(operand, Column):
+                if isinstance(operand, ColumnRef):
                     yield operand.name, "text" if isinstance(value, str) else "number"
         elif isinstance(node, Sum | Arithmetic | Negative | Function):
             for below in children(node):
-                if isinstance(below, Column):
+                if isinstance(below, ColumnRef):
                     yield below.name, "number"
         elif isinstance(node, Aggregate):
             yield node.column, "number"
@@ -227,5 +227,5 @@ def uses(rule: Rule) -> Iterator[tuple[Name, str]]:
 def _kind(other: Node) -> Iterator[str]:
     if isinstance(other, Text) and not is_date(other.value):
         yield "text"
-    elif isinstance(other, Number | Sum | Arithmetic | Negative | Function | Aggregate):
+    elif isinstance(other, Constant | Sum | Arithmetic | Negative | Function | Aggregate):
         yield "number"

@@ -1,15 +1,17 @@
 """What a rule says, as a tree: numbers and columns below, truths above.
 
-A *number expression* has a value for each record (`Column`, `Number`, `Sum`, ...); a *truth* is
-true, false or unknown for each record (`Comparison`, `Member`, `And`, ...). The trees are frozen
+A *number expression* has a value for each record (`ColumnRef`, `Constant`, `Sum`, ...); a *truth*
+is true, false or unknown for each record (`Compare`, `Member`, `And`, ...). The trees are frozen
 and compare by what they say; `write` gives the text that reads back as the same tree.
 """
 
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from typing import Any, Literal
 
 from .._types import Name
@@ -18,8 +20,9 @@ __all__ = [
     "Aggregate",
     "And",
     "Arithmetic",
-    "Column",
-    "Comparison",
+    "ColumnRef",
+    "Compare",
+    "Constant",
     "Flag",
     "Function",
     "Literals",
@@ -29,12 +32,12 @@ __all__ = [
     "Negative",
     "Node",
     "Not",
-    "Number",
     "Observed",
     "Or",
     "Sum",
     "Text",
     "columns_of",
+    "is_date",
     "looked_up",
     "negated",
     "positive",
@@ -67,7 +70,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Number(Node):
+class Constant(Node):
     """A number that is written in the rule."""
 
     value: int | float
@@ -88,7 +91,7 @@ class Flag(Node):
 
 
 @dataclass(frozen=True)
-class Column(Node):
+class ColumnRef(Node):
     """The value of a column; where a truth is expected, a column of yes and no."""
 
     name: Name
@@ -139,7 +142,7 @@ class Function(Node):
 
 
 @dataclass(frozen=True)
-class Comparison(Node):
+class Compare(Node):
     """a <= b < c: every neighbouring pair compares as its operator says."""
 
     operands: tuple[Node, ...]
@@ -259,7 +262,7 @@ def columns_of(node: Node) -> tuple[Name, ...]:
     """List the columns that a tree names, in the order of the text, each once."""
     found: dict[Name, None] = {}
     for each in walk(node):
-        if isinstance(each, Column):
+        if isinstance(each, ColumnRef):
             found[each.name] = None
         elif isinstance(each, Aggregate | Missing):
             found[each.column] = None
@@ -272,7 +275,7 @@ def looked_up(node: Member | Observed) -> tuple[Name, ...]:
     """List the columns whose values are looked up together, in the order of the rows."""
     if isinstance(node, Observed):
         return node.columns
-    return tuple(each.name for each in node.operands if isinstance(each, Column))
+    return tuple(each.name for each in node.operands if isinstance(each, ColumnRef))
 
 
 def negated(node: Node) -> Node:
@@ -286,8 +289,8 @@ def negated(node: Node) -> Node:
         return Or(tuple(negated(each) for each in node.operands))
     if isinstance(node, Or):
         return And(tuple(negated(each) for each in node.operands))
-    if isinstance(node, Comparison):
-        single = [Comparison((a, b), (OPPOSITE[op],)) for a, op, b in node.pairs]
+    if isinstance(node, Compare):
+        single = [Compare((a, b), (OPPOSITE[op],)) for a, op, b in node.pairs]
         return single[0] if len(single) == 1 else Or(tuple(single))
     if isinstance(node, Member | Observed):
         return replace(node, inside=not node.inside)
@@ -316,13 +319,13 @@ def write(node: Node) -> str:
 
 def _write(node: Node) -> tuple[str, int]:
     match node:
-        case Number(value):
+        case Constant(value):
             return repr(value), _SIGN if value < 0 or str(value)[0] == "-" else _ATOM
         case Text(value):
             return quoted(value), _ATOM
         case Flag(value):
             return str(value), _ATOM
-        case Column(name):
+        case ColumnRef(name):
             return column_text(name), _ATOM
         case Aggregate(function, column):
             return f"{function}({column_text(column)})", _ATOM
@@ -345,7 +348,7 @@ def _write(node: Node) -> tuple[str, int]:
         case Arithmetic(operator, left, right):
             text = f"{_within(left, _PRODUCT)} {operator} {_within(right, _PRODUCT + 1)}"
             return text, _PRODUCT
-        case Comparison(operands, operators):
+        case Compare(operands, operators):
             parts = [_within(operands[0], _SUM)]
             for sign, operand in zip(operators, operands[1:], strict=True):
                 parts += [sign, _within(operand, _SUM)]
@@ -398,3 +401,13 @@ def column_text(name: Name) -> str:
         return name
     plain = name.isprintable() and "`" not in name and name.strip() == name != ""
     return f"`{name}`" if plain else f"col({quoted(name)})"
+
+
+def is_date(text: str) -> bool:
+    """Return whether text is a date such as 2024-01-31, or a date and time."""
+    if not re.match(r"\d{4}-\d\d-\d\d", text):
+        return False
+    try:
+        return datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False

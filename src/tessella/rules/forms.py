@@ -21,8 +21,8 @@ from .expressions import (
     MIRROR,
     Aggregate,
     And,
-    Column,
-    Comparison,
+    ColumnRef,
+    Compare,
     Flag,
     Function,
     Lookup,
@@ -68,7 +68,7 @@ Value = int | float | str | bool
 
 
 class Form:
-    """One of the shapes of a rule; `convex` says whether the obedient records form a convex set."""
+    """One of the shapes of a rule; `convex`: whether the records that obey it form a convex set."""
 
     kind: ClassVar[str] = "form"
     convex: ClassVar[bool] = False
@@ -302,7 +302,7 @@ def _with_aggregates(node: Node, value: float) -> Node:
 
 
 def _tidy(forms: list[Form]) -> tuple[Form, ...]:
-    """Join the intervals of each column; leave out what is said twice or goes without saying."""
+    """Join the intervals of each column; leave out repetitions and what is always true."""
     tidy: dict[object, Form] = {}
     for form in forms:
         if isinstance(form, Interval):
@@ -312,8 +312,8 @@ def _tidy(forms: list[Form]) -> tuple[Form, ...]:
             )
         else:
             tidy[repr(form)] = form
-    said = [form for form in tidy.values() if form != Always(True)]
-    return tuple(said) or (Always(True),)
+    kept = [form for form in tidy.values() if form != Always(True)]
+    return tuple(kept) or (Always(True),)
 
 
 def _forms(node: Node) -> Iterator[Form]:
@@ -323,21 +323,21 @@ def _forms(node: Node) -> Iterator[Form]:
                 yield from _forms(each)
         case Or(operands):
             yield Either(tuple(_tidy(list(_forms(each))) for each in operands))
-        case Comparison():
+        case Compare():
             for left, operator, right in node.pairs:
                 yield from _compared(left, operator, right)
-        case Member((Column(name),), among, inside) if not isinstance(among, Lookup):
+        case Member((ColumnRef(name),), among, inside) if not isinstance(among, Lookup):
             yield Members(name, tuple(row[0] for row in among.rows), inside)
-        case Member(operands, among, inside) if all(isinstance(o, Column) for o in operands):
+        case Member(operands, among, inside) if all(isinstance(o, ColumnRef) for o in operands):
             path = among.path if isinstance(among, Lookup) else None
             yield Tuples(looked_up(node), among.rows, inside, path)
         case Missing(column, missing):
             yield Missingness(column, missing)
         case Observed(columns, _, inside):
             yield ObservedValues(columns, inside)
-        case Column(name):
+        case ColumnRef(name):
             yield YesNo(name)
-        case Not(Column(name)):
+        case Not(ColumnRef(name)):
             yield YesNo(name, False)
         case _:
             yield General(columns_of(node), write(node))
@@ -346,7 +346,7 @@ def _forms(node: Node) -> Iterator[Form]:
 def _compared(left: Node, operator: Operator, right: Node) -> Iterator[Form]:
     if isinstance(left, Text | Flag):
         left, operator, right = right, MIRROR[operator], left
-    if isinstance(left, Column) and isinstance(right, Text | Flag) and operator in ("==", "!="):
+    if isinstance(left, ColumnRef) and isinstance(right, Text | Flag) and operator in ("==", "!="):
         same = operator == "=="
         if isinstance(right, Flag):
             yield YesNo(left.name, right.value is same)
@@ -377,7 +377,7 @@ _HOLDS = {"<": signs.lt, "<=": signs.le, "==": signs.eq, "!=": signs.ne}
 
 
 def _shape(left: Node, operator: Operator, right: Node) -> Form:
-    text = Comparison((left, right), (operator,))
+    text = Compare((left, right), (operator,))
     general = General(columns_of(text), write(text))
     first, second = polynomial(left), polynomial(right)
     difference = None if first is None or second is None else first.plus(second, -1)

@@ -16,8 +16,9 @@ from .expressions import (
     Aggregate,
     And,
     Arithmetic,
-    Column,
-    Comparison,
+    ColumnRef,
+    Compare,
+    Constant,
     Flag,
     Function,
     Literals,
@@ -27,17 +28,15 @@ from .expressions import (
     Negative,
     Node,
     Not,
-    Number,
     Observed,
     Or,
     Sum,
     Text,
     columns_of,
+    is_date,
 )
-from .literals import constant, is_date
-from .lookup import LookupProblem, read_lookup
-from .scanner import Part, Wrong
-from .source import INSTEAD, Source
+from .polynomials import constant
+from .scanner import INSTEAD, Fragment, FragmentParser, Wrong
 
 __all__ = ["Reader"]
 
@@ -62,10 +61,10 @@ TRUTH_FUNCTIONS = ("observed", "missing", "known", "col")
 _EVERY_FUNCTION = sorted({*NUMBER_FUNCTIONS, *TRUTH_FUNCTIONS, "table"})
 
 
-class Reader(Source):
+class Reader(FragmentParser):
     """Reads one part of a line."""
 
-    def __init__(self, part: Part, folder: Path | None) -> None:
+    def __init__(self, part: Fragment, folder: Path | None) -> None:
         super().__init__(part)
         self.folder = folder
         self.depth = 0
@@ -150,7 +149,7 @@ class Reader(Source):
                 inner = self._amount(operand)
                 if isinstance(sign, ast.UAdd):
                     return inner
-                return Number(-inner.value) if isinstance(inner, Number) else Negative(inner)
+                return Constant(-inner.value) if isinstance(inner, Constant) else Negative(inner)
             case ast.BinOp(op=ast.Pow()):
                 return self._power(node)
             case ast.BinOp(op=ast.Add() | ast.Sub()):
@@ -215,7 +214,7 @@ class Reader(Source):
             )
         if abs(value) > LARGEST:
             raise self.wrong(node, f"This number is larger than {LARGEST:g}.")
-        return Number(value)
+        return Constant(value)
 
     def _sum(self, node: ast.BinOp) -> Node:
         terms: list[ast.expr] = []
@@ -237,7 +236,7 @@ class Reader(Source):
         base = self._amount(node.left)
         power = self.number(node.right)
         if (
-            not isinstance(power, Number)
+            not isinstance(power, Constant)
             or not isinstance(power.value, int)
             or not 1 <= power.value <= LARGEST_POWER
         ):
@@ -291,7 +290,7 @@ class Reader(Source):
         both = list(zip(sides, operands, strict=True))
         for left, operator, right in zip(both, operators, both[1:], strict=False):
             self._check_pair(left, operator, right)
-        return Comparison(tuple(operands), cast(Any, tuple(operators)))
+        return Compare(tuple(operands), cast(Any, tuple(operators)))
 
     def _check_pair(
         self, left: tuple[ast.expr, Node], operator: str, right: tuple[ast.expr, Node]
@@ -299,7 +298,7 @@ class Reader(Source):
         for (at, this), (_, other) in ((left, right), (right, left)):
             if not isinstance(this, Text | Flag):
                 continue
-            if isinstance(other, Number | Sum | Arithmetic | Negative | Function | Aggregate):
+            if isinstance(other, Constant | Sum | Arithmetic | Negative | Function | Aggregate):
                 kind = "text" if isinstance(this, Text) else "True or False"
                 raise self.wrong(
                     at, f"A number is compared with {kind}.", "Numbers have no quotes."
@@ -318,11 +317,11 @@ class Reader(Source):
             raise self.wrong(node.left, "Something is missing here: a column.")
         operands = tuple(self.number(each) for each in left)
         for each, operand in zip(left, operands, strict=True):
-            if isinstance(operand, Text | Flag | Number):
+            if isinstance(operand, Text | Flag | Constant):
                 raise self.wrong(
                     each, "The left side of `in` is a column.", 'For example x in {"a"}.'
                 )
-            if len(operands) > 1 and not isinstance(operand, Column):
+            if len(operands) > 1 and not isinstance(operand, ColumnRef):
                 raise self.wrong(each, "Only columns stand in a row before `in`.")
         inside = isinstance(node.ops[0], ast.In)
         return Member(operands, self._among(node.comparators[0], operands), inside)
@@ -348,7 +347,7 @@ class Reader(Source):
             if any(texts) and not all(texts):
                 odd = texts.index(not texts[0])
                 raise self.wrong(node.elts[odd], "Text and numbers stand in one set.")
-            if texts[0] and not isinstance(operands[place], Column):
+            if texts[0] and not isinstance(operands[place], ColumnRef):
                 raise self.wrong(node.elts[0], "A number is compared with text.")
         return Literals(tuple(dict.fromkeys(rows)))
 
@@ -361,7 +360,7 @@ class Reader(Source):
             value = None
             if isinstance(cell, ast.Constant | ast.UnaryOp):
                 value = self.number(cell)
-            if not isinstance(value, Number | Text):
+            if not isinstance(value, Constant | Text):
                 if type(cell) in INSTEAD:
                     raise self.refuse(cell)
                 raise self.wrong(cell, "A set holds numbers or texts, written out.")
@@ -369,10 +368,12 @@ class Reader(Source):
         return tuple(row)
 
     def _lookup(self, node: ast.Call, operands: tuple[Node, ...]) -> Lookup:
+        from .lookup import LookupProblem, read_lookup
+
         (argument,) = self.arguments(node, count=1)
         if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
             raise self.wrong(argument, 'table("...") takes the name of a file, in quotes.')
-        names = [operand.name for operand in operands if isinstance(operand, Column)]
+        names = [operand.name for operand in operands if isinstance(operand, ColumnRef)]
         if len(names) < len(operands):
             raise self.wrong(node, "Only columns can be looked up in a table.")
         try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["picture"]
 
-# Blue, orange and grey of Okabe and Ito (2008): told apart with every common colour vision, and
+# Blue, orange and grey of Okabe and Ito (2008): distinct with every common colour vision, and
 # in print by their lightness.
 _PARTS = (("holds", "#0072B2"), ("unknown", "#BBBBBB"), ("breaks", "#D55E00"))
 

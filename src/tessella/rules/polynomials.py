@@ -7,14 +7,25 @@ gives None.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from .._types import Name
-from .expressions import Aggregate, Arithmetic, Column, Function, Negative, Node, Number, Sum
+from .expressions import (
+    Aggregate,
+    Arithmetic,
+    ColumnRef,
+    Constant,
+    Function,
+    Negative,
+    Node,
+    Sum,
+    columns_of,
+)
 
-__all__ = ["Polynomial", "Product", "polynomial", "product"]
+__all__ = ["Polynomial", "Product", "constant", "polynomial", "product"]
 
 MOST_TERMS = 500
 LARGEST_DEGREE = 20
@@ -94,11 +105,11 @@ def combine(first: Monomial, second: Monomial, sign: int = 1) -> Monomial:
 def polynomial(node: Node) -> Polynomial | None:
     """Return a number expression as a polynomial in its columns."""
     match node:
-        case Number(value):
+        case Constant(value):
             return _constant(Fraction(repr(value)))
         case Aggregate(value=float(value)):
             return _constant(Fraction(value))
-        case Column(name):
+        case ColumnRef(name):
             return Polynomial({((name, 1),): Fraction(1)})
         case Negative(operand):
             inner = polynomial(operand)
@@ -148,6 +159,15 @@ def _calculate(operator: str, first: Polynomial, second: Polynomial) -> Polynomi
     return result
 
 
+def constant(node: Node) -> float | None:
+    """Return the value of an expression without columns, or None; infinite where it overflows."""
+    found = None if columns_of(node) else polynomial(node)
+    try:
+        return None if found is None else float(found.constant)
+    except OverflowError:
+        return math.inf
+
+
 def product(node: Node) -> Product | None:
     """Return a number expression as a product of factors `column + offset`."""
     match node:
@@ -159,7 +179,7 @@ def product(node: Node) -> Product | None:
             if first is None or second is None:
                 return None
             return first.times(second, 1 if operator == "*" else -1)
-        case Arithmetic("**", left, Number(power)):
+        case Arithmetic("**", left, Constant(power)):
             inner = product(left)
             if inner is None or sum(map(abs, inner.powers.values())) * power > LARGEST_DEGREE:
                 return None

@@ -14,8 +14,9 @@ from .expressions import (
     Aggregate,
     And,
     Arithmetic,
-    Column,
-    Comparison,
+    ColumnRef,
+    Compare,
+    Constant,
     Flag,
     Function,
     Literals,
@@ -25,7 +26,6 @@ from .expressions import (
     Negative,
     Node,
     Not,
-    Number,
     Observed,
     Or,
     Sum,
@@ -120,9 +120,7 @@ class _Translator:
         if self.next.text == "else":
             raise self.wrong(self.next, "Rules have no else.", "Write two rules.")
         if self.next.kind != "end":
-            raise self.wrong(
-                self.next, "This cannot be said here.", _REASONS.get(self.next.text, "")
-            )
+            raise self.wrong(self.next, "This has no place here.", _REASONS.get(self.next.text, ""))
         return condition + body
 
     def expression(self, least: int) -> str:
@@ -164,7 +162,7 @@ class _Translator:
             if token.text in ("NA", "NULL", "Inf", "NaN", "."):
                 raise self.wrong(token, f"Rules have no {token.text}.", "Write is.na(x).")
             return column_text(token.text.strip("`"))
-        raise self.wrong(token, "This cannot be said here.", _REASONS.get(token.text, ""))
+        raise self.wrong(token, "This has no place here.", _REASONS.get(token.text, ""))
 
     def arguments(self) -> tuple[list[str], dict[str, str]]:
         plain: list[str] = []
@@ -248,7 +246,7 @@ def to_r(rule: Rule) -> str:
 def _loosened(node: Node, tolerance: float) -> str:
     if isinstance(node, And):
         return " & ".join(f"({_loosened(each, tolerance)})" for each in node.operands)
-    if not isinstance(node, Comparison):
+    if not isinstance(node, Compare):
         raise Unsayable("a tolerance within `or` or a set")
     parts = []
     for left, operator, right in node.pairs:
@@ -264,13 +262,13 @@ def _loosened(node: Node, tolerance: float) -> str:
 
 def _write(node: Node) -> str:
     match node:
-        case Number(value):
+        case Constant(value):
             return repr(value)
         case Text(value):
             return _r_text(value)
         case Flag(value):
             return str(value).upper()
-        case Column(name):
+        case ColumnRef(name):
             return _r_name(name)
         case Aggregate(function, column):
             return f"{function}({_r_name(column)}, na.rm = TRUE)"
@@ -289,13 +287,13 @@ def _write(node: Node) -> str:
             return text
         case Arithmetic(operator, left, right):
             return f"{_bracket(left)} {'^' if operator == '**' else operator} {_bracket(right)}"
-        case Comparison():
+        case Compare():
             return " & ".join(f"{_write(a)} {op} {_write(b)}" for a, op, b in node.pairs)
         case Member((operand,), Literals(rows), inside):
             values = [row[0] for row in rows]
             listed = ", ".join(_r_text(v) if isinstance(v, str) else repr(v) for v in values)
-            said = f"{_bracket(operand)} %in% c({listed})"
-            return said if inside else f"!({said})"
+            text = f"{_bracket(operand)} %in% c({listed})"
+            return text if inside else f"!({text})"
         case Not(operand):
             return f"!({_write(operand)})"
         case And(operands):
@@ -312,8 +310,8 @@ def _write(node: Node) -> str:
 
 
 def _bracket(node: Node) -> str:
-    plain = isinstance(node, Column | Aggregate | Function) or (
-        isinstance(node, Number) and node.value >= 0
+    plain = isinstance(node, ColumnRef | Aggregate | Function) or (
+        isinstance(node, Constant) and node.value >= 0
     )
     return _write(node) if plain else f"({_write(node)})"
 

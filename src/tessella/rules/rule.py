@@ -1,16 +1,36 @@
-"""One rule: what it says, where it comes from, and what kind of rule it is."""
+"""One rule: read from a line of text, what it says, and what kind of rule it is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from .._types import Name
-from .expressions import Node, Or, columns_of, negated, quoted, write
+from ..exceptions import Mistake
+from .expressions import (
+    Compare,
+    Flag,
+    Literals,
+    Lookup,
+    Member,
+    Node,
+    Not,
+    Or,
+    Text,
+    columns_of,
+    negated,
+    quoted,
+    walk,
+    write,
+)
 from .forms import Form, Unfixed, forms_of
-from .scanner import is_plain_name
+from .grammar import Reader
+from .scanner import Wrong, cut, is_plain_name
 
-__all__ = ["Rule"]
+__all__ = ["Parsed", "Rule", "parse_line"]
 
 # Where a rule says several things, its kind is that of the hardest to keep.
 _HARDEST = ("general", "multiplicative", "linear", "governing", "interval")
@@ -105,12 +125,12 @@ class Rule:
 
     @property
     def is_affine(self) -> bool:
-        """Whether it says only linear things of every record: a mean of obedient records obeys."""
+        """Whether all that it says is linear, so that a mean of records that obey it obeys it."""
         return self.condition is None and all(form.affine for form in self.forms)
 
     @property
     def is_convex(self) -> bool:
-        """Whether the obedient records are known to form a convex set."""
+        """Whether the records that obey it are known to form a convex set."""
         return self.condition is None and all(form.convex for form in self.forms)
 
     @property
@@ -147,3 +167,79 @@ class Rule:
 
 def _number_text(value: float) -> str:
     return str(int(value)) if value.is_integer() and value < 1e15 else repr(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parsed:
+    """What a line says."""
+
+    name: str | None
+    condition: Node | None
+    body: Node
+    tolerance: float | None
+    label: str
+
+
+def parse_line(line: str, *, where: str, folder: Path | None = None) -> Parsed | list[Mistake]:
+    """Read one line: a rule, nothing (an empty list), or what is wrong with it."""
+    mistakes: list[Mistake] = []
+
+    def attempt(read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except Wrong as wrong:
+            mistakes.append(
+                Mistake(
+                    where=where,
+                    message=wrong.message,
+                    hint=wrong.hint,
+                    text=line,
+                    start=wrong.start,
+                    width=wrong.end - wrong.start,
+                )
+            )
+
+    parts = attempt(lambda: cut(line))
+    if parts is None or parts.body is None:
+        return mistakes
+    condition = None
+    if parts.condition is not None:
+        condition = attempt(lambda: Reader(parts.condition, folder).read())
+    body = attempt(lambda: Reader(parts.body, folder).read())
+    if not mistakes and parts.tolerance is not None:
+        attempt(lambda: _check_tolerance(body, *parts.tolerance_at))
+    if mistakes:
+        return mistakes
+    return Parsed(
+        name=parts.name,
+        condition=condition,
+        body=body,
+        tolerance=parts.tolerance,
+        label=parts.label,
+    )
+
+
+def _check_tolerance(body: Node, start: int, end: int) -> None:
+    loosened = any(
+        (isinstance(node, Compare) and not any(isinstance(o, Text | Flag) for o in node.operands))
+        or (isinstance(node, Member) and _of_numbers(node.among))
+        for node in walk(body)
+    )
+    strict = any(
+        isinstance(node, Not)
+        or (isinstance(node, Compare) and "!=" in node.operators)
+        or (isinstance(node, Member) and not node.inside)
+        for node in walk(body)
+    )
+    if strict or not loosened:
+        raise Wrong(
+            start,
+            end,
+            "A tolerance loosens comparisons of numbers; "
+            + ("`not` and != have no looser form." if strict else "this rule has none."),
+            "Take the tolerance away, or write the rule with ==, <= or >=.",
+        )
+
+
+def _of_numbers(among: Literals | Lookup) -> bool:
+    return all(len(row) == 1 and not isinstance(row[0], str) for row in among.rows)

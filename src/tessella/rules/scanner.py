@@ -8,13 +8,26 @@ nothing. Every part remembers where in the line it stands, so that a caret can p
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
+import warnings
 from dataclasses import dataclass
+from typing import cast
 
-from .expressions import quoted
+from .._types import Name
+from .expressions import ColumnRef, quoted
 
-__all__ = ["LONGEST", "Part", "Parts", "Wrong", "cut", "is_plain_name"]
+__all__ = [
+    "INSTEAD",
+    "LONGEST",
+    "Fragment",
+    "FragmentParser",
+    "LineParts",
+    "Wrong",
+    "cut",
+    "is_plain_name",
+]
 
 LONGEST = 20_000  # characters in a line: bounds the time and the stack that parsing takes
 DEEPEST = 50  # brackets within brackets
@@ -35,7 +48,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class Fragment:
     """A piece of Python and, for each of its characters, the place in the line."""
 
     source: str
@@ -43,12 +56,12 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class LineParts:
     """What stands in a line; `body` is None in a line that holds no rule."""
 
     name: str | None = None
-    condition: Part | None = None
-    body: Part | None = None
+    condition: Fragment | None = None
+    body: Fragment | None = None
     tolerance: float | None = None
     tolerance_at: tuple[int, int] = (0, 0)
     label: str = ""
@@ -70,7 +83,7 @@ def is_plain_name(name: str) -> bool:
     return bool(_PLAIN.fullmatch(name)) and not keyword.iskeyword(name)
 
 
-def cut(line: str) -> Parts:
+def cut(line: str) -> LineParts:
     """Cut a line into its parts, or raise `Wrong`."""
     if len(line) > LONGEST:
         raise Wrong(
@@ -82,7 +95,7 @@ def cut(line: str) -> Parts:
     marks = _mark(line)
     label = line[marks.comment + 1 :].strip() if marks.comment < len(line) else ""
     if not line[: marks.end].strip():
-        return Parts(label=label)
+        return LineParts(label=label)
 
     name, start = _name(line, marks)
     condition = None
@@ -99,7 +112,7 @@ def cut(line: str) -> Parts:
         condition = _part(line, word, colon, marks)
         start = colon + 1
     tolerance, at, end = _tolerance(line, start, marks)
-    return Parts(
+    return LineParts(
         name=name,
         condition=condition,
         body=_part(line, start, end, marks),
@@ -197,7 +210,7 @@ def _tolerance(line: str, start: int, marks: _Marks) -> tuple[float | None, tupl
     return value, (sign, number.end(1)), sign
 
 
-def _part(line: str, start: int, end: int, marks: _Marks) -> Part:
+def _part(line: str, start: int, end: int, marks: _Marks) -> Fragment:
     """Cut out a part; names in backticks become col("...")."""
     source: list[str] = []
     places: list[int] = []
@@ -213,4 +226,120 @@ def _part(line: str, start: int, end: int, marks: _Marks) -> Part:
     text = "".join(source)
     shift = len(text) - len(text.lstrip())
     text = text.strip()
-    return Part(text, (*places[shift : shift + len(text)], end))
+    return Fragment(text, (*places[shift : shift + len(text)], end))
+
+
+# What people write from habit, and what the language of rules says instead.
+HABITS = (
+    (r"&&|&", "Write `and`."),
+    (r"\|\||\|", "Write `or`."),
+    (r"<>", "Write !=."),
+    (r"=<", "Write <=."),
+    (r"=>", "Write >=, or `if condition: rule`."),
+    (r"≤", "Write <=."),
+    (r"≥", "Write >=."),
+    (r"≠", "Write !=."),
+    (r"(?<![<>=!:])=(?!=)", "An equality is written with ==."),
+    (r"!(?!=)", "Write `not`."),
+    (r"\bthen\b", "Write: if condition: rule."),
+    (r"\belse\b", "Write two rules, one for each case."),
+    (r"%in%", "Write: x in {1, 2}."),
+    (r"\bif\b", "A condition stands once, at the start; join conditions with `and`."),
+)
+INSTEAD: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Attribute: ("Rules have no attributes.", "A name with a dot goes in backticks: `a.b`."),
+    ast.Subscript: ("Rules have no square brackets after a name.", "Name the column itself."),
+    ast.Lambda: ("Rules have no lambda.", ""),
+    ast.IfExp: ("This is Python's `x if c else y`.", "Write: if condition: rule."),
+    ast.JoinedStr: ("Rules have no f-strings.", "Write the text itself."),
+    ast.NamedExpr: ("Rules assign nothing.", "An equality is written with ==."),
+    ast.Starred: ("Rules have no *.", ""),
+    ast.Dict: ("Rules have no dictionaries.", "Values of a set: x in {1, 2}."),
+}
+for _loop in (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):
+    INSTEAD[_loop] = ("Rules have no loops.", "A rule speaks of one record; list the values.")
+for _later in (ast.Await, ast.Yield, ast.YieldFrom):
+    INSTEAD[_later] = ("Rules are not programs.", "")
+
+
+class FragmentParser:
+    """The text of a part, its tree, and mistakes that point into the line."""
+
+    def __init__(self, part: Fragment) -> None:
+        self.part = part
+
+    def tree(self) -> ast.expr:
+        """Let Python say how the text hangs together."""
+        source, places = self.part.source, self.part.places
+        if not source:
+            raise Wrong(places[-1] - 1, places[-1], "Something is missing here: a comparison.")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                return ast.parse(source, mode="eval").body
+        except SyntaxError as error:
+            # A habit such as a single = is the likelier cause than where Python gave up.
+            bare = re.sub(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'", lambda m: "_" * len(m[0]), source)
+            for habit, hint in HABITS:
+                if found := re.search(habit, bare):
+                    raise Wrong(
+                        *self._span(found.start(), found.end()), "This is not a rule.", hint
+                    ) from None
+            at = min(max((error.offset or 1) - 1, 0), len(source) - 1)
+            text = str(error.msg).split(". Perhaps")[0].capitalize()
+            raise Wrong(*self._span(at, at + 1), f"This is not a rule. {text}.") from None
+        except (ValueError, RecursionError, MemoryError, Warning) as error:
+            text = "It is nested too deeply" if not isinstance(error, ValueError) else str(error)
+            raise Wrong(
+                places[0], places[-1], f"This cannot be read. {text.capitalize()}."
+            ) from None
+
+    def _span(self, start: int, end: int) -> tuple[int, int]:
+        places = self.part.places
+        return places[start], max(places[end - 1] + 1, places[start] + 1)
+
+    def _where(self, node: ast.AST) -> tuple[int, int]:
+        expression = cast(ast.expr, node)
+        source = self.part.source.encode()
+        start = len(source[: expression.col_offset].decode())
+        end = len(source[: expression.end_col_offset].decode())
+        return self._span(start, end)
+
+    def wrong(self, node: ast.AST, message: str, hint: str = "") -> Wrong:
+        """Return a mistake that points at a node."""
+        return Wrong(*self._where(node), message, hint)
+
+    def column(self, node: ast.expr) -> ColumnRef:
+        """Read a name of a column: bare, or col("...")."""
+        if isinstance(node, ast.Name):
+            # The parser writes names in another way where Unicode has two (NFKC): take the text.
+            source = self.part.source.encode()
+            name = source[node.col_offset : node.end_col_offset].decode()
+            if name.startswith("__") and name.endswith("__"):
+                raise self.wrong(
+                    node, f"{name} is a name of Python's.", f"A column? Write `{name}`."
+                )
+            return ColumnRef(name)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "col":
+            (argument,) = self.arguments(node, count=1)
+            if isinstance(argument, ast.Constant) and type(argument.value) in (str, int):
+                return ColumnRef(cast(Name, argument.value))
+            raise self.wrong(argument, 'col("...") takes the name of a column, in quotes.')
+        if type(node) in INSTEAD:
+            raise self.refuse(node)
+        raise self.wrong(node, "The name of a column is expected here.", "Give one column, bare.")
+
+    def arguments(self, node: ast.Call, count: int | None = None) -> list[ast.expr]:
+        """Return the arguments of a call of a known function."""
+        function = cast(ast.Name, node.func).id
+        if node.keywords:
+            raise self.wrong(node, f"{function} takes no named arguments.")
+        if not node.args or (count is not None and len(node.args) != count):
+            expected = "one argument" if count == 1 else "at least one argument"
+            raise self.wrong(node, f"{function} takes {expected}, and has {len(node.args)}.")
+        return node.args
+
+    def refuse(self, node: ast.AST) -> Wrong:
+        """Return the mistake for something that other languages have."""
+        message, hint = INSTEAD.get(type(node), ("Rules cannot say this.", ""))
+        return self.wrong(node, message, hint)

@@ -19,8 +19,9 @@ from .expressions import (
     Aggregate,
     And,
     Arithmetic,
-    Column,
-    Comparison,
+    ColumnRef,
+    Compare,
+    Constant,
     Flag,
     Function,
     Literals,
@@ -29,7 +30,6 @@ from .expressions import (
     Negative,
     Node,
     Not,
-    Number,
     Observed,
     Or,
     Sum,
@@ -96,7 +96,7 @@ class Judge:
             case Not(operand):
                 inner = self.truth(operand)
                 return Verdict(-inner.signs, inner.undefined)
-            case Comparison():
+            case Compare():
                 pairs = [self._compare(*pair) for pair in node.pairs]
                 return self._fold(pairs, np.minimum, -1)
             case Member(operands, Literals(), _) if self._is_number_set(node):
@@ -106,7 +106,7 @@ class Judge:
             case Missing(column, missing):
                 gone = self.columns.missing(column)[self.rows]
                 return Verdict(_signs(gone if missing else ~gone))
-            case Column(name):
+            case ColumnRef(name):
                 values = self.columns.numbers(name)[self.rows]
                 return Verdict(_signs(values == 1, ~np.isnan(values)))
         raise TypeError(f"no truth: {node!r}")
@@ -122,7 +122,7 @@ class Judge:
                 return _reduce(np.maximum, [self.amount(each) for each in operands])
             case Or(operands):
                 return _reduce(np.minimum, [self.amount(each) for each in operands])
-            case Comparison():
+            case Compare():
                 return _reduce(np.maximum, [self._gap(*pair) for pair in node.pairs])
             case Member(operands, Literals(), True) if self._is_number_set(node):
                 values, nearest = self._nearest(node)
@@ -176,7 +176,7 @@ class Judge:
 
     def _kind(self, *sides: Node) -> str:
         for side in sides:
-            if isinstance(side, Column):
+            if isinstance(side, ColumnRef):
                 return self.columns.kind(side.name)
         return "number"
 
@@ -204,11 +204,11 @@ class Judge:
     def number(self, node: Node) -> Any:
         """Return the value of each record, or one number for all; NaN where unknown."""
         match node:
-            case Number(value) | Flag(value):
+            case Constant(value) | Flag(value):
                 return float(value)
             case Aggregate(value=float(value)):
                 return value
-            case Column(name):
+            case ColumnRef(name):
                 return self.columns.numbers(name)[self.rows]
             case Negative(operand):
                 return -self.number(operand)
@@ -222,7 +222,7 @@ class Judge:
                 for sign, term in zip(signs[1:], terms[1:]):
                     total = _OPERATORS["+" if sign > 0 else "-"](total, self.number(term))
                 return total
-            case Arithmetic("**", left, Number(power)):
+            case Arithmetic("**", left, Constant(power)):
                 return self.number(left) ** int(power)
             case Arithmetic(operator, left, right):
                 first, second = self.number(left), self.number(right)
@@ -257,7 +257,7 @@ class Judge:
                 # What cancels below the line is not forgiven: next to zero, everything would be.
                 with np.errstate(divide="ignore", invalid="ignore"):
                     return np.divide(self.size(left), np.abs(self.number(right)))
-            case Arithmetic("**", left, Number(power)):
+            case Arithmetic("**", left, Constant(power)):
                 return self.size(left) ** int(power)
             case Negative(operand) | Function("abs", (operand,)):
                 return self.size(operand)
@@ -270,11 +270,11 @@ class Judge:
     def whole(self, node: Node) -> bool:
         """Say whether an expression is a whole number in every record."""
         match node:
-            case Number(value) | Aggregate(value=float(value)):
+            case Constant(value) | Aggregate(value=float(value)):
                 return float(value).is_integer()
             case Flag():
                 return True
-            case Column(name):
+            case ColumnRef(name):
                 return self.columns.whole(name)
             case Sum(terms, _):
                 return all(self.whole(term) for term in terms)
@@ -291,13 +291,13 @@ class Judge:
     def bound(self, node: Node) -> float:
         """Return a number that no term of an expression exceeds in any record."""
         match node:
-            case Column(name):
+            case ColumnRef(name):
                 return self.columns.largest(name)
             case Sum(terms, _):
                 return sum(self.bound(term) for term in terms)
             case Arithmetic("*", left, right):
                 return self.bound(left) * self.bound(right)
-            case Arithmetic("**", left, Number(power)):
+            case Arithmetic("**", left, Constant(power)):
                 return float(min(self.bound(left), 1e30)) ** int(power)
             case Negative(operand):
                 return self.bound(operand)
@@ -306,11 +306,11 @@ class Judge:
         return abs(float(self.number(node)))
 
     def _compare_texts(self, left: Node, operator: str, right: Node) -> Signs:
-        if not isinstance(left, Column):
+        if not isinstance(left, ColumnRef):
             left, right = right, left
         codes, texts = self.columns.labels(left.name)  # type: ignore[attr-defined]
         codes = codes[self.rows]
-        if isinstance(right, Column):
+        if isinstance(right, ColumnRef):
             other = self.columns.translated(right.name, left.name)[self.rows]  # type: ignore[attr-defined]
             known = (codes >= 0) & (other != -1)
             same = codes == other
