@@ -72,15 +72,16 @@ def methods_table(found: dict[str, Exploration], loss: str) -> str:
 
 def _kind(candidate: Any) -> str:
     """One line for all sizes of blocks: they depend on the number of columns."""
-    return "blocks of columns" if candidate.method == "blocks" else str(candidate.label)
+    return "blocks of columns" if "blocks" in candidate else str(candidate.label)
 
 
 def _setting(candidate: Any) -> str:
-    from tessella.explore import METHODS
+    from tessella.masking import registry
 
-    tuned = METHODS[candidate.method].tuned.name
-    said = f"{tuned} = {candidate[tuned]:g}"
-    return f"{said}, {candidate['size']} {candidate['by']}" if "size" in candidate else said
+    tuned = registry.find(candidate.method).tuned.name
+    setting = f"{tuned} = {candidate[tuned]:g}"
+    blocks = candidate.get("blocks")
+    return setting if blocks is None else f"{setting}, {blocks['size']} {blocks['by']}"
 
 
 def page() -> str:

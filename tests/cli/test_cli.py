@@ -172,6 +172,12 @@ def test_explore_a_file(tmp_path: Path) -> None:
         str(tmp_path / "map.parquet"), "--picture", str(tmp_path / "map.svg"), "--max-risk", "100",
     )  # fmt: skip
     assert "Best:" in text
+    (tmp_path / "plan.toml").write_text(
+        '[input]\nfile = "firms.csv"\n' + text[text.index("[[steps]]") :]
+        + '[output]\nfile = "release.csv"\n'
+    )  # fmt: skip
+    run("protect", "--plan", str(tmp_path / "plan.toml"))  # as it was printed
+    assert (tmp_path / "release.csv").exists()
     assert len(pd.read_parquet(tmp_path / "map.parquet")) >= 1
     assert (tmp_path / "map.svg").read_text().startswith("<?xml")
 

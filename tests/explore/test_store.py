@@ -15,12 +15,17 @@ import pandas as pd
 import pytest
 
 from tessella.exceptions import BadTableError
-from tessella.explore import Attack, Candidate, explore
+from tessella.explore import Candidate, explore
 from tessella.explore.store import Store
 from tessella.explore.task import Task
-from tessella.risk import Estimate
+from tessella.risk import Attack, Estimate
 
-CANDIDATES = [Candidate("mdav", k=k) for k in (3, 4, 5, 6, 7)]
+
+def mdav(k, **options):
+    return Candidate("protect", k=k, grouping="mdav", **options)
+
+
+CANDIDATES = [mdav(k) for k in (3, 4, 5, 6, 7)]
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def counting(counted):
 
 def test_nothing_is_tried_twice(table, tmp_path):
     counted = []
-    settings = {"attacks": counting(counted), "jobs": 1, "store": tmp_path / "s"}
+    settings = {"attacks": counting(counted), "n_jobs": 1, "store": tmp_path / "s"}
     first = explore(table, candidates=CANDIDATES[:3], **settings)
     second = explore(table, candidates=CANDIDATES, **settings)
     assert counted == CANDIDATES
@@ -60,7 +65,7 @@ def test_nothing_is_tried_twice(table, tmp_path):
 )
 def test_another_question_has_another_answer(table, tmp_path, change):
     counted = []
-    options = {"attacks": counting(counted), "jobs": 1, "store": tmp_path, "random_state": 0}
+    options = {"attacks": counting(counted), "n_jobs": 1, "store": tmp_path, "random_state": 0}
     explore(table, candidates=CANDIDATES[:1], **options)
     if "rules" in change(table, {})[1]:
         pytest.importorskip("pandas")
@@ -77,11 +82,11 @@ def test_another_question_has_another_answer(table, tmp_path, change):
 def test_interrupted_and_resumed(table, tmp_path):
     counted = []
 
-    def stop(progress):
-        if progress.done == 2:
+    def stop(done, total, name):
+        if done == 2:
             raise KeyboardInterrupt
 
-    settings = {"attacks": counting(counted), "jobs": 1, "store": tmp_path / "s"}
+    settings = {"attacks": counting(counted), "n_jobs": 1, "store": tmp_path / "s"}
     explore(table, candidates=CANDIDATES, progress=stop, **settings)
     assert len(counted) == 2
     resumed = explore(table, candidates=CANDIDATES, **settings)
@@ -90,7 +95,7 @@ def test_interrupted_and_resumed(table, tmp_path):
 
 
 def test_the_store_holds_no_value(table, tmp_path):
-    explore(table, candidates=CANDIDATES[:2], attacks=["euclidean"], jobs=1, store=tmp_path / "s")
+    explore(table, candidates=CANDIDATES[:2], attacks=["euclidean"], n_jobs=1, store=tmp_path / "s")
     texts = [path.read_text() for path in (tmp_path / "s").iterdir()]
     assert any("Confidential" in text for text in texts)
     for value in table.ravel():
@@ -101,7 +106,7 @@ def test_the_store_holds_no_value(table, tmp_path):
 def test_a_half_written_file_is_not_a_result(table, tmp_path):
     """A bug once met elsewhere: the power fails in the middle of a file."""
     counted = []
-    settings = {"attacks": counting(counted), "jobs": 1, "store": tmp_path / "s"}
+    settings = {"attacks": counting(counted), "n_jobs": 1, "store": tmp_path / "s"}
     explore(table, candidates=CANDIDATES[:1], **settings)
     (tmp_path / "s" / ".abc.json.1.2").write_text('{"loss": 1')  # what is left of a killed writer
     again = explore(table, candidates=CANDIDATES[:2], **settings)
@@ -128,8 +133,8 @@ def test_other_folders_are_refused(tmp_path):
 SCRIPT = """
 import os, sys, time
 import numpy as np
-from tessella.explore import Attack, Candidate, explore
-from tessella.risk import Estimate
+from tessella.explore import Candidate, explore
+from tessella.risk import Attack, Estimate
 
 store, log, jobs = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
@@ -144,9 +149,9 @@ def note(what, case):
         file.write(f"{what} {case.tag['k']}\\n")
 
 table = np.random.default_rng(0).normal(size=(60, 2))
-candidates = [Candidate("mdav", k=k) for k in range(3, 15)]
+candidates = [Candidate("protect", k=k, grouping="mdav") for k in range(3, 15)]
 found = explore(
-    table, candidates=candidates, jobs=jobs, store=store,
+    table, candidates=candidates, n_jobs=jobs, store=store,
     attacks=[Attack(name="slow", about="identity", run=slow)],
 )
 print(len(found), found.reused)
@@ -171,7 +176,7 @@ def test_a_process_that_dies_is_told_and_not_kept(table, tmp_path):
         return Estimate.of(1, 60, baseline=0.0, attack="deadly")
 
     settings = {
-        "attacks": [Attack(name="deadly", about="identity", run=deadly)], "jobs": 2,
+        "attacks": [Attack(name="deadly", about="identity", run=deadly)], "n_jobs": 2,
         "store": tmp_path / "s",
     }  # fmt: skip
     tried = explore(table, candidates=CANDIDATES, **settings)
@@ -213,7 +218,11 @@ def test_killed_in_the_middle_and_resumed(tmp_path, jobs):
 
 def test_a_damaged_point_is_named(tmp_path):
     table = np.random.default_rng(0).normal(size=(20, 2))
-    settings = {"candidates": [Candidate("mdav", k=3)], "attacks": ["euclidean"], "jobs": 1}
+    settings = {
+        "candidates": [mdav(3)],
+        "attacks": ["euclidean"],
+        "n_jobs": 1,
+    }
     explore(table, store=tmp_path / "s", random_state=0, **settings)
     (path,) = (p for p in (tmp_path / "s").glob("*.json") if p.name != "about.json")
     good = json.loads(path.read_text())
@@ -238,7 +247,7 @@ def test_messages_of_others_are_not_stored(tmp_path):
 
     clumsy = Attack(name="clumsy", about="identity", run=stumble)
     tried = explore(
-        table, candidates=[Candidate("mdav", k=3)], attacks=[clumsy], jobs=1, store=tmp_path / "s",
+        table, candidates=[mdav(3)], attacks=[clumsy], n_jobs=1, store=tmp_path / "s",
         random_state=0,
     )  # fmt: skip
     assert "unexpected ValueError" in tried.points[0].error

@@ -134,10 +134,10 @@ def test_noise_that_is_rounded_away_is_said() -> None:
 # Bad input
 
 
-@pytest.mark.parametrize("scale", [0, -1, np.nan, np.inf, "0.1", True, None])
-def test_bad_scales(scale: Any) -> None:
-    with pytest.raises(BadOptionError, match="scale"):
-        NoiseAddition(scale).fit(correlated(10))
+@pytest.mark.parametrize("amount", [0, -1, np.nan, np.inf, "0.1", True, None])
+def test_bad_amounts(amount: Any) -> None:
+    with pytest.raises(BadOptionError, match="amount"):
+        NoiseAddition(amount).fit(correlated(10))
 
 
 def test_bad_options() -> None:

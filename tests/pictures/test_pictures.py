@@ -20,11 +20,11 @@ from tessella.pictures import (
 from tessella.pictures.tables import _joined
 
 POINTS = [
-    ("mdav", {"k": 3}, 5.0, 33.0),
-    ("mdav", {"k": 10}, 14.0, 10.0),
-    ("noise", {"scale": 0.1}, 1.0, 99.0),
-    ("noise", {"scale": 0.5}, 20.0, 60.0),
-    ("swapping", {"percent": 5}, 0.0, 100.0),
+    ("protect", {"k": 3, "grouping": "mdav"}, 5.0, 33.0),
+    ("protect", {"k": 10, "grouping": "mdav"}, 14.0, 10.0),
+    ("noise", {"amount": 0.1}, 1.0, 99.0),
+    ("noise", {"amount": 0.5}, 20.0, 60.0),
+    ("rank swapping", {"percent": 5}, 0.0, 100.0),
 ]
 
 

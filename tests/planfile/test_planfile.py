@@ -77,7 +77,7 @@ def test_a_guessed_weight_is_masked_until_somebody_says_otherwise(tmp_path: Path
         {"measures": {"risk": "thorough", "known": ["a"], "time_limit": 10}},
         {"steps": [{"method": "protect", "k": 3, "grouping": "mdav"},
                    {"method": "individual ranking", "k": 3, "grouping": "optimal"}]},
-        {"steps": [{"method": "noise", "scale": 0.1, "name": "first"},
+        {"steps": [{"method": "noise", "amount": 0.1, "name": "first"},
                    {"method": "recode", "column": "a", "groups": {"low": [1, 2]}},
                    {"method": "protect", "k": 3, "blocks": [["a", "b"], ["c"]],
                     "options": {"effort": "quick"}}]},
@@ -124,7 +124,7 @@ MISTAKES = [
     ('[rules]\nfile = "a"\nlines = ["a > 0"]', "Give a file or lines, not both."),
     ('[measures]\nrisk = "fast"', "measures.risk: It must be 'none', 'quick'"),
     ('[[steps]]\nmethod = "nois"', "steps, number 2: method of a step='nois' is not known."),
-    ('[[steps]]\nmethod = "noise"\nscale = -1', "steps, number 2: scale=-1 cannot be used."),
+    ('[[steps]]\nmethod = "noise"\namount = -1', "steps, number 2: amount=-1 cannot be used."),
     ('[[steps]]\nmethod = "noise"\nrandom_state = 1', "random_state"),
     ('[[steps]]\nmethod = "protect"\nk = 2.5', "k=2.5 cannot be used."),
 ]  # fmt: skip

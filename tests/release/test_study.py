@@ -43,7 +43,7 @@ def firms(n: int = 60) -> pd.DataFrame:
 
 RULES = ["net + tax == gross", "net >= 0"]
 STEPS = [
-    Step(method="noise", options={"scale": 0.2, "columns": ["age", "net", "tax", "gross"]}),
+    Step(method="noise", options={"amount": 0.2, "columns": ["age", "net", "tax", "gross"]}),
     Step(method="rank swapping", options={"percent": 10, "columns": ["age"]}),
     Step(method="rounding", options={"base": 5, "columns": ["age"]}),
     Step(method="pram", options={"p": 0.7, "columns": ["branch"]}),
@@ -83,7 +83,7 @@ def test_undo_has_no_limit() -> None:
     study.undo(5)
     assert study.table is before
     assert len(study.redo(5).steps) == 6
-    study.undo(2).do("noise", columns=["net"], scale=0.1)
+    study.undo(2).do("noise", columns=["net"], amount=0.1)
     with pytest.raises(BadOptionError, match="from 1 to 0 steps to bring back"):
         study.redo()
     with pytest.raises(BadOptionError):
@@ -139,7 +139,7 @@ def test_one_protecting_step_is_protect() -> None:
 def test_loss_is_measured_against_the_original_not_the_last_step() -> None:
     table = firms().drop(columns="firm_id")
     study = Study(table, rules=RULES, random_state=0)
-    study.do("noise", scale=0.5, columns=["net", "tax", "gross"])
+    study.do("noise", amount=0.5, columns=["net", "tax", "gross"])
     both = study.do("protect", k=5, columns=["net", "tax", "gross"]).release()
     expected = np.mean(
         [
@@ -152,7 +152,7 @@ def test_loss_is_measured_against_the_original_not_the_last_step() -> None:
 
 def test_a_step_that_breaks_k_afterwards_is_refused() -> None:
     study = Study(firms().drop(columns="firm_id"), random_state=0)
-    study.do("protect", k=5).do("noise", scale=0.5, columns=["net"])
+    study.do("protect", k=5).do("noise", amount=0.5, columns=["net"])
     with pytest.raises(RefusedError, match="withheld"):
         study.release()
     assert study.undo().release().audit.passed
@@ -160,7 +160,7 @@ def test_a_step_that_breaks_k_afterwards_is_refused() -> None:
 
 def test_identifiers_are_not_released() -> None:
     with pytest.raises(BadTableError, match="firm_id"):
-        Study(firms()).do("noise", scale=0.1, columns=["net"])
+        Study(firms()).do("noise", amount=0.1, columns=["net"])
     with pytest.raises(PlanError, match="firm_id"):
         Study(firms()).release()
     with pytest.raises(PlanError, match="firm_id"):

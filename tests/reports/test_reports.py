@@ -21,7 +21,7 @@ from tessella.schema import Schema
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
 METHODS = {
-    "noise": {"scale": 0.2},
+    "noise": {"amount": 0.2},
     "rank swapping": {"percent": 10},
     "individual ranking": {"k": 3},
     "rounding": {"base": 50},
@@ -258,7 +258,7 @@ def test_a_record_that_dominates_a_column_cannot_be_worked_out() -> None:
         {"pay": random.integers(900, 1100, 60), "age": random.integers(20, 60, 60)}
     )
     table.loc[7, "pay"] = 1_234_567
-    study = Study(table, random_state=0).do("noise", scale=0.3).do("protect", k=3)
+    study = Study(table, random_state=0).do("noise", amount=0.3).do("protect", k=3)
     release = study.release()
     loss = measure(table, release.table)
     public = summarise(study, release, loss=loss, pictures=False)["public"]

@@ -94,7 +94,7 @@ def test_more_noise_discloses_less_and_guessing_stays():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     little, much = (
-        interval_disclosure(X, NoiseAddition(scale=s, random_state=0).fit_transform(X))
+        interval_disclosure(X, NoiseAddition(amount=s, random_state=0).fit_transform(X))
         for s in (0.05, 1.0)
     )
     assert little.value > much.value > much.baseline

@@ -404,7 +404,10 @@ def _explore(
         typer.Option("--store", help="A folder for results, to go on after a stop. CONFIDENTIAL."),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", help="Write all points as Parquet.")
+        str | None,
+        typer.Option(
+            "--out", "-o", help="Write all points (.parquet), or the steps of the best (.toml)."
+        ),
     ] = None,
     picture: Annotated[
         str | None, typer.Option("--picture", help="Draw the map: .svg, .png or .pdf.")

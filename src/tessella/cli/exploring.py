@@ -7,7 +7,9 @@ from typing import Any
 
 from ..exceptions import BadOptionError, NoCandidateError
 from ..explore import explore
+from ..explore.candidate import steps_to_toml
 from ..frame import Table
+from ..release import Step
 from ..release.patterns import count_rare, suppress
 from ..rules import Rules
 from ..schema import Schema
@@ -37,51 +39,52 @@ def run(
     """Explore, print the front, write what is asked for."""
     sizes = _sizes(k)
     source = read_source(file, read, voice)
-    wanted = columns_of(columns)
+    wanted, whole = columns_of(columns), source.schema()
     if wanted is None:
-        schema = source.schema()
-        wanted = [str(name) for name in schema.names("quasi-identifier", "confidential")]
-    table = _complete_enough(source.table.select(wanted), max(sizes), voice)
+        wanted = [str(name) for name in whole.names("quasi-identifier", "confidential")]
+    schema = Schema([whole[name] for name in wanted]).override(
+        {name: {"role": "quasi-identifier"} for name in wanted}
+    )
+    table, first = _complete_enough(source.table.select(wanted), schema, max(sizes), voice)
     given = None if rules is None else Rules.read(rules).for_columns(wanted, only=True)
     many = int(budget) if budget is not None and budget.isdecimal() else budget
     with voice.progress("Exploring ...") as step:
         found = explore(
-            table, k=sizes, rules=given, effort=effort, budget=many, store=store,
-            progress=lambda at: step(at.done, at.total, "Exploring"), random_state=seed,
+            table, k=sizes, rules=given, effort=effort, budget=many, store=store, schema=schema,
+            progress=lambda done, total, name: step(done, total, "Exploring"),  # noqa: ARG005
+            random_state=seed,
         )  # fmt: skip
-    if out is not None:
+    if out is not None and not out.endswith(".toml"):
         found.save(out)
     if picture is not None and any(point.tried for point in found):
         from ..pictures import save
 
         save(found.picture(), Path(picture))
     text, data = str(found), found.to_dict()
-    if max_risk is not None or max_loss is not None:
-        try:
-            found.best(max_risk=max_risk, max_loss=max_loss)
-        except NoCandidateError:
-            voice.give(text, data)  # what there is, before what there is not
-            raise
+    try:
         best = found.best(max_risk=max_risk, max_loss=max_loss)
-        text += f"\n\nBest: {best}"
-        data["best"] = str(best)
-    voice.give(text, data)
+    except NoCandidateError:
+        voice.give(text, data)  # what there is, before what there is not
+        raise
+    steps = [*first, *best.to_steps()]
+    toml = steps_to_toml(steps)
+    if out is not None and out.endswith(".toml"):
+        Path(out).write_text(toml, encoding="utf-8")
+    text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
+    voice.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
 
 
-def _complete_enough(table: Any, k: int, voice: Voice) -> Any:
+def _complete_enough(table: Any, schema: Schema, k: int, voice: Voice) -> tuple[Any, list[Step]]:
     """Suppress cells of records that lack what fewer than k lack, or groups could not be made."""
     read = Table.read(table)
-    schema = Schema.guess(table).override(
-        {name: {"role": "quasi-identifier"} for name in read.columns}
-    )
     if k > read.n_rows or not count_rare(read, schema, k):
-        return table
+        return table, []
     prepared, _, lost = suppress(read, schema, k=k)
     voice.say(
-        f"{lost:,} cells are taken as missing, so that {k} records lack the same; the plan's step "
-        "'suppress' does the same."
+        f"{lost:,} cells are taken as missing, so that {k} records lack the same; the step "
+        "'suppress' does the same in a plan."
     )
-    return prepared
+    return prepared, [Step(method="suppress", options={"k": k, "columns": list(read.columns)})]
 
 
 def _sizes(text: str) -> tuple[int, ...]:

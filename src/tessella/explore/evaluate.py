@@ -10,19 +10,23 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from .._types import Name
 from ..auditing import Audit, audit
 from ..exceptions import TessellaError
+from ..frame import Table
+from ..masking import registry
+from ..release import Study
+from ..release.steps import disclosed_method
 from ..risk.estimate import Estimate
 from .attacks import SAMPLE, Attack, Case
 from .candidate import Candidate
 from .measures import measure_losses
-from .methods import METHODS
 from .point import Point
-from .task import Masked, Task
+from .task import Task
 
 __all__ = ["Settings", "evaluate", "seed_of"]
 
-EVERYBODY = 0.995  # found by one attack: a dear one could add next to nothing
+EVERYBODY = 0.995  # found by one attack: an expensive one could add next to nothing
 LONGEST = 300  # of a note or error, in characters
 
 
@@ -51,32 +55,39 @@ def seed_of(seed: int, key: str) -> int:
 def evaluate(candidate: Candidate, task: Task, settings: Settings) -> Point:
     """Try a candidate; a refusal is a point with an error, not an exception."""
     own, began = seed_of(settings.seed, candidate.key), perf_counter()
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            made = METHODS[candidate.method].run(candidate, task, own)
+            study = candidate.study(task, own)
             masked_in = perf_counter() - began
-            point = _judge(candidate, task, settings, made, own)
+            point = _judge(candidate, task, settings, study, own)
         except TessellaError as refusal:
-            said = f"{type(refusal).__name__}: {refusal}"
+            error = f"{type(refusal).__name__}: {refusal}"
             return Point(
-                candidate=candidate, error=_short(said), seconds_all=perf_counter() - began
+                candidate=candidate, error=_short(error), seconds_all=perf_counter() - began
             )
         except Exception as surprise:  # one method's mistake does not end an exploration
-            said = f"unexpected {type(surprise).__name__} {_where(surprise)}"
+            error = f"unexpected {type(surprise).__name__} {_where(surprise)}"
             return Point(
-                candidate=candidate, error=_short(said), seconds_all=perf_counter() - began
+                candidate=candidate, error=_short(error), seconds_all=perf_counter() - began
             )
-    notes = tuple(dict.fromkeys(_short(_heard(one)) for one in heard))
+    notes = tuple(dict.fromkeys(_short(_note(one)) for one in caught))
     return _with(point, notes, masked_in, perf_counter() - began)
 
 
-def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, seed: int) -> Point:
-    found = _audit(task, made)
-    losses = measure_losses(task, made.table, settings.measures)
+def _judge(candidate: Candidate, task: Task, settings: Settings, study: Study, seed: int) -> Point:
+    table = Table.read(study.table)
+    blocks, promised = _promised(candidate, task, study)
+    found = audit(
+        task.source, table, k=promised, blocks=blocks or [list(task.masked)], rules=task.rules
+    )
+    losses = measure_losses(task, table, settings.measures)
     case = Case(
-        original=task.table, masked=made.table, known=tuple(task.masked),
-        method=_method(task, made), effort=settings.effort,
+        original=task.source, masked=table, known=tuple(task.masked),
+        method=disclosed_method(
+            study.steps, task.source, schema=task.schema, rules=task.rules or (), plan=study.plan
+        ),
+        effort=settings.effort,
         held_out=False, seed=seed, sample=SAMPLE if task.n > SAMPLE else None, tag=candidate,
     )  # fmt: skip
     estimates, notes = _attack(case, settings.attacks)
@@ -89,7 +100,9 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
     risks = {name: 100 * estimate.value for name, estimate in estimates.items()}
     risks = {one.name: risks[one.name] for one in settings.attacks if one.name in risks}
     worst = max(risks, key=lambda name: risks[name])
-    broken = None if task.rules is None else len(task.rules.confront(made.table).breaking())
+    broken = None
+    if task.rules is not None:
+        broken = len(task.rules.confront(table, schema=task.schema).breaking())
     return Point(
         candidate=candidate,
         loss=next(iter(losses.values())),
@@ -98,26 +111,13 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, made: Masked, s
         losses=losses,
         risks=risks,
         baseline=100 * estimates[worst].baseline,
-        k_reached=_reached(task, made, found),
-        k_promised=made.promised_k,
+        k_reached=_reached(task, table, blocks, found),
+        k_promised=promised,
         rules_broken=broken,
         problems=tuple(_short(problem) for problem in found.problems),
         notes=notes,
+        steps=study.steps,
     )
-
-
-def _method(task: Task, made: Masked) -> Any:
-    """Return what a knowing intruder is told: the masker, or the groups of a release."""
-    if made.release is None:
-        return None if task.rules is not None else made.masker
-    blocks = [[name for name in block if name in task.numbers] for block in made.blocks]
-    blocks = [block for block in blocks if block]
-    if not blocks or made.promised_k is None:
-        return None
-    columns = [name for block in blocks for name in block]
-    return {
-        "method": "microaggregation", "k": made.promised_k, "blocks": blocks, "columns": columns,
-    }  # fmt: skip
 
 
 def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate], tuple[str, ...]]:
@@ -137,17 +137,24 @@ def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate
     return estimates, tuple(notes)
 
 
-def _audit(task: Task, made: Masked) -> Audit:
-    """Audit the table: the promised k within blocks, or who is alike in all masked columns."""
-    blocks = made.blocks or [list(task.masked)]
-    return audit(task.table, made.table, k=made.promised_k, blocks=blocks, rules=task.rules)
+def _promised(
+    candidate: Candidate, task: Task, study: Study
+) -> tuple[list[list[Name]], int | None]:
+    """Return the blocks within which k records share their values, and k; or neither."""
+    if study.plan is not None:
+        return [list(block.columns) for block in study.plan.blocks], study.plan.k
+    groups = registry.find(candidate.method).groups
+    if groups is None or task.rules is not None:  # records are moved to keep the rules
+        return [], None
+    blocks = groups(candidate, task.numbers)
+    return blocks, candidate["k"] if blocks else None  # type: ignore[return-value]
 
 
-def _reached(task: Task, made: Masked, found: Audit) -> int:
+def _reached(task: Task, table: Table, blocks: list[list[Name]], found: Audit) -> int:
     """Return how many records share all their masked values, at least."""
-    counted = {name for block in made.blocks for name in block}
-    if made.blocks and counted != set(task.masked):  # categories were drawn beside the groups
-        found = audit(task.table, made.table, blocks=[list(task.masked)])
+    counted = {name for block in blocks for name in block}
+    if blocks and counted != set(task.masked):  # categories were drawn beside the groups
+        found = audit(task.source, table, blocks=[list(task.masked)])
     assert found.joint is not None  # there is at least one block
     return found.joint.k
 
@@ -167,7 +174,7 @@ def _where(surprise: BaseException) -> str:
     return f"({place}its message may quote the table and is not kept)"
 
 
-def _heard(warning: warnings.WarningMessage) -> str:
+def _note(warning: warnings.WarningMessage) -> str:
     """Return a warning of ours as it is, and of another library only what kind it is."""
     ours = Path(warning.filename).is_relative_to(Path(__file__).parents[1])
     if ours or warning.category.__module__.startswith("tessella"):

@@ -50,12 +50,20 @@ class Exploration:
     >>> import numpy as np
     >>> from tessella.explore import Candidate, explore
     >>> table = np.random.default_rng(0).normal(size=(60, 3))
-    >>> tried = [Candidate("mdav", k=3), Candidate("mdav", k=6), Candidate("noise", scale=0.01)]
-    >>> found = explore(table, candidates=tried, attacks=["euclidean"], jobs=1, random_state=0)
+    >>> tried = [Candidate("protect", k=k, grouping="mdav") for k in (3, 6)]
+    >>> tried.append(Candidate("noise", amount=0.01))
+    >>> found = explore(table, candidates=tried, attacks=["euclidean"], n_jobs=1, random_state=0)
     >>> print(found.best(max_risk=34).candidate)
     MDAV, k = 3
-    >>> [point.candidate.key for point in found.front]
-    ['noise(correlated=true, scale=0.01)', 'mdav(k=3)', 'mdav(k=6)']
+    >>> [point.candidate.label for point in found.front]
+    ['correlated noise', 'MDAV', 'MDAV']
+    >>> print(found.best(max_risk=34).to_toml())
+    [[steps]]
+    method = "protect"
+    grouping = "mdav"
+    k = 3
+    columns = [0, 1, 2]
+    <BLANKLINE>
     """
 
     points: tuple[Point, ...]
@@ -149,7 +157,7 @@ class Exploration:
                 "candidate": str(point.candidate),
                 "method": point.candidate.method,
                 "label": point.candidate.label,
-                "parameters": json.dumps(point.candidate.parameters),
+                "options": json.dumps(point.candidate.options),
                 "loss": point.loss,
                 "risk": point.risk,
                 "score": point.score,

@@ -4,57 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
-from ..exceptions import BadOptionError, UnknownOptionError
+from .._parameters import NONE, OneOf, Whole, parameters
+from ..exceptions import BadOptionError
 from ..grouping.checks import check_k
 from ..parallel import n_cores
+from ..schema import Schema
 from .attacks import find_attacks
 from .candidate import Candidate
 from .evaluate import Settings
 from .exploration import Exploration
-from .grid import default_candidates
+from .grid import default_candidates, propose
 from .measures import find_measures
 from .point import Point
-from .refine import propose
 from .store import Store, fresh_seed
 from .task import Task
 from .work import Crew
 
-__all__ = ["EFFORTS", "Progress", "explore"]
+__all__ = ["explore"]
 
-EFFORTS = ("quick", "standard")
 BATCH = 8  # candidates proposed at a time: a fixed number, or results would depend on the cores
 FIRST = 0.6  # share of a budget of points that goes to the first list
 UNITS = {"s": 1, "sec": 1, "seconds": 1, "min": 60, "minutes": 60, "h": 3600, "hours": 3600}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """What a callback hears, after each point.
-
-    Attributes
-    ----------
-    done, total : int
-        Points there are, and points planned so far.
-    point : Point
-        The newest.
-    reused : bool
-        Whether it came from the store.
-    seconds : float
-        Since the beginning.
-    """
-
-    done: int
-    total: int
-    point: Point
-    reused: bool
-    seconds: float
+Progress = Callable[[int, int, str], object]
 
 
+@parameters(
+    {"jobs": "n_jobs"},
+    effort=[OneOf(("quick", "standard"))],
+    n_jobs=[Whole(1), NONE],
+    random_state=[Whole(0), NONE],
+)
 def explore(
     table: Any,
     *,
@@ -62,13 +47,14 @@ def explore(
     k: Sequence[int] = (3, 5, 10, 20),
     rules: Any = None,
     columns: Any = None,
+    schema: Schema | None = None,
     attacks: Iterable[Any] | None = None,
     measures: Iterable[str] | None = None,
     effort: str = "quick",
     budget: int | timedelta | str | None = None,
-    jobs: int | None = None,
+    n_jobs: int | None = None,
     store: Any = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Progress | None = None,
     random_state: int | None = None,
 ) -> Exploration:
     """Try many ways to protect a table, and compare what they cost with what they protect.
@@ -85,9 +71,12 @@ def explore(
         What every released record must obey. Microaggregation then goes through `protect`; other
         maskers move records back to the rules. Who breaks one all the same is not on the front.
     columns : list of names, optional
-        The columns to mask; the others are released as they are. By default all.
+        The columns to mask; the others are released as they are. By default all, or the
+        quasi-identifiers of the schema.
+    schema : Schema, optional
+        Kinds and missing codes of the columns; guessed if not given.
     attacks : iterable of str or Attack, optional
-        Names of `tessella.explore.ATTACKS` (all by default), or attacks of your own. The worst
+        Names of attacks of `tessella.risk`, or attacks of your own. The worst
         one is the risk of a candidate.
     measures : iterable of str, optional
         Names of `tessella.explore.MEASURES`; the first is the loss that counts. By default
@@ -98,13 +87,14 @@ def explore(
         How many points ("80" is an int), or how long ("5 min"). Three fifths of the points go to
         the first list, the rest between neighbours on the front; time ends the search wherever it
         is. Without a budget, all of the first list is tried, and nothing else.
-    jobs : int, optional
+    n_jobs : int, optional
         How many processes; by default one for each core. The answer is the same.
     store : path of a folder, optional
         Where results are kept as they come. The same call finds them again, after an
         interruption, too: nothing is lost, nothing is tried twice. **Confidential.**
     progress : callable, optional
-        Hears a `Progress` after each point.
+        Called as ``progress(done, total, name)`` after each point: how many there are, how many
+        are planned so far, and what the newest is.
     random_state : int, optional
         The seed; each candidate has its own, made from it. Otherwise one is drawn from the
         operating system's entropy, and kept in the store.
@@ -132,14 +122,12 @@ def explore(
     >>> import numpy as np
     >>> from tessella.explore import Candidate, explore
     >>> table = np.random.default_rng(0).normal(size=(50, 2))
-    >>> tried = [Candidate("mdav", k=k) for k in (2, 5)]
-    >>> found = explore(table, candidates=tried, attacks=["euclidean"], jobs=1, random_state=1)
+    >>> tried = [Candidate("protect", k=k, grouping="mdav") for k in (2, 5)]
+    >>> found = explore(table, candidates=tried, attacks=["euclidean"], n_jobs=1, random_state=1)
     >>> [(point.k_reached, round(point.risk)) for point in found]
     [(2, 46), (5, 20)]
     """
-    task = Task.of(table, columns=columns, rules=rules)
-    if effort not in EFFORTS:
-        raise UnknownOptionError("effort", effort, EFFORTS)
+    task = Task.of(table, columns=columns, rules=rules, schema=schema)
     points_left, seconds_left = _budget(budget)
     kept = None if store is None else Store(store)
     settings = Settings(
@@ -149,7 +137,7 @@ def explore(
         seed=_seed(random_state, kept),
     )
     grid = _first_list(candidates, task, k, effort)
-    many = min(_jobs(jobs), len(grid))
+    many = min(n_jobs or n_cores(), len(grid))
     walk = _Walk(grid, points_left, seconds_left, progress)
     with Crew(task, settings, kept, many) as crew:
         try:
@@ -177,7 +165,7 @@ class _Walk:
         grid: list[Candidate],
         points: int | None,
         seconds: float | None,
-        progress: Callable[[Progress], object] | None,
+        progress: Progress | None,
     ) -> None:
         self.grid, self.limit, self.seconds, self.progress = grid, points, seconds, progress
         self.points: dict[Candidate, Point] = {}
@@ -208,19 +196,12 @@ class _Walk:
             for point, reused in crew.try_all(batch, self._in_time):
                 found[point.candidate] = point
                 self.reused += reused
-                self._tell(point, reused, len(self.points) + len(found), planned)
+                done = len(self.points) + len(found)
+                if self.progress is not None:
+                    self.progress(done, max(planned, done), str(point.candidate))
         finally:  # in the order planned, whoever was ready first
             self.points.update({one: found[one] for one in batch if one in found})
         self.finished = len(found) == len(batch)
-
-    def _tell(self, point: Point, reused: bool, done: int, planned: int) -> None:
-        if self.progress is not None:
-            self.progress(
-                Progress(
-                    done=done, total=max(planned, done), point=point, reused=reused,
-                    seconds=perf_counter() - self.began,
-                )
-            )  # fmt: skip
 
 
 def _first_list(
@@ -254,23 +235,13 @@ def _budget(budget: Any) -> tuple[int | None, float | None]:
     if isinstance(budget, timedelta) and budget.total_seconds() > 0:
         return None, budget.total_seconds()
     if isinstance(budget, str):
-        said = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", budget)
-        if said and said[2] in UNITS and float(said[1]) > 0:
-            return None, float(said[1]) * UNITS[said[2]]
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", budget)
+        if match and match[2] in UNITS and float(match[1]) > 0:
+            return None, float(match[1]) * UNITS[match[2]]
     raise BadOptionError("budget", budget, expected)
 
 
-def _jobs(jobs: Any) -> int:
-    if jobs is None:
-        return n_cores()
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise BadOptionError("jobs", jobs, "a whole number of processes, 1 or more")
-    return jobs
-
-
-def _seed(random_state: Any, store: Store | None) -> int:
+def _seed(random_state: int | None, store: Store | None) -> int:
     if random_state is None:
         return fresh_seed() if store is None else store.seed
-    if isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0:
-        raise BadOptionError("random_state", random_state, "None or a whole number")
     return random_state

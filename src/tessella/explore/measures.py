@@ -58,7 +58,7 @@ def measure_losses(task: Task, masked: Any, names: tuple[str, ...]) -> dict[str,
     """
     from ..loss import measure
 
-    summary = {loss.name: loss for loss in measure(task.table, masked, columns=task.masked)}
+    summary = {loss.name: loss for loss in measure(task.source, masked, columns=task.masked)}
     out = {}
     for name in names:
         if name == "values":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .candidate import Candidate
+from ..release import Step
+from .candidate import Candidate, only, steps_to_toml
 
 __all__ = ["Point", "front_of"]
 
@@ -45,6 +46,8 @@ class Point:
         For masking, audit, measures and attacks.
     error : str
         Why there is no result; empty where there is one.
+    steps : tuple of Step
+        What was done, with its columns: see `to_steps`.
     """
 
     candidate: Candidate
@@ -62,6 +65,7 @@ class Point:
     seconds: float = math.nan
     seconds_all: float = math.nan
     error: str = ""
+    steps: tuple[Step, ...] = ()
 
     @property
     def score(self) -> float:
@@ -86,10 +90,23 @@ class Point:
             f"score {self.score:.1f}"
         )
 
+    def to_steps(self) -> list[Step]:
+        """Return the steps that make this table in a study or a plan, with their columns."""
+        return list(self.steps)
+
+    def to_step(self) -> Step:
+        """Return the only step; `to_steps` where there are several."""
+        return only(self.to_steps())
+
+    def to_toml(self) -> str:
+        """Return the steps as a plan file has them, to be pasted."""
+        return steps_to_toml(self.to_steps())
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, texts and numbers; NaN is None."""
-        known = asdict(self) | {
-            "candidate": {"method": self.candidate.method, **self.candidate.parameters},
+        known = {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "candidate": {"method": self.candidate.method, "options": self.candidate.options},
+            "steps": [step.to_dict() for step in self.steps],
             "problems": list(self.problems),
             "notes": list(self.notes),
         }
@@ -99,8 +116,9 @@ class Point:
     def from_dict(cls, known: dict[str, Any]) -> Point:
         """Build a point from what `to_dict` gave."""
         given = dict(known)
-        parameters = dict(given["candidate"])
-        given["candidate"] = Candidate(parameters.pop("method"), **parameters)
+        named = given["candidate"]
+        given["candidate"] = Candidate(named["method"], **named["options"])
+        given["steps"] = tuple(Step.from_dict(step) for step in given["steps"])
         for name in ("loss", "risk", "baseline", "seconds", "seconds_all"):
             given[name] = math.nan if given[name] is None else float(given[name])
         for name in ("problems", "notes"):

@@ -24,7 +24,7 @@ from .task import Task
 
 __all__ = ["Store", "fresh_seed"]
 
-FORM = 2  # of the files; raised when they, or what figures mean, change
+FORM = 3  # of the files; raised when they, or what figures mean, change
 ABOUT = "about.json"
 WARNING = (
     "Results of tessella.explore. Confidential: they tell how well attacks on the table work. "

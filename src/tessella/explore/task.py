@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,32 +15,7 @@ from ..frame import Table
 from ..rules import Rules
 from ..schema import Schema
 
-__all__ = ["Masked", "Task"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Masked:
-    """A protected table, and what made it.
-
-    Attributes
-    ----------
-    table : the same kind of table as the original
-        What would be released.
-    masker : object or None
-        The fitted masker of the numbers.
-    release : Release or None
-        What `protect` gave, where the method went through it.
-    blocks : list of lists of names
-        The columns that were grouped together; empty for methods without groups.
-    promised_k : int or None
-        The k that the method guarantees within each block; None for methods that promise none.
-    """
-
-    table: Any
-    masker: Any = None
-    release: Any = None
-    blocks: list[list[Name]] = field(default_factory=list)
-    promised_k: int | None = None
+__all__ = ["Task"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,26 +30,38 @@ class Task:
         The columns to mask, by what they hold.
     rules : Rules or None
         What every released record must obey.
+    given : Schema or None
+        What its holder knows of the columns.
     """
 
     table: Any
     numbers: tuple[Name, ...]
     categories: tuple[Name, ...]
     rules: Rules | None
+    given: Schema | None = None
 
     @classmethod
-    def of(cls, table: Any, *, columns: Any = None, rules: Any = None) -> Task:
-        """Read a table, or say why it cannot be explored."""
+    def of(
+        cls, table: Any, *, columns: Any = None, rules: Any = None, schema: Schema | None = None
+    ) -> Task:
+        """Read a table, or raise an error that says why it cannot be explored."""
         source = Table.read(table)
         if source.n_rows < 2:
             raise BadTableError(
                 f"The table has {source.n_rows} record, and a risk of being found needs others "
                 "to be found among. Give a table of two records or more."
             )
+        if schema is not None:
+            schema.check(source)
+            if columns is None:
+                columns = list(schema.names("quasi-identifier"))
         names = _chosen(source, columns)
-        numbers = tuple(name for name in names if source.facts(name).numeric)
+        coded = {c.name for c in schema or () if c.kind in ("nominal", "ordinal")}
+        numbers = tuple(name for name in names if source.facts(name).numeric and name not in coded)
         categories = tuple(
-            name for name in names if source.facts(name).family in ("text", "category", "boolean")
+            name
+            for name in names
+            if name in coded or source.facts(name).family in ("text", "category", "boolean")
         )
         if others := [n for n in names if n not in {*numbers, *categories}]:
             listed = ", ".join(f"{name!r} ({source.facts(name).family})" for name in others)
@@ -84,8 +71,8 @@ class Task:
             )
         given = None if rules is None else Rules.of(rules)
         if given is not None:
-            given = given.fix(source)
-        return cls(table=table, numbers=numbers, categories=categories, rules=given)
+            given = given.fix(source, schema=schema)
+        return cls(table=table, numbers=numbers, categories=categories, rules=given, given=schema)
 
     @property
     def masked(self) -> tuple[Name, ...]:
@@ -101,7 +88,8 @@ class Task:
     @cached_property
     def values(self) -> Floats:
         """The columns of numbers, shape (n, d); NaN where missing."""
-        read = self.source.numeric(self.numbers)
+        codes = {} if self.given is None else {n: self.given[n].missing for n in self.numbers}
+        read = self.source.numeric(self.numbers, codes=codes)
         out: Floats = np.where(read.missing, np.nan, read.values)
         return out
 
@@ -111,25 +99,18 @@ class Task:
         return self.source.n_rows
 
     @cached_property
-    def lacks(self) -> bool:
-        """Whether a cell of a column to mask is missing."""
-        return bool(np.isnan(self.values).any()) or any(
-            (self.source.labels(name)[0] < 0).any() for name in self.categories
-        )
-
-    @cached_property
     def schema(self) -> Schema:
         """All columns to mask as quasi-identifiers, the others untouched."""
         chosen = set(self.masked)
-        return Schema.guess(self.source).override(
-            {
-                name: {
-                    "role": "quasi-identifier" if name in chosen else "untouched",
-                    **({"kind": self._kind(name)} if name in chosen else {}),
-                }
-                for name in self.source.columns
-            }
-        )
+        known = Schema.guess(self.source) if self.given is None else self.given
+        roles = {
+            name: {"role": "quasi-identifier" if name in chosen else "untouched"}
+            for name in self.source.columns
+        }
+        if self.given is None:
+            for name in chosen:
+                roles[name]["kind"] = self._kind(name)
+        return known.override(roles)
 
     def _kind(self, name: Name) -> str:
         if name in self.categories:
@@ -157,7 +138,8 @@ class Task:
                 digest.update("\x00".join(map(str, texts)).encode())
                 digest.update(repr(self.source.order(name)).encode())
         rules = () if self.rules is None else tuple(rule.text for rule in self.rules)
-        digest.update(repr((self.numbers, self.categories, rules)).encode())
+        known = None if self.given is None else self.given.to_dict()
+        digest.update(repr((self.numbers, self.categories, rules, known)).encode())
         return digest.hexdigest()
 
 

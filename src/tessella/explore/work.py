@@ -1,7 +1,7 @@
 """Candidates tried one after another, or by several processes, and kept as they come.
 
-A process and not a thread for each: maskers warn, and warnings heard in threads cannot be told
-apart. Each process uses one core, so that the answer does not depend on how many there are.
+A process and not a thread for each: maskers warn, and warnings of threads cannot be told apart.
+Each process uses one core, so that the answer does not depend on how many there are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any
 
+from ..masking import registry
 from .candidate import Candidate
 from .evaluate import Settings, evaluate
 from .point import Point
@@ -25,7 +26,7 @@ __all__ = ["Crew"]
 
 DIED = (
     "the process that tried it, or another at the same time, was ended from outside, perhaps for "
-    "lack of memory; try it again with jobs=1"
+    "lack of memory; try it again with n_jobs=1"
 )
 _OWN: dict[str, Any] = {}  # of a worker: the task, the settings, the store
 
@@ -117,16 +118,20 @@ class Crew:
                 "1",
             )
             self._pool = ProcessPoolExecutor(
-                self.jobs, initializer=_begin, initargs=(self.task, self.settings, self.store),
-                env=single,
+                self.jobs, initializer=_begin, env=single,
+                initargs=(self.task, self.settings, self.store, registry.added()),
             )  # fmt: skip
         return self._pool
 
 
-def _begin(task: Task, settings: Settings, store: Store | None) -> None:
+def _begin(
+    task: Task, settings: Settings, store: Store | None, methods: list[registry.Method]
+) -> None:
     """Prepare a worker; Ctrl-C is for the process that has started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    for method in methods:  # of others: this process has not imported them
+        registry.register(method)
     _OWN.update(task=task, settings=settings, store=store)
 
 
@@ -149,9 +154,9 @@ def _try_here(
 ) -> Point:
     from threadpoolctl import threadpool_limits
 
-    with _hearing_interrupts() as heard, threadpool_limits(1):
+    with _noting_interrupts() as noted, threadpool_limits(1):
         point = evaluate(candidate, task, settings)
-        if heard:  # a search may end early on Ctrl-C, and be worse for it: not a result
+        if noted:  # a search may end early on Ctrl-C, and be worse for it: not a result
             raise KeyboardInterrupt
     if store is not None:
         store.keep(name, point)
@@ -159,21 +164,21 @@ def _try_here(
 
 
 @contextlib.contextmanager
-def _hearing_interrupts() -> Iterator[list[int]]:
-    """Collect interrupts, and pass them on as usual; only the main thread hears them."""
-    heard: list[int] = []
+def _noting_interrupts() -> Iterator[list[int]]:
+    """Collect interrupts, and pass them on as usual; only the main thread gets them."""
+    noted: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield heard
+        yield noted
         return
     usual = signal.getsignal(signal.SIGINT)
 
-    def hear(number: int, frame: Any) -> None:
-        heard.append(number)
+    def note(number: int, frame: Any) -> None:
+        noted.append(number)
         if callable(usual):
             usual(number, frame)
 
-    signal.signal(signal.SIGINT, hear)
+    signal.signal(signal.SIGINT, note)
     try:
-        yield heard
+        yield noted
     finally:
         signal.signal(signal.SIGINT, usual)

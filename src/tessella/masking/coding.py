@@ -12,6 +12,7 @@ from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError, Unk
 from ..grouping.checks import check_k
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, rows_of_strata
+from .registry import Method, Options, Tuned, register
 
 __all__ = ["TopBottomCoding"]
 
@@ -187,3 +188,29 @@ def _quantile(x: Floats, weights: Floats, share: float) -> float:
     # A sum of weights is right to rounding: 0.2 of ten records are two.
     place = int(np.searchsorted(heavy, (1 - share) * heavy[-1] * (1 - 1e-12)))
     return float(x[order[min(place, len(x) - 1)]])
+
+
+def _advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
+    kept = options.get("replace") == "mean"
+    return [
+        "Extreme numbers were replaced by "
+        + ("their mean: means and totals are kept, " if kept else "a threshold: means move, ")
+        + "variances shrink. Quantiles inside the thresholds are exact. Use methods for censored "
+        "data, or robust statistics, for anything about the tails."
+    ]
+
+
+METHOD = register(
+    Method(
+        name="coding",
+        masker=TopBottomCoding,
+        title="Top and bottom coding",
+        tuned=Tuned(
+            name="top", also=("bottom",), low=1e-3, high=0.49, values=(0.02, 0.05, 0.1, 0.25)
+        ),
+        defaults={"top": 0.05, "bottom": 0.05},
+        label="top and bottom coding",
+        description="the largest {top:.3g} and smallest {bottom:.3g} of each column coded",
+        advice=_advise,
+    )
+)

@@ -7,6 +7,7 @@ the centres and the parameters leaves him guessing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from ..kernels.degrees import Law
 from ..linear import LinearSystem
 from ..schema import Schema
 from .base import Masker, parts_of
+from .registry import Method, Options, Setting, Tuned, register, shrunk
 from .scale import Scale
 from .selection import Selection, select
 from .uncertainty import Uncertainty
@@ -385,3 +387,50 @@ def _columns_of(system: LinearSystem) -> list[Any]:
     """Return the names of the columns that take part."""
     coefficients = np.vstack([system.A, system.G]).T
     return [name for name, own in zip(system.columns or (), coefficients) if own.any()]
+
+
+def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
+    """Return what analysts of a table of drawn centres should know."""
+    return [
+        "Each record has the values of a centre that was drawn by the record's degrees of "
+        f"membership. Means are kept in expectation; variances shrink.{shrunk(facts)}",
+        "The draw adds error that is independent between records: averages over many records are "
+        "reliable, single records are not.",
+    ]
+
+
+def _variants(setting: Setting) -> Iterator[Options]:
+    yield {"m2": 1.2}
+    yield {"m2": 1.4}
+    if not setting.has_rules:  # records that are moved back to rules leave their centre
+        yield {"m2": 1.2, "at_least_k": True}
+
+
+def _label(options: Options) -> str:
+    return f"fuzzy m2 = {options['m2']:g}{', k kept' if options['at_least_k'] else ''}"
+
+
+def _describe(options: Options) -> str:
+    kept = ", k guaranteed" if options["at_least_k"] else ""
+    text = "fuzzy microaggregation, k = {k}, m1 = {m1:g}, m2 = {m2:g}"
+    return text.format(**options) + kept
+
+
+METHOD = register(
+    Method(
+        name="fuzzy microaggregation",
+        masker=FuzzyMicroaggregation,
+        tuned=Tuned(name="k", low=2, high=200, whole=True),
+        defaults={"k": 3, "m1": 1.1, "m2": 1.2, "at_least_k": False},
+        variants=_variants,
+        label=_label,
+        description=_describe,
+        groups=lambda options, columns: [list(columns)] if options.get("at_least_k") else [],
+        attack="fuzzy microaggregation",
+        attack_options=lambda masker: {
+            **({"m2": masker.m2} if masker.lambda2 is None else {"lambda2": masker.lambda2}),
+            "at_least_k": masker.at_least_k,
+        },
+        advice=advise,
+    )
+)

@@ -16,6 +16,7 @@ from .aggregation import AGGREGATES
 from .alike import number_alike
 from .base import parts_of
 from .perturbation import Perturbation, Reading, rows_of_strata
+from .registry import Method, Options, Tuned, register, shrunk
 
 __all__ = ["IndividualRanking"]
 
@@ -149,3 +150,27 @@ def _cut(column: Floats, parts: Integers | None, k: int) -> Integers:
         labels[ranked] = groups + np.minimum(np.arange(len(rows)) // k, many - 1)
         groups += many
     return labels
+
+
+def _advise(options: Options, facts: Options) -> list[str]:
+    return [
+        f"Each column on its own was put in order, and neighbours in groups of at least "
+        f"{options.get('k', 3)} got their mean. Means, quantiles and correlations are nearly "
+        f"kept; variances shrink slightly.{shrunk(facts)}"
+    ]
+
+
+METHOD = register(
+    Method(
+        name="individual ranking",
+        masker=IndividualRanking,
+        tuned=Tuned(name="k", low=2, high=200, whole=True),
+        defaults={"k": 3},
+        variants=lambda setting: ({},) if setting.n_numbers > 1 else (),
+        description="individual ranking, k = {k} in each column",
+        groups=lambda options, columns: [[name] for name in columns],  # noqa: ARG005
+        attack="individual ranking",
+        attack_options=lambda masker: {"k": masker.k},
+        advice=_advise,
+    )
+)

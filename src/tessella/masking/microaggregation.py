@@ -24,6 +24,7 @@ from ..schema import Schema
 from .aggregation import AGGREGATES
 from .base import Masker, parts_of
 from .methods import make_grouping
+from .registry import Method, Options, Tuned, register, shrunk
 from .scale import Scale
 from .selection import Selection, select
 
@@ -227,3 +228,37 @@ class Microaggregation(Masker):
             )
             released[:, places] = centres[grouping.labels_]
         return released
+
+
+def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
+    """Return what analysts of a table of group means should know."""
+    return [
+        "Records were put into groups of similar ones, and all records of a group have the same "
+        "released values. Means and totals of columns released as means are kept, in strata too; "
+        "where rules ask for another point than the mean, they move as the table of columns says.",
+        "Variances shrink, since differences within groups are gone; correlations tend to grow "
+        f"in size.{shrunk(facts)} To correct a variance, divide the released one by the square "
+        "of the column's share.",
+        "Regressions are affected little where the explaining and the explained columns were "
+        "masked in one block; R squared comes out too large. Counts and quantiles are those of "
+        "groups: extreme quantiles are too moderate, and rare combinations are gone.",
+    ]
+
+
+METHOD = register(
+    Method(
+        name="microaggregation",
+        masker=Microaggregation,
+        tuned=Tuned(name="k", low=2, high=200, whole=True),
+        defaults={"k": 3},
+        variants=lambda setting: (),  # noqa: ARG005 "protect" is tried: it takes categories, too
+        description="microaggregation, k = {k}",
+        groups=lambda options, columns: options.get("blocks") or [list(columns)],
+        attack="microaggregation",
+        attack_options=lambda masker: {
+            "k": masker.k,
+            "means": masker.aggregate == "mean" and masker.weights is None,
+        },
+        advice=advise,
+    )
+)

@@ -13,6 +13,7 @@ from ..frame import Numbers
 from ..fuzzy.base import check_number
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, normal, rows_of_strata
+from .registry import Method, Options, Tuned, register
 from .scale import Scale
 
 __all__ = ["NoiseAddition"]
@@ -26,7 +27,7 @@ class NoiseAddition(Perturbation):
 
     Parameters
     ----------
-    scale : float, default 0.1
+    amount : float, default 0.1
         The standard deviation of the noise of a column, in standard deviations of the column.
     correlated : bool, default True
         Whether the noise of a record's columns is correlated as the columns are.
@@ -44,7 +45,7 @@ class NoiseAddition(Perturbation):
     Attributes
     ----------
     loss_, column_loss_
-        Information loss as for `Microaggregation`: 100 SSE / SST, expected to be 100 scale^2.
+        Information loss as for `Microaggregation`: 100 SSE / SST, expected to be 100 amount^2.
     changed_ : dict of name to float
         The share of each column's numbers that were changed; 0 in a column of one value.
     restoration_ : Restoration or None
@@ -56,7 +57,7 @@ class NoiseAddition(Perturbation):
     -----
     The released record is :math:`y = x + e`. With :math:`\Sigma` the covariance of the
     stratum (divided by n, or by the sum of weights), :math:`e \sim N(0, s^2 \Sigma)` if
-    correlated, for :math:`s` = `scale`; otherwise :math:`e_j \sim N(0, s^2 \Sigma_{jj})`,
+    correlated, for :math:`s` = `amount`; otherwise :math:`e_j \sim N(0, s^2 \Sigma_{jj})`,
     independent of each other. Correlated noise lies in the span of the records: a linear equation
     that all records obey is still obeyed, until numbers are rounded. Expected covariances are
     :math:`(1 + s^2) \Sigma` if correlated; otherwise only variances grow.
@@ -88,7 +89,7 @@ class NoiseAddition(Perturbation):
 
     def __init__(
         self,
-        scale: float = 0.1,
+        amount: float = 0.1,
         *,
         correlated: bool = True,
         keep_moments: bool = False,
@@ -100,7 +101,7 @@ class NoiseAddition(Perturbation):
         rules: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.scale = scale
+        self.amount = amount
         self.correlated = correlated
         self.keep_moments = keep_moments
         self.columns = columns
@@ -112,7 +113,7 @@ class NoiseAddition(Perturbation):
         self.random_state = random_state
 
     def _check(self) -> None:
-        check_number("scale", self.scale, 0.0, open_end=True)
+        check_number("amount", self.amount, 0.0, open_end=True)
         for name in ("correlated", "keep_moments"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise BadOptionError(name, getattr(self, name), "True or False")
@@ -132,7 +133,7 @@ class NoiseAddition(Perturbation):
             if self.correlated:
                 noise = noise @ _root(_correlation(records[complete], weights[complete]))
             # A column of one value gets no noise: there is nothing in it to hide records among.
-            masked = records + float(self.scale) * noise * (scale.deviation > 0)
+            masked = records + float(self.amount) * noise * (scale.deviation > 0)
             if self.keep_moments:
                 masked = _with_moments(masked, records, weights)
             out[rows] = scale.centre + scale.unit * masked
@@ -215,3 +216,49 @@ def _with_moments(masked: Floats, records: Floats, weights: Floats) -> Floats:
     move = back @ _root(half @ goal @ half) @ back
     centred = masked - np.average(masked, axis=0, weights=weights)
     return np.asarray(centred @ move + np.average(records, axis=0, weights=weights))
+
+
+def _advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
+    amount = float(options.get("amount", 0.1))
+    if options.get("keep_moments"):
+        return [
+            "Random noise was added, and the table was moved so that means, variances and "
+            "covariances are those of the original; distributions became more normal."
+        ]
+    inflation = 1 + amount**2
+    first = (
+        f"Random noise with standard deviation {amount:g} times that of the column was added. "
+        f"Means are kept in expectation; a variance is inflated by the factor 1 + {amount:g}² = "
+        f"{inflation:.4g}: divide a released variance by it."
+    )
+    if options.get("correlated", True):
+        return [
+            first,
+            "The noise is correlated as the columns are: correlations and slopes of linear "
+            "regressions are kept in expectation; covariances are inflated by the same factor.",
+        ]
+    return [
+        first,
+        "The noise of different columns is independent: covariances are kept, and "
+        f"correlations shrink by the factor {1 / inflation:.4g}. A slope on a masked "
+        "column is drawn towards zero: use methods for errors in variables, with "
+        f"reliability {1 / inflation:.4g}.",
+    ]
+
+
+def _kind(options: Options) -> str:
+    return "correlated noise" if options["correlated"] else "uncorrelated noise"
+
+
+METHOD = register(
+    Method(
+        name="noise",
+        masker=NoiseAddition,
+        tuned=Tuned(name="amount", low=1e-3, high=10.0, values=(0.05, 0.1, 0.2, 0.5)),
+        defaults={"amount": 0.1, "correlated": True},
+        variants=lambda setting: ({"correlated": True}, {"correlated": False}),  # noqa: ARG005
+        label=_kind,
+        description=lambda given: f"{_kind(given)} of {given['amount']:g} standard deviations",
+        advice=_advise,
+    )
+)

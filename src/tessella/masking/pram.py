@@ -15,6 +15,7 @@ from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from ..schema import Schema
 from .perturbation import rows_of_strata
+from .registry import Method, Options, Tuned, listed, register
 from .repair import Restoration
 from .selection import LeftOut, Selection, select_categories
 
@@ -329,3 +330,43 @@ def _told(P: Floats, codes: Integers, texts: list[str]) -> dict[str, dict[str, f
         texts[i]: {texts[j]: float(P[i, j]) for j in np.flatnonzero(P[i] > 0)}
         for i in np.unique(codes)
     }
+
+
+def _advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
+    if options.get("invariant"):
+        return [
+            "Categories were changed at random, with chances made so that expected frequencies are "
+            "those of the original: frequencies of a column can be used as they are. Tables of two "
+            "columns are drawn towards independence."
+        ]
+    matrix = (
+        "The chances are given above, from a category to each other; those that are not named "
+        "are 0."
+        if options.get("matrix")
+        else f"The matrix P has the chance {listed(options.get('p', 0.8))} to stay on its "
+        "diagonal; the other categories of the column share the rest evenly."
+    )
+    return [
+        f"Categories were changed at random, independently for each record. {matrix}",
+        "Observed frequencies t* are t P in expectation: estimate the original ones by "
+        "t = t* P⁻¹. For a table of two masked columns multiply by the inverse matrix of each, on "
+        "its side. Its variance is larger than that of the plain table.",
+    ]
+
+
+METHOD = register(
+    Method(
+        name="pram",
+        masker=PRAM,
+        title="PRAM",
+        masks="categories",
+        tuned=Tuned(name="p", low=0.01, high=1.0, values=(0.95, 0.9, 0.8, 0.6)),
+        defaults={"p": 0.8, "invariant": True},
+        label="PRAM",
+        description=lambda given: (
+            f"{'invariant ' if given['invariant'] else ''}PRAM, a category stays with chance "
+            f"{listed(given['p'])}"
+        ),
+        advice=_advise,
+    )
+)

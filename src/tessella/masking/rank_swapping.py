@@ -12,6 +12,7 @@ from ..fuzzy.base import check_number
 from ..kernels.swapping import draw_partners
 from ..schema import Schema
 from .perturbation import Perturbation, Reading, rows_of_strata
+from .registry import Method, Options, Tuned, register
 
 __all__ = ["RankSwapping", "window_of"]
 
@@ -127,3 +128,30 @@ class RankSwapping(Perturbation):
                 alone[name] += int((partner == np.arange(len(partner))).sum())
         self.unswapped_ = alone
         return out
+
+
+def _advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
+    return [
+        "Values were exchanged between records whose ranks differ by at most "
+        f"{options.get('percent', 5):g} % of the records, each column on its own. The distribution "
+        "of a column is exactly kept (where no rule moved it): means, variances and quantiles "
+        "can be used as they are.",
+        "Relations between columns are weakened: correlations and regression slopes are drawn "
+        "towards zero, most in small groups of records.",
+    ]
+
+
+METHOD = register(
+    Method(
+        name="rank swapping",
+        masker=RankSwapping,
+        tuned=Tuned(
+            name="percent", low=0.1, high=100.0, values=(2, 5, 10, 20), least_records=100.0
+        ),
+        defaults={"percent": 5},
+        description="rank swapping within {percent:g} % of the ranks",
+        attack="rank swapping",
+        attack_options=lambda masker: {"percent": masker.percent},
+        advice=_advise,
+    )
+)

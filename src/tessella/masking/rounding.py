@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from .._parameters import FLAG, check
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, UnknownColumnError
 from ..schema import Schema
 from .perturbation import Perturbation, Reading
+from .registry import Method, Options, Tuned, listed, register
 
 __all__ = ["Rounding"]
 
@@ -24,6 +27,9 @@ class Rounding(Perturbation):
     base : float or mapping of name to float
         The base, of all columns or of each. A column of whole numbers (or of decimals) takes a
         base that it can hold.
+    relative : bool, default False
+        Whether the base is given in standard deviations of the column; it is then the nearest of
+        1, 2 and 5 times a power of ten that the column can hold. A column of one value stays.
     random : bool, default False
         False rounds to the nearest multiple, a tie to the even one; True rounds up or down at
         random so that the expected number is the number itself.
@@ -67,6 +73,7 @@ class Rounding(Perturbation):
         self,
         base: Any,
         *,
+        relative: bool = False,
         random: bool = False,
         columns: Any = None,
         strata: Any = None,
@@ -77,6 +84,7 @@ class Rounding(Perturbation):
         random_state: Any = None,
     ) -> None:
         self.base = base
+        self.relative = relative
         self.random = random
         self.columns = columns
         self.strata = strata
@@ -87,13 +95,15 @@ class Rounding(Perturbation):
         self.random_state = random_state
 
     def _check(self) -> None:
-        if not isinstance(self.random, bool | np.bool_):
-            raise BadOptionError("random", self.random, "True or False")
+        check({"random": [FLAG], "relative": [FLAG]}, self.get_params(deep=False))
 
     def _perturb(self, read: Reading) -> Floats:
         self.bases_ = self._bases(read)
         out, chance = np.empty_like(read.original.values), self._chance()
         for j, base in enumerate(self.bases_.values()):
+            if not base:  # a column of one value
+                out[:, j] = read.original.values[:, j]
+                continue
             above, below = _as_ratio(base)
             number = np.where(read.known[:, j], read.original.values[:, j], 0.0) * below / above
             if self.random:
@@ -121,6 +131,10 @@ class Rounding(Perturbation):
                     "a positive number for every masked column",
                 )
             decimals = self._decimals(read.source, name)
+            if self.relative:
+                spread = float(read.scale.deviation[masked.index(name)])
+                bases[name] = _nice(float(base) * spread, decimals) if spread > 0 else 0.0
+                continue
             if decimals is not None and (Fraction(repr(float(base))) * 10**decimals) % 1:
                 raise BadOptionError(
                     "base",
@@ -132,9 +146,49 @@ class Rounding(Perturbation):
         return bases
 
 
+def _nice(value: float, decimals: int | None) -> float:
+    """Return the nearest of 1, 2 and 5 times a power of ten that has so many decimals."""
+    power = 10.0 ** math.floor(math.log10(value))
+    best = min((1, 2, 5, 10), key=lambda step: abs(math.log(value / (step * power))))
+    nice = float(f"{best * power:.1g}")
+    return nice if decimals is None else max(nice, 10.0**-decimals)
+
+
 def _as_ratio(base: float) -> tuple[float, float]:
     """Return two floats whose ratio is the base as it is written: 0.1 is 1 over 10."""
     exact = Fraction(repr(base))
     if max(exact.numerator, exact.denominator) > 2**53:
         return base, 1.0
     return float(exact.numerator), float(exact.denominator)
+
+
+def _advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
+    how = (
+        "at random, so that the expected value is the value itself"
+        if options.get("random")
+        else "to the nearest multiple"
+    )
+    base = listed(options.get("base"))
+    if options.get("relative"):
+        base += " standard deviations of the column, as 1, 2 or 5 times a power of ten"
+    return [
+        f"Numbers were rounded {how} (base: {base}). The error of a value is at most "
+        "one base; treat values as intervals where the base is large beside them (Sheppard: the "
+        "variance is inflated by about base²/12 when rounding to the nearest)."
+    ]
+
+
+METHOD = register(
+    Method(
+        name="rounding",
+        masker=Rounding,
+        tuned=Tuned(name="base", low=1e-3, high=10.0, values=(0.05, 0.2, 0.5, 1.0)),
+        defaults={"base": 0.1, "relative": True},
+        description=lambda given: (
+            f"rounding to steps of about {given['base']:g} standard deviations"
+            if given["relative"]
+            else f"rounding to multiples of {listed(given['base'])}"
+        ),
+        advice=_advise,
+    )
+)

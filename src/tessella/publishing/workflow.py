@@ -22,7 +22,7 @@ from ..loss import measure
 from ..loss.result import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Step, Study
-from ..release.steps import PREPARING, make_masker
+from ..release.steps import disclosed_method
 from ..reports import external_report, internal_report, summarise
 from ..reports.manifests import manifest
 from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
@@ -280,8 +280,11 @@ def _measure_risk(
     }  # fmt: skip
     with steps.step("measure risk", effort=wanted.risk) as said:
         risk = assess(
-            study.reference, release.table, method=_method(study, release),
-            sample=ATTACKED[wanted.risk],
+            study.reference, release.table, sample=ATTACKED[wanted.risk],
+            method=disclosed_method(
+                study.steps, study.reference, schema=study.schema, rules=release.rules,
+                plan=release.plan,
+            ),
             progress=lambda at, of, name: steps.tell(f"measure risk: {name} ({at} of {of})"),
             **common,
         )  # fmt: skip
@@ -293,29 +296,6 @@ def _measure_risk(
             study.reference, study.reference, attacks=[ITSELF, *others], sample=BEFORE, **common
         )
     return risk, before
-
-
-def _method(study: Study, release: Release) -> Any:
-    """Return what an intruder is told who knows the method; None where several are mixed."""
-    masking: list[Step] = [step for step in study.steps if step.method not in PREPARING]
-    if len(masking) != 1:
-        return None
-    (step,) = masking
-    plan = release.plan
-    if step.method != "protect":
-        return make_masker(step, schema=study.schema, rules=release.rules, seed=None)
-    if plan is None or plan.method == "fuzzy" or not isinstance(plan.method, str):
-        return None
-    # Who has the original and the plan repeats the grouping, whatever a group then gets.
-    blocks = [
-        [c for c in block.columns if Table.read(study.reference).facts(c).numeric]
-        for block in plan.blocks
-    ]
-    return {
-        "method": "microaggregation", "k": plan.k, "means": False, "schema": study.schema,
-        "blocks": [block for block in blocks if block], "strata": list(plan.strata) or None,
-        "columns": [name for block in blocks for name in block], "strict": False,
-    }  # fmt: skip
 
 
 def _order(plan: PlanFile, n: int) -> Integers | None:

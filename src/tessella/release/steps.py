@@ -8,9 +8,8 @@ the same step with the same seed on the same table gives the same table.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -19,31 +18,18 @@ import numpy as np
 from .._types import Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..frame import Table
+from ..masking import registry
 from ..schema import Schema
 from .planned import WISHES
 
-__all__ = ["MASKERS", "METHODS", "PREPARING", "Step", "drop", "make_masker", "recode"]
+__all__ = ["PREPARING", "Step", "disclosed_method", "drop", "make_masker", "options_of", "recode"]
 
-PREPARING = ("drop", "recode", "suppress")
-MASKERS = {
-    "noise": ("noise", "NoiseAddition"),
-    "rank swapping": ("rank_swapping", "RankSwapping"),
-    "individual ranking": ("individual_ranking", "IndividualRanking"),
-    "rounding": ("rounding", "Rounding"),
-    "coding": ("coding", "TopBottomCoding"),
-    "pram": ("pram", "PRAM"),
-    "microaggregation": ("microaggregation", "Microaggregation"),
-    "fuzzy microaggregation": ("fuzzy_microaggregation", "FuzzyMicroaggregation"),
-}
-METHODS = (*PREPARING, "protect", *MASKERS)
-GIVEN = ("schema", "random_state", "rules", "weights", "constraints")  # by the study, not the step
-GROUPING = "grouping"  # what a plan file calls the option `method` of a step
-OPTIONS = {
+PREPARING = {
     "drop": ("columns",),
     "recode": ("column", "groups", "breaks", "labels", "other"),
     "suppress": ("k", "columns"),
-    "protect": ("k", *WISHES),
 }
+GROUPING = "grouping"  # what a plan file calls the option `method` of a step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +40,9 @@ class Step:
     ----------
     method : str
         What is done: "drop", "recode", "suppress" (cells of records that lack what nobody else
-        lacks), "protect", or one of the maskers "noise", "rank swapping",
-        "individual ranking", "rounding", "coding", "pram", "microaggregation", "fuzzy
-        microaggregation".
+        lacks), "protect", or another method of `tessella.masking.registry`: "noise", "rank
+        swapping", "individual ranking", "rounding", "coding", "pram", "microaggregation", "fuzzy
+        microaggregation", and what others have registered.
     options : mapping
         Its parameters, by name.
     name : str
@@ -65,8 +51,8 @@ class Step:
     Examples
     --------
     >>> from tessella.release import Step
-    >>> Step(method="noise", options={"scale": 0.1})
-    Step(method='noise', options={'scale': 0.1}, name='')
+    >>> Step(method="noise", options={"amount": 0.1})
+    Step(method='noise', options={'amount': 0.1}, name='')
     >>> Step(method="noise", options={"sigma": 0.1})
     Traceback (most recent call last):
     ...
@@ -78,11 +64,9 @@ class Step:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownOptionError("method of a step", self.method, METHODS)
+        allowed = options_of(self.method)
         if not isinstance(self.options, Mapping):
             raise BadOptionError("options", type(self.options).__name__, "a mapping of names")
-        allowed = options_of(self.method)
         for option in self.options:
             if option not in allowed:
                 raise UnknownOptionError(f"option of {self.method!r}", option, allowed)
@@ -117,24 +101,63 @@ class Step:
 
 def options_of(method: str) -> tuple[str, ...]:
     """List the options that a step of some method takes."""
-    if method in OPTIONS:
-        return OPTIONS[method]
-    return tuple(name for name in inspect.signature(_class(method)).parameters if name not in GIVEN)
+    if method in PREPARING:
+        return PREPARING[method]
+    try:
+        return registry.find(method).options
+    except UnknownOptionError:
+        known = [*PREPARING, *registry.methods()]
+        raise UnknownOptionError("method of a step", method, known) from None
 
 
-def make_masker(step: Step, *, schema: Schema, rules: Any, seed: int | None) -> Any:
+def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any) -> Any:
     """Build the masker of a step; it keeps the rules afterwards where it can."""
-    masker = _class(step.method)
+    masker = registry.find(step.method).masker
+    if masker is None:
+        raise BadOptionError("method", step.method, "a method with a masker")
     taken = inspect.signature(masker).parameters
-    given: dict[str, Any] = {"schema": schema, "random_state": seed}
+    given = {"schema": schema, "random_state": seed, "missing": "pattern", "on_missing": "pattern"}
+    given = {name: value for name, value in given.items() if name in taken}
     if "rules" in taken and len(rules):
         given["rules"] = rules
-    if "missing" in taken:
-        given["missing"] = "pattern"
     try:
         return masker(**given | dict(step.options))
     except TypeError as error:
         raise BadOptionError("options", step.method, f"complete options: {error}") from None
+
+
+def mask(
+    step: Step, table: Table, *, schema: Schema, rules: Any, seed: Any
+) -> tuple[Any, Any, str]:
+    """Mask a table by a step with a masker.
+
+    Returns
+    -------
+    masked, masker, account
+        The masked table, the fitted masker, and what is to be said of it. Records are moved back
+        to the rules where the masker does not do so itself and promises no groups.
+    """
+    masker = make_masker(step, schema=schema, rules=rules, seed=seed)
+    masked = masker.fit_transform(table)
+    restoration = getattr(masker, "restoration_", None)
+    if _is_restored(step, rules):
+        from ..masking import restore
+
+        columns = getattr(masker, "columns_", None)
+        if columns is None:
+            columns = [name for block in masker.blocks_ for name in block]
+        masked, restoration = restore(masked, rules, original=table, columns=columns, schema=schema)
+    account = [f"Loss of this step {masker.loss_:.2f} %."] if hasattr(masker, "loss_") else []
+    return masked, masker, " ".join([*account, *([str(restoration)] if restoration else [])])
+
+
+def _is_restored(step: Step, rules: Any) -> bool:
+    """Whether records are moved back to the rules after the masker is done."""
+    method = registry.find(step.method)
+    if not len(rules) or method.masker is None or method.masks == "categories":
+        return False
+    keeps = "rules" in inspect.signature(method.masker).parameters
+    return not keeps and not (method.groups and method.groups(step.options, ["column"]))
 
 
 def drop(table: Table, schema: Schema, columns: Sequence[Name] | Name) -> tuple[Any, Schema]:
@@ -215,6 +238,124 @@ def interval_names(ends: Any) -> list[str]:
     return [f"below {shown[0]}", *between, f"{shown[-1]} or more"]
 
 
-def _class(method: str) -> Any:
-    home, name = MASKERS[method]
-    return getattr(import_module(f"..masking.{home}", __package__), name)
+def disclosed_method(
+    steps: Sequence[Step], table: Any, *, schema: Schema, rules: Any, plan: Any = None
+) -> Any:
+    """Return what an intruder knows who knows the method, as `tessella.risk` takes it.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        All steps of the release.
+    table : table
+        The original, prepared alike.
+    schema, rules
+        Those of the release.
+    plan : Plan, optional
+        Of the step "protect", where there is one.
+
+    Returns
+    -------
+    masker, mapping or None
+        None where numbers were masked in several steps, or nothing is known that helps. Steps that
+        mask categories alone do not count.
+    """
+    masking = [step for step in steps if step.method not in PREPARING]
+    numeric = [step for step in masking if registry.find(step.method).masks != "categories"]
+    if len(numeric or masking) != 1:
+        return None
+    (step,) = numeric or masking
+    if _is_restored(step, rules):
+        return None
+    if step.method != "protect":
+        return make_masker(step, schema=schema, rules=rules, seed=None)
+    grouping = None if plan is None else getattr(plan, GROUPING, None) or plan.method
+    if not isinstance(grouping, str) or grouping == "fuzzy":
+        return None
+    # Who has the original and the plan repeats the grouping, whatever a group then gets.
+    source = Table.read(table)
+    blocks = [[c for c in block.columns if source.facts(c).numeric] for block in plan.blocks]
+    blocks = [block for block in blocks if block]
+    if not blocks:
+        return None
+    return {
+        "method": "microaggregation", "k": plan.k, "means": False, "schema": schema,
+        "blocks": blocks, "strata": list(plan.strata) or None,
+        "columns": [name for block in blocks for name in block], "strict": False,
+    }  # fmt: skip
+
+
+_GROUPINGS = {"mdav": "MDAV", "search": "Search", "ordered": "projection", "igd": "decomposition"}
+_TOGETHER = {"order": "neighbouring", "correlation": "correlated", "contrast": "uncorrelated"}
+
+
+def _variants(setting: registry.Setting) -> Iterator[dict[str, Any]]:
+    """List the ways of grouping that are explored, the most telling ones first."""
+    d = setting.n_numbers
+    yield {GROUPING: "mdav"}
+    yield {GROUPING: "search", "options": {"effort": setting.effort}}
+    sizes = [] if d < 2 else [(2, "correlation")]
+    if d > 3:
+        sizes += [(3, "correlation"), (-(-d // 2), "correlation"), (3, "contrast"), (3, "order"),
+                  (min(3, d - 1), "random")]  # fmt: skip
+    cuts = dict.fromkeys((size, by) for size, by in sizes if size < d or d == 2)
+    cut = [{GROUPING: "mdav", "blocks": {"size": size, "by": by}} for size, by in cuts]
+    yield from cut[:1]
+    if d > 1:
+        yield {GROUPING: "ordered", "options": {"order": "pca"}}
+    if d:
+        yield {GROUPING: "igd"}
+    yield from cut[1:]
+
+
+def _label(options: Mapping[str, Any]) -> str:
+    blocks, grouping = options.get("blocks"), options[GROUPING]
+    name = _GROUPINGS.get(grouping, str(grouping))
+    if blocks is None:
+        return name
+    if not isinstance(blocks, Mapping):
+        return f"{name} in {len(blocks)} blocks"
+    short = {"order": "adjacent", "correlation": "correlated", "contrast": "uncorrelated"}
+    return f"blocks of {blocks['size']}, {short.get(blocks['by'], blocks['by'])}"
+
+
+def _describe(options: Mapping[str, Any]) -> str:
+    blocks, inner = options.get("blocks"), options.get("options") or {}
+    words = {
+        "search": f"Search ({inner['effort']})" if "effort" in inner else "Search",
+        "ordered": f"best cut of the records ordered by {inner.get('order', 'pca')}",
+        "igd": "group decomposition (IGD)",
+    }
+    name = words.get(options[GROUPING], _label({GROUPING: options[GROUPING]}))
+    if isinstance(blocks, Mapping):
+        kind = _TOGETHER.get(blocks["by"])
+        columns = f"{kind} columns" if kind else "columns drawn by lot"
+        name += f" in blocks of {blocks['size']} {columns}"
+    elif blocks is not None:
+        name += f" in {len(blocks)} blocks"
+    return f"{name}, k = {options['k']}"
+
+
+def _advise(options: Mapping[str, Any], facts: Mapping[str, Any]) -> Sequence[str]:
+    return registry.find(_kind(options)).advice(options, facts)
+
+
+def _kind(options: Mapping[str, Any]) -> str:
+    fuzzy = "fuzzy" in (options.get("method"), options.get(GROUPING))
+    return "fuzzy microaggregation" if fuzzy else "microaggregation"
+
+
+METHOD = registry.register(
+    registry.Method(
+        name="protect",
+        options=("k", *WISHES),
+        title=lambda options: _kind(options).capitalize(),
+        masks="both",
+        tuned=registry.Tuned(name="k", low=2, high=200, whole=True),
+        defaults={"k": 3, GROUPING: "search"},
+        variants=_variants,
+        label=_label,
+        description=_describe,
+        advice=_advise,
+    )
+)

@@ -16,6 +16,7 @@ import numpy as np
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table
+from ..plan import Plan
 from ..rules import Rules
 from ..schema import Schema
 from .judging import judge, weights_of
@@ -30,7 +31,7 @@ from .planned import (
 )
 from .protocol import Entry, Protocol
 from .result import Release
-from .steps import PREPARING, Step, drop, make_masker, recode
+from .steps import PREPARING, Step, drop, mask, recode
 
 __all__ = ["Study"]
 
@@ -74,7 +75,7 @@ class Study:
     >>> table = pd.DataFrame({"firm_id": range(6), "net": [10, 12, 11, 50, 52, 57]})
     >>> table["gross"] = table.net + 1
     >>> study = Study(table, rules="net <= gross", random_state=0)
-    >>> study.do("drop", columns=["firm_id"]).do("noise", scale=0.5).undo().do("protect", k=3)
+    >>> study.do("drop", columns=["firm_id"]).do("noise", amount=0.5).undo().do("protect", k=3)
     Study of 6 records in 2 columns
     1. drop: columns=['firm_id'].
     2. protect: k=3.
@@ -124,6 +125,12 @@ class Study:
     def reference(self) -> Any:
         """The original without dropped columns, recoded: what loss and risk compare with."""
         return _native(self._states[-1].reference)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the last step "protect", if there is one."""
+        planned = self._states[-1].planned
+        return None if planned is None else planned.plan
 
     @property
     def schema(self) -> Schema:
@@ -275,20 +282,16 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
 
 
 def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
-    masker = make_masker(step, schema=here.schema, rules=study._rules(here), seed=seed)
-    table = Table.read(masker.fit_transform(_native(here.table)))
+    table, masker, account = mask(
+        step, here.table, schema=here.schema, rules=study._rules(here), seed=seed
+    )
     untouched = set(getattr(masker, "untouched_", ()))
     columns = [name for name in here.table.columns if name not in untouched]
-    said = []
-    if hasattr(masker, "loss_"):
-        said.append(f"Loss of this step {masker.loss_:.2f} %.")
-    if getattr(masker, "restoration_", None) is not None:
-        said.append(str(masker.restoration_))
     return replace(
         here,
-        table=table,
+        table=Table.read(table),
         masked=tuple(dict.fromkeys([*here.masked, *columns])),
-        entry=Entry(method=step.method, account=" ".join(said), columns=tuple(map(str, columns))),
+        entry=Entry(method=step.method, account=account, columns=tuple(map(str, columns))),
     )
 
 

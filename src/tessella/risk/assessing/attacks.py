@@ -156,11 +156,11 @@ def _changed_otherwise(case: Case) -> list[Name]:
 
 
 def _no_transparency(case: Case) -> str:
-    from ..transparency.dispatch import METHODS
+    from ..transparency.dispatch import knows
 
     if case.method is None:
         return "the method is not told: give method="
-    if not isinstance(case.method, Mapping) and type(case.method) not in METHODS:
+    if not isinstance(case.method, Mapping) and not knows(case.method):
         return f"there is no attack that knows {type(case.method).__name__}"
     if getattr(case.method, "rules", None) is not None:
         return "what was masked has been moved back to its rules"

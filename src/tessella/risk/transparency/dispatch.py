@@ -8,7 +8,7 @@ from typing import Any
 from ..._types import Name
 from ...exceptions import AttackError, BadOptionError, UnknownOptionError
 from ...frame import Table
-from ...masking import FuzzyMicroaggregation, IndividualRanking, Microaggregation, RankSwapping
+from ...masking import registry
 from ...masking.scale import Scale
 from ...masking.selection import select
 from .candidates import Candidates
@@ -17,7 +17,7 @@ from .individual_ranking import attack_individual_ranking
 from .microaggregation import attack_microaggregation
 from .rank_swapping import attack_rank_swapping
 
-__all__ = ["attack", "masked_columns"]
+__all__ = ["attack", "knows", "masked_columns"]
 
 
 ATTACKS: dict[str, Callable[..., Candidates]] = {
@@ -25,12 +25,6 @@ ATTACKS: dict[str, Callable[..., Candidates]] = {
     "individual ranking": attack_individual_ranking,
     "microaggregation": attack_microaggregation,
     "fuzzy microaggregation": attack_fuzzy_microaggregation,
-}
-METHODS: dict[type, str] = {
-    RankSwapping: "rank swapping",
-    IndividualRanking: "individual ranking",
-    Microaggregation: "microaggregation",
-    FuzzyMicroaggregation: "fuzzy microaggregation",
 }
 
 
@@ -72,9 +66,9 @@ def attack(
     >>> found.covered, found.single
     (1.0, 1.0)
     """
-    told = _described(method) if isinstance(method, Mapping) else _of_masker(method, original, id)
-    run = ATTACKS[told.pop("method")]
-    return run(original, masked, **{**told, "known": known, "id": id, **options})
+    given = _described(method) if isinstance(method, Mapping) else _of_masker(method, original, id)
+    run = ATTACKS[given.pop("method")]
+    return run(original, masked, **{**given, "known": known, "id": id, **options})
 
 
 def masked_columns(method: Any, original: Any, id: Name | None = None) -> set[Name]:
@@ -90,40 +84,44 @@ def masked_columns(method: Any, original: Any, id: Name | None = None) -> set[Na
 
 
 def _described(description: Mapping[Any, Any]) -> dict[str, Any]:
-    told = dict(description)
-    if "method" not in told:
+    given = dict(description)
+    if "method" not in given:
         raise BadOptionError(
-            "method", sorted(map(str, told)), f'"method", one of: {", ".join(ATTACKS)}'
+            "method", sorted(map(str, given)), f'"method", one of: {", ".join(ATTACKS)}'
         )
-    if told["method"] not in ATTACKS:
-        raise UnknownOptionError("method", told["method"], ATTACKS)
-    return told
+    if given["method"] not in ATTACKS:
+        raise UnknownOptionError("method", given["method"], ATTACKS)
+    return given
+
+
+def knows(masker: Any) -> bool:
+    """Return whether there is an attack that knows a masker."""
+    method = registry.of_masker(masker)
+    return method is not None and method.attack in ATTACKS
 
 
 def _of_masker(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
     """Return the attack on a masker and what its parameters tell."""
-    if type(masker) not in METHODS:
-        raise AttackError.no_attack(masker, [kind.__name__ for kind in METHODS])
+    method = registry.of_masker(masker)
+    if method is None or method.attack not in ATTACKS:
+        known = [m.masker.__name__ for m in registry.methods().values() if m.attack and m.masker]
+        raise AttackError.no_attack(masker, known)
     if getattr(masker, "rules", None) is not None:
         raise AttackError.moved(type(masker).__name__)
-    told: dict[str, Any] = {
-        "method": METHODS[type(masker)],
+    found: dict[str, Any] = {
+        "method": method.attack,
         "strata": masker.strata,
         "schema": masker.schema,
         **_columns(masker, original, id),
     }
-    if isinstance(masker, Microaggregation | FuzzyMicroaggregation):
-        told["scale"] = _scale(masker, original, told["columns"])
-    match masker:
-        case RankSwapping():
-            return told | {"percent": masker.percent}
-        case IndividualRanking():
-            return told | {"k": masker.k}
-        case Microaggregation():
-            plain = masker.aggregate == "mean" and masker.weights is None
-            return told | {"k": masker.k, "means": plain}
-    fuzziness = {"m2": masker.m2} if masker.lambda2 is None else {"lambda2": masker.lambda2}
-    return told | fuzziness | {"at_least_k": masker.at_least_k}
+    if _in_blocks(masker):
+        found["scale"] = _scale(masker, original, found["columns"])
+    return found | dict(method.attack_options(masker))
+
+
+def _in_blocks(masker: Any) -> bool:
+    """Return whether a masker groups columns in blocks, in units of a scale."""
+    return {"blocks", "scale"} <= set(masker.get_params(deep=False))
 
 
 def _scale(masker: Any, original: Any, columns: list[Name]) -> Any:
@@ -142,7 +140,7 @@ def _scale(masker: Any, original: Any, columns: list[Name]) -> Any:
 
 def _columns(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
     """Return which columns were masked, and in which blocks."""
-    blocked = isinstance(masker, Microaggregation | FuzzyMicroaggregation)
+    blocked = _in_blocks(masker)
     if blocked and hasattr(masker, "blocks_"):
         blocks = [list(block) for block in masker.blocks_]
     elif not blocked and hasattr(masker, "columns_"):
