@@ -29,7 +29,7 @@ from .findings import Findings, named
 from .lines import ColumnLine
 from .result import Audit
 
-__all__ = ["audit", "run_audit"]
+__all__ = ["audit"]
 
 FEW = 3  # an original total that differs in fewer cells than this could be solved for one of them
 
@@ -49,6 +49,7 @@ def audit(
     rules: Rules | str | Iterable[str] | None = None,
     schema: Schema | None = None,
     tolerance: float = 1e-9,
+    confronted: tuple[Confrontation, Confrontation] | None = None,
 ) -> Audit:
     """Audit a masked table: count everything in the table itself.
 
@@ -72,6 +73,9 @@ def audit(
         weighs the records.
     tolerance : float
         How far apart numbers may be that a rule calls equal: see `Rules.confront`.
+    confronted : two Confrontation, optional
+        What came of confronting the original, and the masked table, with the rules fixed on the
+        original, if that was done already.
 
     Returns
     -------
@@ -132,25 +136,6 @@ def audit(
     - Released as it is: 'sex'.
     - 2 of 6 records are released as they were in every masked column.
     """
-    return run_audit(
-        original, masked, k=k, blocks=blocks, strata=strata, rules=rules, schema=schema,
-        tolerance=tolerance,
-    )  # fmt: skip
-
-
-def run_audit(
-    original: Any,
-    masked: Any,
-    *,
-    k: int | None,
-    blocks: Sequence[Sequence[Name]] | None,
-    strata: Any,
-    rules: Rules | str | Iterable[str] | None,
-    schema: Schema | None,
-    tolerance: float,
-    confronted: Confrontation | None = None,
-) -> Audit:
-    """Audit a masked table; `confronted` spares confronting the original with the fixed rules."""
     k = None if k is None else check_k(k, n=sys.maxsize)
     wanted = Rules() if rules is None else Rules.of(rules)
     pair, found = _pair(original, masked, schema), Findings()

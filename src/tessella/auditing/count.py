@@ -230,18 +230,19 @@ def compare_rules(
     *,
     tolerance: float,
     schema: Schema | None,
-    confronted: Confrontation | None = None,
+    confronted: tuple[Confrontation, Confrontation] | None = None,
 ) -> tuple[list[RuleLine], dict[str, str]]:
     """Judge every rule before and after; also why rules could not be judged after.
 
-    `confronted` is the confrontation of the original with the fixed rules, if there is one.
+    `confronted` are the confrontations of both tables with the fixed rules, if there are any.
     """
-    fixed = rules.fix(pair.original, schema=schema)
     if confronted is not None:
-        before = _verdicts(confronted)
+        fixed = confronted[0].rules
+        before, after = (_verdicts(found) for found in confronted)
     else:
+        fixed = rules.fix(pair.original, schema=schema)
         before = _judge(fixed, pair.original, tolerance, schema)
-    after = _judge(fixed, pair.masked, tolerance, schema)
+        after = _judge(fixed, pair.masked, tolerance, schema)
     lines = [
         RuleLine(
             name=rule.name,

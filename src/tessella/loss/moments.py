@@ -18,7 +18,7 @@ from .compared import ComparedTables, PairedNumbers
 __all__ = ["ColumnSums", "Moments", "column_sums", "moments", "variation"]
 
 
-SWEEPS = 5  # columns are held in so many blocks: a fifth of both tables at a time
+BLOCK = 1 << 15  # records that are multiplied at a time
 SMALL = 1e-100  # a column of smaller numbers is refused
 NOTHING = 1e-18  # a variance below, on the original's scale, is rounding
 
@@ -151,78 +151,67 @@ def moments(pair: ComparedTables) -> Moments:
 
 
 class _Sweep:
-    """Products of every column with a block of columns, block by block."""
+    """Sums of products of all pairs of columns, a block of records at a time.
+
+    With Z the columns on the original's scale, 0 where unknown, M 1 where a cell is known and w the
+    weights, every sum is a product of two matrices of shape (d, block). Means and variances of a
+    column are over the records that know the other one, too.
+    """
 
     def __init__(self, pair: ComparedTables) -> None:
         self.pair, self.names = pair, pair.numbers
         d = len(self.names)
         self.sums = [column_sums(pair, name) for name in self.names]
-        self.covariance, self.variance = np.zeros((2, d, d)), np.zeros((2, d, d))
-        self.n, self.m22, self.m31 = np.zeros((3, d, d))
+        self.total, self.heavy, self.m22, self.m31 = np.zeros((4, d, d))
+        self.mean, self.product, self.square = np.zeros((3, 2, d, d))
 
     def run(self) -> Moments:
-        d = len(self.names)
-        size = max(1, d // SWEEPS)
-        for start in range(0, d, size):
-            self._block(range(start, min(start + size, d)))
+        for start in range(0, self.pair.n_rows, BLOCK):
+            self._add(slice(start, min(start + BLOCK, self.pair.n_rows)))
+        # Where no record knows both columns, every sum is 0, and so is every figure.
+        total = np.maximum(self.total, 1e-300)
+        mean = self.mean / total
+        self.covariance = self.product / total - mean * mean.transpose(0, 2, 1)
+        self.variance = self.square / total - mean**2
         correlation = [self._correlation(side) for side in (0, 1)]
         return Moments(
             columns=self.names,
             spread=np.array([sums.spread for sums in self.sums]),
-            n=self.n,
+            n=total**2 / np.maximum(self.heavy, 1e-300),  # Kish's effective number of records
             covariance=self.covariance[0],
             covariance_after=self.covariance[1],
             correlation=correlation[0],
             correlation_after=correlation[1],
-            m22=self.m22,
-            m31=self.m31,
+            m22=self.m22 / total,
+            m31=self.m31 / total,
         )
 
-    def _scaled(self, j: int) -> tuple[Floats, Floats, Floats | None]:
-        """Return a column of both tables on the original's scale, 0 where unknown, and a mask."""
-        cells, sums = self.pair.number(self.names[j]), self.sums[j]
-        scaled = []
-        for side in (cells.before, cells.after):
-            values = side - sums.mean_before
-            values /= sums.spread
-            if cells.known is not None:
-                values[~cells.known] = 0.0
-            scaled.append(values)
-        mask = None if cells.known is None else cells.known.astype(np.float64)
-        return scaled[0], scaled[1], mask
-
-    def _block(self, block: range) -> None:
-        n, w = self.pair.n_rows, self.pair.weights
-        held = np.empty((2, len(block), n))
-        masks: Floats | None = None
-        for place, j in enumerate(block):
-            held[0, place], held[1, place], mask = self._scaled(j)
-            if mask is not None:
-                masks = np.ones((len(block), n)) if masks is None else masks
-                masks[place] = mask
-        first, last = block[0], block[-1] + 1
-        squares = [own * own for own in held]
-        for k in range(len(self.names)):
-            *sides, mask = self._scaled(k)
-            weight = _times(w, mask)
-            # Where no record knows both columns, every sum is 0, and so is every figure.
-            total = np.maximum(_count(masks, weight, n), 1e-300)
-            heavy = np.maximum(_count(masks, _times(weight, w), n), 1e-300)
-            here = np.s_[first:last, k]
-            self.n[here] = total**2 / heavy  # Kish's effective number of records
-            for side, values in enumerate(sides):
-                own = held[side]
-                mean_own = _against(own, weight) / total
-                weighted = values if weight is None else values * weight
-                mean_other = _count(masks, weighted, n) / total
-                self.covariance[side][here] = own @ weighted / total - mean_own * mean_other
-                square = _against(squares[side], weight) / total
-                self.variance[side][here] = square - mean_own**2
-            z = sides[0]
-            power = z * z if weight is None else z * z * weight
-            self.m22[here] = squares[0] @ power / total
-            power *= z
-            self.m31[k, first:last] = held[0] @ power / total
+    def _add(self, rows: slice) -> None:
+        Z, M = np.empty((2, len(self.names), rows.stop - rows.start)), None
+        for j, (name, sums) in enumerate(zip(self.names, self.sums)):
+            cells = self.pair.number(name)
+            for side, values in enumerate((cells.before, cells.after)):
+                np.subtract(values[rows], sums.mean_before, out=Z[side, j])
+                Z[side, j] /= sums.spread
+            if cells.known is not None and not cells.known[rows].all():
+                M = np.ones(Z.shape[1:]) if M is None else M
+                M[j] = cells.known[rows]
+                Z[:, j, ~cells.known[rows]] = 0.0
+        w = 1.0 if self.pair.weights is None else self.pair.weights[rows]
+        known = np.ones(Z.shape[1:]) if M is None else M
+        weighted = known * w
+        self.total += weighted @ known.T
+        self.heavy += (weighted * w) @ known.T
+        for side in (0, 1):
+            own = Z[side] * w
+            self.mean[side] += own @ known.T
+            self.product[side] += own @ Z[side].T
+            own *= Z[side]
+            self.square[side] += own @ known.T
+            if side == 0:
+                self.m22 += own @ (Z[0] * Z[0]).T
+                own *= Z[0]
+                self.m31 += own @ Z[0].T
 
     def _correlation(self, side: int) -> Floats:
         variance = self.variance[side]
@@ -238,22 +227,3 @@ class _Sweep:
             correlation[j, j] = 0.0 if is_constant else 1.0
         symmetric: Floats = (correlation + correlation.T) / 2
         return symmetric
-
-
-def _times(first: Floats | None, second: Floats | None) -> Floats | None:
-    if first is None or second is None:
-        return second if first is None else first
-    product: Floats = first * second
-    return product
-
-
-def _against(block: Floats, weight: Floats | None) -> Floats:
-    sums: Floats = block.sum(axis=1) if weight is None else block @ weight
-    return sums
-
-
-def _count(masks: Floats | None, weight: Floats | None, n: int) -> Floats | float:
-    """Sum a weight over the records that each column of a block knows."""
-    if masks is None:
-        return float(n) if weight is None else float(weight.sum())
-    return masks.sum(axis=1) if weight is None else masks @ weight

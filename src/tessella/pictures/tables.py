@@ -15,7 +15,7 @@ import numpy as np
 from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnpairedError
-from ..frame import Table
+from ..frame import Table, View
 from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
 
 __all__ = ["before_and_after"]
@@ -23,6 +23,7 @@ __all__ = ["before_and_after"]
 Show = Literal["distributions", "correlations"]
 
 MOST = 16  # columns in a picture of distributions
+BLOCK = 1 << 16  # records whose products are summed at a time
 TAIL = 0.01  # of the records at either end that share the outermost bars
 ACROSS = 4  # small pictures in a row
 
@@ -59,16 +60,14 @@ def before_and_after(
     -------
     matplotlib.figure.Figure
     """
-    before, after = Table.read(original), Table.read(masked)
-    names = _common(before, after, columns)
+    before, after = View.of(original), View.of(masked)
+    names = _common(before.table, after.table, columns)
     if show == "correlations":
         return _draw_correlations(before, after, names)
     return _draw_distributions(before, after, names[:MOST], bars, least)
 
 
-def _draw_distributions(
-    before: Table, after: Table, names: list[Name], bars: int, least: int
-) -> Any:
+def _draw_distributions(before: View, after: View, names: list[Name], bars: int, least: int) -> Any:
     with styled():
         rows = -(-len(names) // ACROSS)
         across = min(len(names), ACROSS)
@@ -77,7 +76,7 @@ def _draw_distributions(
         for axes in grid.flat[len(names) :]:
             axes.set_visible(False)
         for axes, name in zip(grid.flat, names):
-            if before.facts(name).numeric:
+            if before.table.facts(name).numeric:
                 _numbers(axes, _known(before, name), _known(after, name), bars, least)
             else:
                 _categories(axes, before, after, name, least)
@@ -94,8 +93,8 @@ def _draw_distributions(
     return figure
 
 
-def _draw_correlations(before: Table, after: Table, names: list[Name]) -> Any:
-    names = [n for n in names if before.facts(n).numeric]
+def _draw_correlations(before: View, after: View, names: list[Name]) -> Any:
+    names = [n for n in names if before.table.facts(n).numeric]
     if len(names) < 2:
         raise BadTableError(
             f"Correlations need two columns of numbers that both tables have; there are "
@@ -136,10 +135,9 @@ def _common(before: Table, after: Table, columns: Any) -> list[Name]:
     return names
 
 
-def _known(table: Table, name: Name) -> Floats:
-    read = table.numeric([name])
-    out: Floats = read.values[~read.missing[:, 0], 0]
-    return out
+def _known(view: View, name: Name) -> Floats:
+    numbers = view.numbers(name, who="A picture")
+    return numbers[~np.isnan(numbers)] if view.any_missing(name) else numbers
 
 
 def _numbers(axes: Any, x: Floats, y: Floats, bars: int, least: int) -> None:
@@ -190,11 +188,11 @@ def _short_number(value: float) -> str:
     return f"{value:g}"
 
 
-def _categories(axes: Any, before: Table, after: Table, name: Name, least: int) -> None:
+def _categories(axes: Any, before: View, after: View, name: Name, least: int) -> None:
     counted = []
-    for table in (before, after):
-        place, texts = table.labels(name)
-        sizes = np.bincount(place[place >= 0], minlength=len(texts))
+    for view in (before, after):
+        codes, texts = view.labels(name)
+        sizes = np.bincount(codes[codes >= 0], minlength=len(texts))
         counted.append(dict(zip(texts, sizes.tolist())))
     shown = [text for text, size in counted[0].items() if size >= least]
     shown = sorted(shown, key=lambda text: -counted[0][text])[:8]
@@ -214,21 +212,24 @@ def _handle(**look: Any) -> Any:
     return Patch(**look)
 
 
-def _correlations(table: Table, names: list[Name]) -> Floats:
-    read = table.numeric(names)
+def _correlations(view: View, names: list[Name]) -> Floats:
     out = np.eye(len(names))
-    if not read.missing.any():
-        apart = read.values - read.values.mean(axis=0)
-        spread = np.sqrt((apart**2).sum(axis=0))
-        shares = np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
-        whole: Floats = shares.T @ shares
+    columns = [view.numbers(name, who="A picture") for name in names]
+    if not any(view.any_missing(name) for name in names):
+        means = [column.mean() for column in columns]
+        product = np.zeros((len(names), len(names)))
+        for start in range(0, view.n_rows, BLOCK):
+            rows = slice(start, start + BLOCK)
+            apart = np.stack([column[rows] - mean for column, mean in zip(columns, means)])
+            product += apart @ apart.T
+        scale = np.sqrt(np.outer(np.diag(product), np.diag(product)))
+        whole: Floats = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
         np.fill_diagonal(whole, 1.0)
         return whole
-    values = np.where(read.missing, np.nan, read.values)
-    for j in range(len(names)):
-        for m in range(j):
-            both = ~np.isnan(values[:, j]) & ~np.isnan(values[:, m])
-            x, y = values[both, j], values[both, m]
+    for j, first in enumerate(columns):
+        for m, second in enumerate(columns[:j]):
+            both = ~np.isnan(first) & ~np.isnan(second)
+            x, y = first[both], second[both]
             spread = x.std() * y.std() if len(x) else 0.0
             r = float(((x - x.mean()) * (y - y.mean())).mean() / spread) if spread > 0 else 0.0
             out[j, m] = out[m, j] = r

@@ -94,7 +94,7 @@ def publish(
     gets its name, and the manifest gets its name last: see `tessella.publishing.outputs`.
 
     With a seed, the same plan gives the same bytes of release, external report and manifest. The
-    internal report tells times.
+    internal report has times.
 
     Examples
     --------
@@ -131,10 +131,10 @@ def publish(
     paths = {what: plan.path(name) for what, name in plan.output.files.items()}
     refuse_places(paths, inputs=_inputs(plan), overwrite=overwrite)
     steps = _Steps(_total(plan), progress)
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        write = _prepare(plan, paths, source, steps, heard, pictures)
-    for one in heard:  # told in the report, and here: to whom warnings are errors, before writing
+        write = _prepare(plan, paths, source, steps, caught, pictures)
+    for one in caught:  # in the report, and here: an error, if so configured, before writing
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return write(overwrite)
 
@@ -150,7 +150,7 @@ def _total(plan: PlanFile) -> int:
 
 
 class _Steps:
-    """The named steps: each is timed, logged, told to whoever watches, and kept."""
+    """The named steps: each is timed, logged, reported to `progress`, and kept."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress, self.done = total, progress, 0
@@ -158,18 +158,18 @@ class _Steps:
 
     @contextmanager
     def step(self, name: str, **options: Any) -> Iterator[list[str]]:
-        """Carry out a step; what is appended to the list given is its account."""
-        self.tell(name)
-        began, said = perf_counter(), list[str]()
-        yield said
+        """Time a step; what is appended to the list given is its account."""
+        self.announce(name)
+        began, account = perf_counter(), list[str]()
+        yield account
         seconds = perf_counter() - began
         log.info("%s: %.2f s", name, seconds)
         self.entries.append(
-            Entry(method=name, options=options, account=" ".join(said), seconds=seconds)
+            Entry(method=name, options=options, account=" ".join(account), seconds=seconds)
         )
         self.done += 1
 
-    def tell(self, name: str) -> None:
+    def announce(self, name: str) -> None:
         if self.progress is not None:
             self.progress(self.done, self.total, name)
 
@@ -179,34 +179,34 @@ def _prepare(
     paths: dict[str, Path],
     source: Source | None,
     steps: _Steps,
-    heard: list[warnings.WarningMessage],
+    caught: list[warnings.WarningMessage],
     pictures: bool,
 ) -> Callable[[bool], Publication]:
     """Compute everything; return what is left to be done, which is to write it."""
-    with steps.step("read", file=plan.input.file) as said:
+    with steps.step("read", file=plan.input.file) as account:
         read = plan.read() if source is None else source
-        said.append(f"{read.n_rows:,} records in {len(read.columns)} columns.")
-    with steps.step("check", rules=len(plan.read_rules())) as said:
+        account.append(f"{read.n_rows:,} records in {len(read.columns)} columns.")
+    with steps.step("check", rules=len(plan.read_rules())) as account:
         study = plan.study(read)
         _refuse_unknown(plan, read)
-        said.append(_account_of_rules(study))
+        account.append(f"{len(study.rules)} rules.")
     for step in plan.steps:
-        steps.tell(step.name or step.method)
+        steps.announce(step.name or step.method)
         study.do(step)
-        if any(issubclass(one.category, InterruptedWarning) for one in heard):
+        if any(issubclass(one.category, InterruptedWarning) for one in caught):
             raise KeyboardInterrupt  # who stops a command wants no release of a search cut short
         (*_, entry) = study.protocol
         log.info("%s: %.2f s", entry.method, entry.seconds)
         steps.entries.append(entry)
         steps.done += 1
-    with steps.step("audit", k=_k_of(study)) as said:
+    with steps.step("audit", k=_k_of(study)) as account:
         release = study.release()
-        said.append("Passed.")
-    loss = _measure_loss(plan, study, release, steps)
+        account.append(_account_of_rules(study, release))
+    loss = _measure_loss(plan, study, steps)
     risk, before = _measure_risk(plan, study, release, steps)
     order = _order(plan, read.n_rows)
     with steps.step("report", order=plan.output.order):
-        warned = tuple(dict.fromkeys(str(one.message) for one in heard))
+        warned = tuple(dict.fromkeys(str(one.message) for one in caught))
         summary = summarise(
             study, release, plan=plan, source=read, loss=loss, risk=risk, risk_before=before,
             protocol=Protocol(tuple(steps.entries)), order=plan.output.order, warned=warned,
@@ -215,13 +215,13 @@ def _prepare(
         texts = _texts(summary, paths)
 
     def write(overwrite: bool) -> Publication:
-        with steps.step("write", files=len(paths)) as said:
+        with steps.step("write", files=len(paths)) as account:
             written = write_all(
                 _ordered(release.table, order), paths, texts, overwrite=overwrite,
                 like=_like(read, order), keep_labels=plan.output.keep_labels,
             )  # fmt: skip
-            said += map(str, written.statements)
-        steps.tell("done")
+            account += map(str, written.statements)
+        steps.announce("done")
         return Publication(
             paths=paths, release=release, loss=loss, risk=risk, risk_before=before,
             protocol=Protocol(tuple(steps.entries)), summary=summary, written=written,
@@ -245,13 +245,10 @@ def _listed(step: Step) -> list[str]:
     return [named] if isinstance(named, str) else list(named)
 
 
-def _account_of_rules(study: Study) -> str:
+def _account_of_rules(study: Study, release: Release) -> str:
     if not len(study.rules):
-        return "No rules."
-    before = study.rules.fix(study.original, schema=study.schema).confront(
-        study.original, tolerance=study.tolerance, schema=study.schema
-    )
-    return f"{len(before.breaking()):,} records of the original break a rule."
+        return "Passed; no rules."
+    return f"Passed; {release.inconsistent:,} records of the original break a rule."
 
 
 def _k_of(study: Study) -> int | None:
@@ -259,11 +256,11 @@ def _k_of(study: Study) -> int | None:
     return asked[-1] if asked else None
 
 
-def _measure_loss(plan: PlanFile, study: Study, release: Release, steps: _Steps) -> Summary | None:
+def _measure_loss(plan: PlanFile, study: Study, steps: _Steps) -> Summary | None:
     if not plan.measures.loss:
         return None
     with steps.step("measure loss"):
-        return measure(study.reference, release.table, schema=study.schema, on_unpaired="skip")
+        return measure(*study.views, schema=study.schema, on_unpaired="skip")
 
 
 def _measure_risk(
@@ -272,29 +269,28 @@ def _measure_risk(
     wanted = plan.measures
     if wanted.risk == "none":
         return None, None
+    reference, masked = study.views
     known = wanted.known if wanted.known is not None else (list(study.masked) or None)
     weighing = [c.name for c in study.schema if c.role == "weight" and not c.guessed]
     common: dict[str, Any] = {
         "knowledge": known, "schema": study.schema, "effort": wanted.risk,
         "time_limit": wanted.time_limit, "weights": weighing[0] if weighing else None,
     }  # fmt: skip
-    with steps.step("measure risk", effort=wanted.risk) as said:
+    with steps.step("measure risk", effort=wanted.risk) as account:
         risk = assess(
-            study.reference, release.table, sample=ATTACKED[wanted.risk],
+            reference, masked, sample=ATTACKED[wanted.risk],
             method=disclosed_method(
-                study.steps, study.reference, schema=study.schema, rules=release.rules,
+                study.steps, reference, schema=study.schema, rules=release.rules,
                 plan=release.plan,
             ),
-            progress=lambda at, of, name: steps.tell(f"measure risk: {name} ({at} of {of})"),
+            progress=lambda at, of, name: steps.announce(f"measure risk: {name} ({at} of {of})"),
             **common,
         )  # fmt: skip
-        said.append(f"{len(risk.tried)} attacks.")
+        account.append(f"{len(risk.tried)} attacks.")
     with steps.step("measure risk of the original"):
         tried = [one.name for one in risk.tried]
         others = [name for name in PLAIN if name in tried]
-        before = assess(
-            study.reference, study.reference, attacks=[ITSELF, *others], sample=BEFORE, **common
-        )
+        before = assess(reference, reference, attacks=[ITSELF, *others], sample=BEFORE, **common)
     return risk, before
 
 

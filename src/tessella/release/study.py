@@ -15,7 +15,7 @@ import numpy as np
 
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
-from ..frame import Table
+from ..frame import Table, View
 from ..plan import Plan
 from ..rules import Rules
 from ..schema import Schema
@@ -131,6 +131,12 @@ class Study:
         """The plan of the last step "protect", if there is one."""
         planned = self._states[-1].planned
         return None if planned is None else planned.plan
+
+    @property
+    def views(self) -> tuple[View, View]:
+        """The reference and the table as it is now, read once: what other rooms compare."""
+        here = self._states[-1]
+        return View(here.reference, here.schema), View(here.table, here.schema)
 
     @property
     def schema(self) -> Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,13 +15,12 @@ from .._plain import plain_data
 from .._types import Name
 from ..auditing.lines import plain
 from ..exceptions import BadTableError
-from ..frame import Table
+from ..frame import Table, View
 from ..io import Source
 from ..loss.result import Summary
 from ..planfile import PlanFile, to_toml
 from ..release import Protocol, Release, Study
 from ..risk import Assessment
-from ..schema import Column
 from .drawing import draw
 from .public import rounded
 
@@ -52,7 +52,7 @@ def confidential_part(
         "versions": versions(),
         "input": _input(source),
         "original": list(_describe(study)),
-        "records": Table.read(study.original).n_rows,
+        "records": study.views[0].n_rows,
         "audit": release.audit.to_dict(confidential=True),
         "rules": {rule.name: rule.label for rule in release.rules if rule.label},
         "total_loss": rounded(release.loss, 4),
@@ -102,17 +102,18 @@ def _input(source: Source | None) -> dict[str, Any]:
     }
 
 
-def _loss(told: dict[str, Any]) -> dict[str, Any]:
-    by_column = {name: rounded(value, 4) for name, value in told["by_column"].items()}
-    return told | {"value": rounded(told["value"], 4), "by_column": by_column}
+def _loss(found: dict[str, Any]) -> dict[str, Any]:
+    by_column = {name: rounded(value, 4) for name, value in found["by_column"].items()}
+    return found | {"value": rounded(found["value"], 4), "by_column": by_column}
 
 
 def _describe(study: Study) -> Iterator[dict[str, Any]]:
     """Describe each column of the original, dropped ones too."""
-    table = Table.read(study.original)
-    for column in study.replay(()).schema:
-        facts = table.facts(column.name)
-        told = {
+    first = study.replay(())
+    view = first.views[0]
+    for column in first.schema:
+        facts = view.table.facts(column.name)
+        figures = {
             "name": plain(column.name),
             "type": facts.family,
             "kind": column.kind,
@@ -120,31 +121,32 @@ def _describe(study: Study) -> Iterator[dict[str, Any]]:
             "guessed": column.guessed,
             "why": column.why,
         }
-        yield told | _values(table, column.name, column)
+        yield figures | _values(view, column.name)
 
 
-def _values(table: Table, name: Name, column: Column) -> dict[str, Any]:
-    told: dict[str, Any] = dict.fromkeys(("low", "quartiles", "high", "mean"))
-    numbers = table.facts(name).numeric and column.kind in ("continuous", "integer")
-    if numbers:
-        try:
-            read = table.numeric([name], codes={name: column.missing})
-        except BadTableError:  # infinity, or too many digits
-            numbers = False
-    if numbers:
-        known = read.values[~read.missing[:, 0], 0]
-        told |= {"missing": int(read.missing.sum()), "distinct": len(np.unique(known))}
-        if len(known):
-            quartiles = np.quantile(known, [0.25, 0.5, 0.75])
-            told |= {
-                "low": float(known.min()),
-                "quartiles": [float(value) for value in quartiles],
-                "high": float(known.max()),
-                "mean": float(known.mean()),
-            }
-        return told
-    place, texts = table.labels(name)
-    return told | {"missing": int((place < 0).sum()), "distinct": len(texts)}
+def _values(view: View, name: Name) -> dict[str, Any]:
+    figures: dict[str, Any] = dict.fromkeys(("low", "quartiles", "high", "mean"))
+    numbers = None
+    if view.is_number(name):
+        with suppress(BadTableError):  # infinity, or too many digits
+            numbers = view.numbers(name)
+    if numbers is None:
+        codes, _ = view.labels(name)
+        known = codes[codes >= 0]
+        return figures | {"missing": view.n_rows - len(known), "distinct": len(np.unique(known))}
+    ordered = np.sort(numbers[~np.isnan(numbers)])
+    figures |= {
+        "missing": view.n_rows - len(ordered),
+        "distinct": int((np.diff(ordered) > 0).sum()) + bool(len(ordered)),
+    }
+    if len(ordered):
+        figures |= {
+            "low": float(ordered[0]),
+            "quartiles": np.quantile(ordered, [0.25, 0.5, 0.75]).tolist(),
+            "high": float(ordered[-1]),
+            "mean": float(ordered.mean()),
+        }
+    return figures
 
 
 def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
@@ -155,9 +157,9 @@ def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
     chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64))
     agreeing = (chances[found] > 0).sum(axis=1)
     worst = found[np.lexsort((-agreeing, -chance[found]))][:RISKIEST]
-    table = Table.read(study.original)
-    naming = study.replay(()).schema.names("identifier", "household")
-    chosen = Table.read(table.take(np.asarray(worst, dtype=np.int64)))
+    first = study.replay(())
+    naming = first.schema.names("identifier", "household")
+    chosen = Table.read(first.views[0].table.take(np.asarray(worst, dtype=np.int64)))
     labels = {plain(name): chosen.labels(name) for name in naming}
     return [
         {

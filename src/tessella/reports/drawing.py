@@ -22,9 +22,8 @@ MOST = 50_000  # records that a picture of where the loss is looks at
 
 def draw(study: Study, release: Release) -> list[dict[str, str]]:
     """Draw what the internal report shows; what cannot be drawn says why."""
-    reference, table = study.reference, release.table
-    masked = [name for name in release.audit.columns if name.changed]
-    names = [line.name for line in masked]
+    reference, table = study.views
+    names = [line.name for line in release.audit.columns if line.changed]
     wanted: list[tuple[str, str, Callable[[], Any]]] = [
         (
             "Distributions before and after",
@@ -45,7 +44,7 @@ def draw(study: Study, release: Release) -> list[dict[str, str]]:
         (
             "Where the loss is",
             "The loss of each column, and which groups of records carry it.",
-            lambda: _where(study, release),
+            lambda: _where(study),
         ),
     ]
     drawn = []
@@ -60,13 +59,13 @@ def draw(study: Study, release: Release) -> list[dict[str, str]]:
     return drawn
 
 
-def _where(study: Study, release: Release) -> Any:
-    reference, table = study.reference, release.table
-    n = Table.read(reference).n_rows
+def _where(study: Study) -> Any:
+    tables: list[Any] = list(study.views)
+    n = tables[0].n_rows
     if n > MOST:  # every so-manieth record: no chance, and the same on each run
         rows = np.linspace(0, n - 1, MOST).astype(np.int64)
-        reference, table = (Table.read(one).take(rows) for one in (reference, table))
-    return pictures.where_the_loss_is(reference, table, schema=study.schema, on_unpaired="skip")
+        tables = [Table.read(view.table.take(rows)) for view in tables]
+    return pictures.where_the_loss_is(*tables, schema=study.schema, on_unpaired="skip")
 
 
 def inline(figure: Any, prefix: str) -> str:

@@ -17,13 +17,12 @@ from .. import __version__
 from .._types import Name
 from ..auditing.lines import ColumnLine, plain
 from ..exceptions import BadTableError
-from ..frame import Table
+from ..frame import FIRST_CODE, Table, View, text_of
 from ..loss import measure
 from ..loss.result import Summary
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
 from ..release.steps import PREPARING
-from ..schema import Schema
 from .advice import advise, limits
 
 __all__ = ["public_part", "rounded"]
@@ -61,10 +60,9 @@ def public_part(
     study: Study, release: Release, *, loss: Summary | None, order: str, title: str
 ) -> dict[str, Any]:
     """Build the public part of a summary."""
-    released = Table.read(release.table)
-    gone = Gone(study, released)
-    telling = find_telling(study, released)
-    columns = list(_columns(study, release, released, loss, telling))
+    gone = Gone(study)
+    telling = find_telling(study)
+    columns = list(_columns(study, release, loss, telling))
     withheld = [column["name"] for column in columns if column["few"]]
     loss, overall = _without(telling, study, release, loss)
     rules = [_rule(rule, gone) for rule in release.rules]
@@ -73,7 +71,7 @@ def public_part(
     part: dict[str, Any] = {
         "title": title or "release",
         "tessella": __version__,
-        "records": released.n_rows,
+        "records": study.views[1].n_rows,
         "order": order,
         "columns": columns,
         "left_out": sum(entry["left_out"] for entry in steps),
@@ -94,7 +92,7 @@ def public_part(
     return part | {"advice": advise(part), "limits": limits(part)}
 
 
-def find_telling(study: Study, released: Table) -> set[Name]:
+def find_telling(study: Study) -> set[Name]:
     """Return the masked columns of numbers of which no figure may be published.
 
     Notes
@@ -108,14 +106,15 @@ def find_telling(study: Study, released: Table) -> set[Name]:
     ----------
     L. Willenborg, T. de Waal (2001). Elements of Statistical Disclosure Control. Springer.
     """
-    before, found = Table.read(study.reference), set()
+    before, after = study.views
+    found = set()
     for name in study.masked:
-        if not before.facts(name).numeric or study.schema[name].kind == "nominal":
+        if not before.table.facts(name).numeric or study.schema[name].kind == "nominal":
             continue
-        codes = {name: study.schema[name].missing}
-        old, new = (table.numeric([name], codes=codes) for table in (before, released))
-        seen = ~(old.missing | new.missing)[:, 0]
-        x, r = old.values[seen, 0], new.values[seen, 0]
+        x, r = before.numbers(name), after.numbers(name)
+        if before.any_missing(name) or after.any_missing(name):
+            seen = ~(np.isnan(x) | np.isnan(r))
+            x, r = x[seen], r[seen]
         if len(x) and any(
             _dominates(terms) for terms in (np.abs(x - r), (x - r) ** 2, (x - x.mean()) ** 2)
         ):
@@ -143,20 +142,20 @@ def _without(
     if loss is None:
         return None, overall
     measured = {name for one in loss for name in one.by_column} - telling
-    columns = [name for name in Table.read(release.table).columns if name in measured]
+    reference, masked = study.views
+    columns = [name for name in masked.columns if name in measured]
     if not columns:
         return None, overall
-    again = measure(
-        study.reference, release.table, columns=columns, schema=study.schema, on_unpaired="skip"
-    )
+    again = measure(reference, masked, columns=columns, schema=study.schema, on_unpaired="skip")
     return again, overall
 
 
 class Gone:
     """Categories of the original that the released table does not have: never to be named."""
 
-    def __init__(self, study: Study, released: Table) -> None:
-        self._before, self._after = Table.read(study.original), released
+    def __init__(self, study: Study) -> None:
+        self._before = study.replay(()).views[0].table
+        self._after = study.views[1].table
         self._schema = study.schema
         self._known: dict[str, bool] = {}
 
@@ -222,15 +221,16 @@ def _is_number(text: str) -> bool:
 
 
 def _columns(
-    study: Study, release: Release, released: Table, loss: Summary | None, telling: set[Name]
+    study: Study, release: Release, loss: Summary | None, telling: set[Name]
 ) -> Iterator[dict[str, Any]]:
+    reference, released = study.views
     masked = set(study.masked)
     strata = set() if release.plan is None else set(release.plan.strata)
     for line in release.audit.columns:
         name, schema = line.name, study.schema[line.name]
-        facts = released.facts(name)
+        facts = released.table.facts(name)
         why = "few" if line.few else "dominated" if name in telling else ""
-        told = {} if why else _figures(line, study, released, release, loss)
+        figures = {} if why else _figures(line, reference, released, release, loss)
         yield {
             "name": plain(name),
             "type": TYPES.get(facts.family, facts.family),
@@ -240,16 +240,16 @@ def _columns(
             "stratum": name in strata,
             "changed": rounded(line.share_changed),
             "missing": line.missing_after,
-            "codes": _codes(schema.missing, released, name),
+            "codes": _codes(released, name),
             "few": line.few,
             "withheld": why,
             "loss": None, "mean_change": None, "deviation": None, "distribution": None,
             "frequency_change": None, "entropy": None,
-        } | {key: rounded(value) for key, value in told.items()}  # fmt: skip
+        } | {key: rounded(value) for key, value in figures.items()}  # fmt: skip
 
 
 def _figures(
-    line: ColumnLine, study: Study, released: Table, release: Release, loss: Summary | None
+    line: ColumnLine, reference: View, released: View, release: Release, loss: Summary | None
 ) -> dict[str, float | None]:
     name, told = line.name, line.to_dict()
     if line.kind == "categories":
@@ -261,7 +261,7 @@ def _figures(
     return {
         "loss": release.column_loss.get(name, 0.0 if not line.changed else None),
         "mean_change": None if relative is None else _snapped(100 * relative),
-        "deviation": _deviation(Table.read(study.reference), released, name, study.schema),
+        "deviation": _deviation(reference, released, name),
         "distribution": _of_column(loss, "kolmogorov_smirnov", name),
     }
 
@@ -276,20 +276,21 @@ def _of_column(loss: Summary | None, measure: str, name: Name) -> float | None:
     return loss[measure].by_column.get(name)
 
 
-def _deviation(before: Table, after: Table, name: Name, schema: Schema) -> float | None:
+def _deviation(before: View, after: View, name: Name) -> float | None:
     """Return the released standard deviation as a share of the original's."""
-    codes = {name: schema[name].missing}
     spreads = []
-    for table in (before, after):
-        read = table.numeric([name], codes=codes)
-        known = read.values[~read.missing[:, 0], 0]
+    for view in (before, after):
+        known = view.numbers(name)
+        known = known[~np.isnan(known)] if view.any_missing(name) else known
         spreads.append(float(known.std()) if len(known) else 0.0)
     return spreads[1] / spreads[0] if spreads[0] > 0 else None
 
 
-def _codes(codes: Iterable[Any], released: Table, name: Name) -> list[str]:
-    given = {str(code) for code in codes}
-    return sorted(given & set(released.labels(name)[1])) if given else []
+def _codes(released: View, name: Name) -> list[str]:
+    """Return the missing codes that occur in a released column."""
+    codes = released.missing_codes(name)
+    found = np.unique(released.states(name)) if codes else ()
+    return sorted(text_of(codes[state - FIRST_CODE]) for state in found if state >= FIRST_CODE)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -317,15 +318,15 @@ def _blocks(release: Release) -> list[dict[str, Any]]:
         own = planned[place] if place < len(planned) else None
         operators: dict[str, list[Any]] = {}
         for choice in () if own is None else own.choices:
-            said = OPERATORS[choice.operator] + (", in whole numbers" if choice.whole else "")
-            operators.setdefault(said, []).append(plain(choice.column))
+            words = OPERATORS[choice.operator] + (", in whole numbers" if choice.whole else "")
+            operators.setdefault(words, []).append(plain(choice.column))
         blocks.append(
             {
                 "columns": [plain(name) for name in line.columns],
                 "combinations": sum(line.combinations),
                 "smallest": line.k,
                 "operators": [
-                    {"says": said, "columns": names} for said, names in operators.items()
+                    {"says": words, "columns": names} for words, names in operators.items()
                 ],
             }
         )
