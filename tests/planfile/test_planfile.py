@@ -13,7 +13,7 @@ from tessella import datasets
 from tessella._toml import toml_value
 from tessella.exceptions import BadOptionError, PlanFileError
 from tessella.io import read_file
-from tessella.planfile import PlanFile, draft, parse_plan, read_plan, to_toml
+from tessella.planfile import PlanFile, draft, parse_plan, read_plan
 from tessella.planfile.places import lines_of_keys
 from tessella.release import Step
 
@@ -56,7 +56,7 @@ def test_a_draft_can_be_read_and_run(folder: Path) -> None:
     release = study.release()
     assert release.audit.passed
     assert len(release.rules) == 14
-    again = parse_plan(to_toml(plan), folder=folder)
+    again = parse_plan(plan.to_toml(), folder=folder)
     assert again == plan
 
 
@@ -88,7 +88,7 @@ def test_what_is_written_is_read_again(more: dict[str, Any]) -> None:
 
     known = tomllib.loads(LEAST) | more
     plan = PlanFile.model_validate(known | {"steps": list(map(Step.from_dict, known["steps"]))})
-    assert parse_plan(to_toml(plan)) == plan
+    assert parse_plan(plan.to_toml()) == plan
 
 
 def test_the_method_of_a_step_is_not_that_of_its_grouping() -> None:

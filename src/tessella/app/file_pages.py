@@ -15,7 +15,7 @@ from ..exceptions import BadFileError, BadOptionError, TessellaError
 from ..io import Source
 from ..planfile import draft
 from ..schema import Schema
-from .desk import Desk, Values, in_place
+from .context import AppContext, Values, in_place
 from .forms import (
     KINDS,
     READING,
@@ -35,34 +35,34 @@ __all__ = ["FilePages"]
 class FilePages:
     """From the list of files to the draft of a plan."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: AppContext) -> None:
+        self.context = context
 
     def files(self, request: Request) -> Response:  # noqa: ARG002
         """List what is in the folder."""
-        entries = self.desk.folder.entries()
+        entries = self.context.folder.entries()
         table, plan, report = (
             [entry for entry in entries if entry.what == what]
             for what in ("table", "plan", "report")
         )
-        return self.desk.show(
-            "files.html", table=table, plan=plan, report=report, jobs=self.desk.jobs.latest()
+        return self.context.show(
+            "files.html", table=table, plan=plan, report=report, jobs=self.context.jobs.latest()
         )
 
     def file(self, request: Request) -> Response:
         """Show how a file was read, and ask what its columns are."""
-        path = self.desk.folder.existing(request.path_params["name"])
+        path = self.context.folder.existing(request.path_params["name"])
         stated = {name: request.query_params.get(name, "") for name in READING}
         try:
-            source = self.desk.sources.read(path, reading_options(stated))
+            source = self.context.sources.read(path, reading_options(stated))
         except TessellaError as error:
-            return self.desk.show("unread.html", name=path.name, why=str(error), stated=stated,
+            return self.context.show("unread.html", name=path.name, why=str(error), stated=stated,
                              READING=READING, status=400)  # fmt: skip
         schema = source.schema()
         stem = path.name.split(".")[0] or "release"
         first = first_values(schema) | stated | {
             "k": "5", "seed": "", "rules-file": "", "rules": "",
-            "plan": self.desk.folder.free_name(f"{stem}-plan", ".toml"),
+            "plan": self.context.folder.free_name(f"{stem}-plan", ".toml"),
         }  # fmt: skip
         return self.show_file(source, schema, first)
 
@@ -76,16 +76,16 @@ class FilePages:
         problem: str = "",
     ) -> Response:
         """Show the page of a file with what was typed so far."""
-        return self.desk.show(
+        return self.context.show(
             "file.html", source=source, schema=schema, values=values, judged=judged,
             problem=problem, KINDS=KINDS, ROLES=ROLES, READING=READING,
             name=source.path.name, status=400 if problem else 200,
-            rules_files=[e.name for e in self.desk.folder.entries() if e.what == "rules"],
+            rules_files=[e.name for e in self.context.folder.entries() if e.what == "rules"],
         )  # fmt: skip
 
     def _source(self, request: Request, values: Values) -> Source:
-        path = self.desk.folder.existing(request.path_params["name"])
-        return self.desk.sources.read(path, reading_options(values))
+        path = self.context.folder.existing(request.path_params["name"])
+        return self.context.sources.read(path, reading_options(values))
 
     def _judge(self, values: Values, source: Source, schema: Schema) -> JudgedRules | None:
         """Look at the rules of a form; None if it has none."""
@@ -94,12 +94,12 @@ class FilePages:
             return JudgedRules(problem="Choose a file of rules or type them, not both.")
         if not name and not text.strip():
             return None
-        path = self.desk.folder.existing(name) if name else None
+        path = self.context.folder.existing(name) if name else None
         return judge_rules(text, path, source, schema)
 
     async def check_rules(self, request: Request) -> Response:
         """Say what is wrong with rules, and how the table obeys them."""
-        values = await self.desk.form(request)
+        values = await self.context.form(request)
 
         def answer() -> Response:
             source = self._source(request, values)
@@ -108,14 +108,14 @@ class FilePages:
             if judged is None:
                 judged = JudgedRules(problem="There are no rules yet: choose a file or type some.")
             if in_place(request):
-                return self.desk.show("rules.html", judged=judged, n_rows=source.n_rows)
+                return self.context.show("rules.html", judged=judged, n_rows=source.n_rows)
             return self.show_file(source, guess, values, judged=judged)
 
         return await run_in_threadpool(answer)
 
     async def draft(self, request: Request) -> Response:
         """Write the draft of a plan, and show it."""
-        values = await self.desk.form(request)
+        values = await self.context.form(request)
 
         def answer() -> Response:
             source = self._source(request, values)
@@ -130,7 +130,7 @@ class FilePages:
                 name = self._draft(source, schema, values)
             except TessellaError as error:
                 return self.show_file(source, guess, values, judged=judged, problem=str(error))
-            return self.desk.go(f"/plans/{quote(name)}")
+            return self.context.go(f"/plans/{quote(name)}")
 
         return await run_in_threadpool(answer)
 
@@ -139,7 +139,7 @@ class FilePages:
         if k is None:
             raise BadOptionError("k", "", "the fewest records that share their values, such as 5")
         name = values.get("plan", "").strip()
-        path = self.desk.folder.place(name)
+        path = self.context.folder.place(name)
         if path.suffix != ".toml":
             raise BadOptionError("name of the plan", name, "a name that ends in .toml")
         if os.path.lexists(path):
@@ -148,17 +148,17 @@ class FilePages:
         rules = self._rules_file(values, path.stem.removesuffix("-plan"))
         text = draft(
             source, k=k, rules=rules, strata=strata_of(schema, values), schema=schema, seed=seed,
-            output=values.get("release", "").strip() or None, folder=self.desk.folder.path,
+            output=values.get("release", "").strip() or None, folder=self.context.folder.path,
         )  # fmt: skip
-        self.desk.folder.write(name, text)
+        self.context.folder.write(name, text)
         return name
 
     def _rules_file(self, values: Values, stem: str) -> Path | None:
         """Return the file of the rules; those that were typed become one."""
         if name := values.get("rules-file", ""):
-            return self.desk.folder.existing(name)
+            return self.context.folder.existing(name)
         text = values.get("rules", "").replace("\r\n", "\n").strip()
         if not text:
             return None
-        name = self.desk.folder.free_name(f"{stem}-rules", ".txt")
-        return self.desk.folder.write(name, text + "\n")
+        name = self.context.folder.free_name(f"{stem}-rules", ".txt")
+        return self.context.folder.write(name, text + "\n")

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from ..exceptions import TessellaError
-from .desk import Desk
+from .context import AppContext
 from .file_pages import FilePages
 from .folder import Folder
 from .plan_pages import PlanPages
@@ -44,8 +44,8 @@ def make_app(
         An ASGI application; its `jobs` is the work under way.
     """
     keys = keys or Keys()
-    desk = Desk(Folder(folder), keys)
-    files, plans, work = FilePages(desk), PlanPages(desk), WorkPages(desk)
+    context = AppContext(Folder(folder), keys)
+    files, plans, work = FilePages(context), PlanPages(context), WorkPages(context)
     routes = [
         Route("/", files.files),
         Route("/files/{name}", files.file),
@@ -67,11 +67,11 @@ def make_app(
     app = Starlette(
         routes=routes,
         exception_handlers={
-            TessellaError: desk.refused,
-            HTTPException: desk.not_there,
-            Exception: desk.broken,
+            TessellaError: context.refused,
+            HTTPException: context.not_there,
+            Exception: context.broken,
         },
     )
     guard = Guard(app, keys=keys, port=port)
-    guard.jobs = desk.jobs
+    guard.jobs = context.jobs
     return guard

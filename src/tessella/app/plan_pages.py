@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..exceptions import BadFileError, TessellaError
-from .desk import Desk, Values, in_place
+from .context import AppContext, Values, in_place
 from .forms import JudgedPlan, judge_plan
 
 __all__ = ["PlanPages"]
@@ -18,13 +18,13 @@ __all__ = ["PlanPages"]
 class PlanPages:
     """From the draft of a plan to the work."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: AppContext) -> None:
+        self.context = context
 
     def plan(self, request: Request) -> Response:
         """Show a plan, to edit."""
-        self.desk.jobs.prepare()
-        path = self.desk.folder.existing(request.path_params["name"])
+        self.context.jobs.prepare()
+        path = self.context.folder.existing(request.path_params["name"])
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError):
@@ -32,7 +32,7 @@ class PlanPages:
         return self.show_plan(path.name, text, was=_hash(text), judged=self._look(text, path.name))
 
     def _look(self, text: str, name: str, *, deep: bool = False) -> JudgedPlan:
-        return judge_plan(text, self.desk.folder, name, self.desk.sources if deep else None)
+        return judge_plan(text, self.context.folder, name, self.context.sources if deep else None)
 
     def show_plan(
         self,
@@ -45,23 +45,23 @@ class PlanPages:
         said: str = "",
     ) -> Response:
         """Show the page of a plan with what was typed so far."""
-        return self.desk.show(
+        return self.context.show(
             "plan.html", name=name, text=text, was=was, judged=judged, problem=problem, said=said,
             status=400 if problem else 200,
         )  # fmt: skip
 
     async def check(self, request: Request) -> Response:
         """Say all that is wrong with a plan, with lines."""
-        values = await self.desk.form(request)
+        values = await self.context.form(request)
         name, text = request.path_params["name"], _text(values)
         judged = await run_in_threadpool(self._look, text, name, deep=True)
         if in_place(request):
-            return self.desk.show("judged.html", judged=judged, name=name)
+            return self.context.show("judged.html", judged=judged, name=name)
         return self.show_plan(name, text, was=values.get("was", ""), judged=judged)
 
     async def save(self, request: Request) -> Response:
         """Write a plan, and go on editing."""
-        values = await self.desk.form(request)
+        values = await self.context.form(request)
         name, text = request.path_params["name"], _text(values)
         judged = self._look(text, name)
         try:
@@ -74,7 +74,7 @@ class PlanPages:
 
     def _save(self, name: str, text: str, values: Values) -> None:
         """Write a plan, unless somebody else has changed the file since it was shown."""
-        path = self.desk.folder.existing(name)
+        path = self.context.folder.existing(name)
         if path.suffix != ".toml":
             raise BadFileError(name, "this is no plan", "Choose a file that ends in .toml")
         there = path.read_text(encoding="utf-8-sig", errors="replace")
@@ -84,11 +84,11 @@ class PlanPages:
             raise BadFileError(
                 name, "it was changed outside of this page", "Copy your text, and reload the page"
             )
-        self.desk.folder.write(name, text, overwrite=True)
+        self.context.folder.write(name, text, overwrite=True)
 
     async def protect(self, request: Request) -> Response:
         """Save the plan and run it."""
-        values = await self.desk.form(request)
+        values = await self.context.form(request)
         name, text = request.path_params["name"], _text(values)
         judged = self._look(text, name)
         replace = bool(values.get("overwrite"))
@@ -104,11 +104,11 @@ class PlanPages:
                     "below, or give other names under [output]."
                 )
             else:
-                job = self.desk.jobs.start(
-                    "protect", folder=str(self.desk.folder.path), plan=text, origin=name,
+                job = self.context.jobs.start(
+                    "protect", folder=str(self.context.folder.path), plan=text, origin=name,
                     overwrite=replace,
                 )  # fmt: skip
-                return self.desk.go(f"/work/{job.key}")
+                return self.context.go(f"/work/{job.key}")
         except TessellaError as error:
             problem = str(error)
         return self.show_plan(name, text, was=was, judged=judged, problem=problem)

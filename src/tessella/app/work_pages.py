@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from ..exceptions import BadFileError, BadOptionError, TessellaError
-from .desk import Desk, Values
+from .context import AppContext, Values
 from .forms import whole_number
 from .jobs import Job
 from .safety import REPORT_POLICY
@@ -21,11 +21,11 @@ __all__ = ["WorkPages"]
 class WorkPages:
     """From the work to the release, and back to it."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: AppContext) -> None:
+        self.context = context
 
     def _job(self, request: Request) -> Job:
-        job = self.desk.jobs.get(request.path_params["key"])
+        job = self.context.jobs.get(request.path_params["key"])
         if job is None:
             raise HTTPException(404)
         return job
@@ -34,28 +34,28 @@ class WorkPages:
         """Show the work under way, or what came of it."""
         job = self._job(request)
         if job.state == "running":
-            return self.desk.show("working.html", job=job)
+            return self.context.show("working.html", job=job)
         if job.state == "done":
-            return self.desk.show(
+            return self.context.show(
                 "released.html" if job.task == "protect" else "verified.html", job=job
             )
-        return self.desk.show("ended.html", job=job)
+        return self.context.show("ended.html", job=job)
 
     def progress(self, request: Request) -> Response:
         """Show how far the work is; send the page on when it has ended."""
         job = self._job(request)
         if job.state != "running":
             return Response(
-                status_code=200, headers={"HX-Redirect": f"{self.desk.keys.at}/work/{job.key}"}
+                status_code=200, headers={"HX-Redirect": f"{self.context.keys.at}/work/{job.key}"}
             )
-        return self.desk.show("progress.html", job=job)
+        return self.context.show("progress.html", job=job)
 
     async def cancel(self, request: Request) -> Response:
         """Stop the work."""
-        await self.desk.form(request)
+        await self.context.form(request)
         job = self._job(request)
         await run_in_threadpool(job.stop)
-        return self.desk.go(f"/work/{job.key}")
+        return self.context.go(f"/work/{job.key}")
 
     def output(self, request: Request) -> Response:
         """Give a file that the work has written."""
@@ -64,57 +64,58 @@ class WorkPages:
         what = request.path_params["what"]
         if what not in files:
             raise HTTPException(404)
-        path = self.desk.folder.inside(files[what])
+        path = self.context.folder.inside(files[what])
         if not path.is_file():
             raise BadFileError(files[what], "it is not there any more", "Run the plan again")
         return _give(path)
 
     def report(self, request: Request) -> Response:
         """Show a report that lies in the folder."""
-        path = self.desk.folder.existing(request.path_params["name"])
+        path = self.context.folder.existing(request.path_params["name"])
         if path.suffix.lower() != ".html":
             raise HTTPException(404)
         return _give(path)
 
     def verify(self, request: Request) -> Response:
         """Ask which files are to be compared."""
-        self.desk.jobs.prepare()
+        self.context.jobs.prepare()
         return self.show_verify(dict(request.query_params))
 
     def show_verify(self, values: Values, *, problem: str = "") -> Response:
         """Show the page of a second look with what was chosen so far."""
-        entries = self.desk.folder.entries()
+        entries = self.context.folder.entries()
         names = {
             what: [entry.name for entry in entries if entry.what == what]
             for what in ("table", "rules", "manifest")
         }
         asked = ("original", "release", "manifest", "k", "rules", "strata", "id")
         given = {name: values.get(name, "") for name in asked}
-        return self.desk.show(
+        return self.context.show(
             "verify.html", names=names, values=given, problem=problem,
             status=400 if problem else 200,
         )  # fmt: skip
 
     async def start_verify(self, request: Request) -> Response:
         """Start a second look."""
-        values = await self.desk.form(request)
+        values = await self.context.form(request)
         try:
             for name in ("original", "release"):
                 if not values.get(name):
                     raise BadOptionError(name, "", "a file of the folder")
             for name in ("original", "release", "rules", "manifest"):
                 if values.get(name):
-                    self.desk.folder.existing(values[name])
+                    self.context.folder.existing(values[name])
             strata = [name.strip() for name in values.get("strata", "").split(",") if name.strip()]
-            job = self.desk.jobs.start(
-                "verify", folder=str(self.desk.folder.path), k=whole_number(values, "k", least=2),
+            job = self.context.jobs.start(
+                "verify", folder=str(self.context.folder.path),
+                k=whole_number(values, "k", least=2),
                 original=values["original"], release=values["release"],
                 rules=values.get("rules") or None, manifest=values.get("manifest") or None,
                 strata=strata or None, id=values.get("id", "").strip() or None,
             )  # fmt: skip
         except TessellaError as error:
             return self.show_verify(values, problem=str(error))
-        return self.desk.go(f"/work/{job.key}")
+        return self.context.go(f"/work/{job.key}")
 
 
 def _give(path: Path) -> Response:

@@ -171,9 +171,9 @@ def _check(
     Ends with 1 if a record breaks a rule or rules contradict each other.
     """
     from .checking import check
-    from .telling import Voice
+    from .reporting import Reporter
 
-    raise typer.Exit(check(file, rules, read or [], Voice(quiet, verbose, json)))
+    raise typer.Exit(check(file, rules, read or [], Reporter(quiet, verbose, json)))
 
 
 @app.command("schema")
@@ -186,9 +186,9 @@ def _schema(
 ) -> None:
     """Guess what each column is: its kind, its role, and why."""
     from .checking import schema
-    from .telling import Voice
+    from .reporting import Reporter
 
-    schema(file, read or [], toml, Voice(quiet, False, json))
+    schema(file, read or [], toml, Reporter(quiet, False, json))
 
 
 @app.command("plan")
@@ -231,7 +231,7 @@ def _plan(
     tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
     """
     from .planning import plan
-    from .telling import Voice
+    from .reporting import Reporter
 
     stated = {
         "keys": keys, "numeric_keys": numeric_keys, "weight": weight, "household": household,
@@ -239,7 +239,7 @@ def _plan(
     }  # fmt: skip
     plan(
         file, k, rules=rules, stated=stated, strata=strata, out=out, release=release, seed=seed,
-        read=read or [], voice=Voice(quiet),
+        read=read or [], reporter=Reporter(quiet),
     )  # fmt: skip
 
 
@@ -271,11 +271,11 @@ def _protect(
     tessella protect firms.csv -k 5 --rules rules.txt. Ends with 1 if the release is refused.
     """
     from .protecting import protect
-    from .telling import Voice
+    from .reporting import Reporter
 
     protect(
         file, plan=plan, k=k, rules=rules, strata=strata, release=release, seed=seed,
-        overwrite=overwrite, read=read or [], voice=Voice(quiet, verbose, json),
+        overwrite=overwrite, read=read or [], reporter=Reporter(quiet, verbose, json),
     )  # fmt: skip
 
 
@@ -298,12 +298,12 @@ def _verify(
     Ends with 1 if something is not as it must be.
     """
     from .protecting import verify
-    from .telling import Voice
+    from .reporting import Reporter
 
     raise typer.Exit(
         verify(
             original, release, k=k, rules=rules, strata=strata, identity=identity,
-            manifest=manifest, voice=Voice(quiet, False, json),
+            manifest=manifest, reporter=Reporter(quiet, False, json),
         )
     )  # fmt: skip
 
@@ -326,9 +326,9 @@ def _report(
 ) -> None:
     """Write the reports of a release again, from its summary."""
     from .protecting import report
-    from .telling import Voice
+    from .reporting import Reporter
 
-    report(summary, external, internal, overwrite, Voice(quiet))
+    report(summary, external, internal, overwrite, Reporter(quiet))
 
 
 @app.command("loss")
@@ -345,9 +345,9 @@ def _loss(
 ) -> None:
     """Measure what masking has cost: every generic measure of information loss that fits."""
     from .measuring import loss
-    from .telling import Voice
+    from .reporting import Reporter
 
-    loss(original, release, columns, by_column, read or [], Voice(quiet, False, json))
+    loss(original, release, columns, by_column, read or [], Reporter(quiet, False, json))
 
 
 @app.command("risk")
@@ -376,12 +376,12 @@ def _risk(
 ) -> None:
     """Attack a masked file in every way that fits, and tell what the worst attack finds."""
     from .measuring import risk
-    from .telling import Voice
+    from .reporting import Reporter
 
     risk(
         original, release, known=known, confidential=confidential, identity=identity,
         effort=effort, time_limit=time_limit, records=records, read=read or [],
-        voice=Voice(quiet, verbose, json),
+        reporter=Reporter(quiet, verbose, json),
     )  # fmt: skip
 
 
@@ -425,12 +425,12 @@ def _explore(
 ) -> None:
     """Try many ways to protect a file and draw the map of risk and loss: which is best?"""
     from .exploring import run
-    from .telling import Voice
+    from .reporting import Reporter
 
     run(
         file, k=k, rules=rules, columns=columns, effort=effort, budget=budget, store=store, out=out,
         picture=picture, max_risk=max_risk, max_loss=max_loss, seed=seed, read=read or [],
-        voice=Voice(quiet, False, json),
+        reporter=Reporter(quiet, False, json),
     )  # fmt: skip
 
 
@@ -454,7 +454,7 @@ def _app(
 
     Reads and writes in one folder, and listens where no other machine can reach it.
     """
+    from .reporting import Reporter
     from .serving import run
-    from .telling import Voice
 
-    run(folder, port=port, idle=idle, browser=browser, voice=Voice(quiet))
+    run(folder, port=port, idle=idle, browser=browser, reporter=Reporter(quiet))

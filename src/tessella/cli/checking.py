@@ -7,24 +7,24 @@ from typing import Any
 
 from ..io import Source, read_file
 from ..rules import Rules
-from .telling import DONE, REFUSED, Voice, options_of
+from .reporting import DONE, REFUSED, Reporter, options_of
 
 __all__ = ["check", "read_source", "schema"]
 
 SHOWN = 5  # records that break a rule, by line number
 
 
-def read_source(file: str, read: list[str], voice: Voice) -> Source:
+def read_source(file: str, read: list[str], reporter: Reporter) -> Source:
     """Read a file and, to a curious person, say how."""
-    with voice.waiting(f"Reading {Path(file).name} ..."):
+    with reporter.waiting(f"Reading {Path(file).name} ..."):
         source = read_file(file, **options_of(read))
-    voice.detail(str(source.how))
+    reporter.detail(str(source.how))
     return source
 
 
-def check(file: str, rules: str | None, read: list[str], voice: Voice) -> int:
+def check(file: str, rules: str | None, read: list[str], reporter: Reporter) -> int:
     """Check a file; return the exit code."""
-    source = read_source(file, read, Voice(voice.quiet, False, voice.machine))
+    source = read_source(file, read, Reporter(reporter.quiet, False, reporter.machine))
     known = source.schema()
     lines = [
         f"{source.n_rows:,} records, {len(source.columns)} columns, read as {source.format}:",
@@ -49,7 +49,7 @@ def check(file: str, rules: str | None, read: list[str], voice: Voice) -> int:
         lines += [f"Note: {line}" for line in found]
         data["rules"], data["findings"] = judged, found
         code = REFUSED if wrong or broken else DONE
-    voice.give("\n".join(lines), data)
+    reporter.give("\n".join(lines), data)
     return code
 
 
@@ -86,9 +86,9 @@ def _confront(
     return lines, data, bool(broken)
 
 
-def schema(file: str, read: list[str], toml: bool, voice: Voice) -> None:
+def schema(file: str, read: list[str], toml: bool, reporter: Reporter) -> None:
     """Print the guessed schema."""
-    source = read_source(file, read, voice)
+    source = read_source(file, read, reporter)
     known = source.schema()
     text = str(known)
     if toml:
@@ -104,4 +104,4 @@ def schema(file: str, read: list[str], toml: bool, voice: Voice) -> None:
                 lines.append(f"labels = {toml_value([[*p] for p in column.labels.items()])}")
             tables.append("\n".join(lines))
         text = "\n\n".join(tables)
-    voice.give(text, known.to_dict())
+    reporter.give(text, known.to_dict())

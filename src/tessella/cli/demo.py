@@ -28,7 +28,7 @@ from ..io.atomic import whole_or_nothing
 from ..planfile import draft, read_plan
 from ..publishing import Publication, publish
 from ..release import Release
-from .telling import Voice
+from .reporting import Reporter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +73,7 @@ class Account:
 
 def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     """Make a survey, protect it, print the account."""
-    console, voice = Console(highlight=False), Voice()
+    console, reporter = Console(highlight=False), Reporter()
     folder = Path(out)
     firms, rules = make_business_survey(
         n, random_state=seed, inconsistent=SLIPS, missing=MISSING, weights=True, return_rules=True
@@ -92,13 +92,13 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
         wishes={"method": method} if method != "search" else {"options": {"effort": "quick"}},
     )  # fmt: skip
     _write(folder / PLAN, text)
-    with voice.waiting("Loading; the first time, compiling, once ..."):
+    with reporter.waiting("Loading; the first time, compiling, once ..."):
         compiling = _warm(folder)
     began = perf_counter()
-    with voice.progress(f"Protecting {n:,} firms ...") as step:
+    with reporter.progress(f"Protecting {n:,} firms ...") as step:
         done = publish(folder / PLAN, progress=step, overwrite=True)
     seconds = perf_counter() - began
-    with voice.waiting("Proving how much of the loss is unavoidable ..."):
+    with reporter.waiting("Proving how much of the loss is unavoidable ..."):
         unavoidable = unavoidable_share(source, done.release, k)
     tell(
         console,

@@ -14,7 +14,7 @@ from ..release.patterns import count_rare, suppress
 from ..rules import Rules
 from ..schema import Schema
 from .checking import read_source
-from .telling import Voice, columns_of
+from .reporting import Reporter, columns_of
 
 __all__ = ["run"]
 
@@ -34,21 +34,21 @@ def run(
     max_loss: float | None,
     seed: int | None,
     read: list[str],
-    voice: Voice,
+    reporter: Reporter,
 ) -> None:
     """Explore, print the front, write what is asked for."""
     sizes = _sizes(k)
-    source = read_source(file, read, voice)
+    source = read_source(file, read, reporter)
     wanted, whole = columns_of(columns), source.schema()
     if wanted is None:
         wanted = [str(name) for name in whole.names("quasi-identifier", "confidential")]
     schema = Schema([whole[name] for name in wanted]).override(
         {name: {"role": "quasi-identifier"} for name in wanted}
     )
-    table, first = _complete_enough(source.table.select(wanted), schema, max(sizes), voice)
+    table, first = _complete_enough(source.table.select(wanted), schema, max(sizes), reporter)
     given = None if rules is None else Rules.read(rules).for_columns(wanted, only=True)
     many = int(budget) if budget is not None and budget.isdecimal() else budget
-    with voice.progress("Exploring ...") as step:
+    with reporter.progress("Exploring ...") as step:
         found = explore(
             table, k=sizes, rules=given, effort=effort, budget=many, store=store, schema=schema,
             progress=lambda done, total, name: step(done, total, "Exploring"),  # noqa: ARG005
@@ -64,23 +64,25 @@ def run(
     try:
         best = found.best(max_risk=max_risk, max_loss=max_loss)
     except NoCandidateError:
-        voice.give(text, data)  # what there is, before what there is not
+        reporter.give(text, data)  # what there is, before what there is not
         raise
     steps = [*first, *best.to_steps()]
     toml = steps_to_toml(steps)
     if out is not None and out.endswith(".toml"):
         Path(out).write_text(toml, encoding="utf-8")
     text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
-    voice.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
+    reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
 
 
-def _complete_enough(table: Any, schema: Schema, k: int, voice: Voice) -> tuple[Any, list[Step]]:
+def _complete_enough(
+    table: Any, schema: Schema, k: int, reporter: Reporter
+) -> tuple[Any, list[Step]]:
     """Suppress cells of records that lack what fewer than k lack, or groups could not be made."""
     read = Table.read(table)
     if k > read.n_rows or not count_rare(read, schema, k):
         return table, []
     prepared, _, lost = suppress(read, schema, k=k)
-    voice.say(
+    reporter.say(
         f"{lost:,} cells are taken as missing, so that {k} records lack the same; the step "
         "'suppress' does the same in a plan."
     )

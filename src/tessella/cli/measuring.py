@@ -8,14 +8,16 @@ from typing import Any
 from ..io import Source, read_file, write_file
 from ..loss import measure
 from ..risk import assess
-from .telling import Voice, columns_of, options_of
+from .reporting import Reporter, columns_of, options_of
 
 __all__ = ["loss", "read_both", "risk"]
 
 
-def read_both(original: str, release: str, read: list[str], voice: Voice) -> tuple[Source, Source]:
+def read_both(
+    original: str, release: str, read: list[str], reporter: Reporter
+) -> tuple[Source, Source]:
     """Read two files; options of reading are for the original, those of the release are found."""
-    with voice.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
+    with reporter.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
         before = read_file(original, **options_of(read))
         after = read_file(release)
     return before, after
@@ -27,10 +29,10 @@ def loss(
     columns: str | None,
     by_column: bool,
     read: list[str],
-    voice: Voice,
+    reporter: Reporter,
 ) -> None:
     """Print every measure that fits."""
-    before, after = read_both(original, release, read, voice)
+    before, after = read_both(original, release, read, reporter)
     known = before.schema()
     wanted = columns_of(columns)
     if wanted is None:
@@ -39,7 +41,7 @@ def loss(
     text = str(found)
     if by_column:
         text += "\n\n" + found.to_frame(by_column=True).to_string(index=False)
-    voice.give(text, found.to_dict())
+    reporter.give(text, found.to_dict())
 
 
 def risk(
@@ -53,21 +55,21 @@ def risk(
     time_limit: float | None,
     records: str | None,
     read: list[str],
-    voice: Voice,
+    reporter: Reporter,
 ) -> None:
     """Print what every attack found."""
-    before, after = read_both(original, release, read, voice)
+    before, after = read_both(original, release, read, reporter)
     options: dict[str, Any] = {}
     if confidential:
         options["confidential"] = columns_of(confidential)
-    with voice.progress("Attacking ...") as step:
+    with reporter.progress("Attacking ...") as step:
         found = assess(
             before.table, after.table, knowledge=columns_of(known), id=identity, effort=effort,
             schema=before.schema(), time_limit=time_limit, progress=step, **options,
         )  # fmt: skip
     if records is not None:
         write_file(found.records, records)
-        voice.say(f"{records} says who can be found: it is as confidential as the original.")
+        reporter.say(f"{records} says who can be found: it is as confidential as the original.")
     for one in found.tried:
-        voice.detail(f"\n{one.name}\n{one.found.explain()}")
-    voice.give(str(found), found.to_dict())
+        reporter.detail(f"\n{one.name}\n{one.found.explain()}")
+    reporter.give(str(found), found.to_dict())

@@ -11,7 +11,7 @@ from ..io.atomic import whole_or_nothing
 from ..planfile import draft
 from ..schema import Schema
 from .checking import read_source
-from .telling import Voice, columns_of
+from .reporting import Reporter, columns_of
 
 __all__ = ["plan"]
 
@@ -27,21 +27,21 @@ def plan(
     release: str | None,
     seed: int | None,
     read: list[str],
-    voice: Voice,
+    reporter: Reporter,
 ) -> None:
     """Write the draft to a file, or print it; `stated` are roles as sdcMicro states them."""
-    source = read_source(file, read, voice)
+    source = read_source(file, read, reporter)
     folder = Path(out).parent if out else Path()
     text = draft(
         source, k=k, rules=rules, strata=columns_of(strata) or (), output=release, seed=seed,
         folder=folder, schema=_schema(source, stated),
     )  # fmt: skip
     if out is None:
-        voice.give(text, text)
+        reporter.give(text, text)
         return
     with whole_or_nothing(Path(out), overwrite=False) as file_of_plan:
         file_of_plan.write(text.encode())
-    voice.say(f"{out} is written. Read it, edit it, then: tessella protect --plan {out}")
+    reporter.say(f"{out} is written. Read it, edit it, then: tessella protect --plan {out}")
 
 
 def _schema(source: Source, stated: Mapping[str, str | None]) -> Schema | None:

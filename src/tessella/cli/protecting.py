@@ -14,7 +14,7 @@ from ..publishing import publish
 from ..reports import external_report, internal_report
 from ..rules import Rules
 from .checking import read_source
-from .telling import DONE, REFUSED, Voice, columns_of
+from .reporting import DONE, REFUSED, Reporter, columns_of
 
 __all__ = ["protect", "report", "verify"]
 
@@ -30,7 +30,7 @@ def protect(
     seed: int | None,
     overwrite: bool,
     read: list[str],
-    voice: Voice,
+    reporter: Reporter,
 ) -> None:
     """Run a plan file, or the plan that would be drafted for a file."""
     source = None
@@ -43,18 +43,18 @@ def protect(
     else:
         if file is None or k is None:
             raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
-        source = read_source(file, read, voice)
+        source = read_source(file, read, reporter)
         folder = Path(release).parent if release else Path(file).parent
         text = draft(
             source, k=k, rules=rules, strata=columns_of(strata) or (), seed=seed,
             output=Path(release).name if release else None, folder=folder,
         )  # fmt: skip
         wanted = parse_plan(text, folder=folder)
-    with voice.progress("The first time, kernels are compiled, once ...") as step:
+    with reporter.progress("The first time, kernels are compiled, once ...") as step:
         done = publish(wanted, source=source, progress=step, overwrite=overwrite)
     for entry in done.protocol:
-        voice.detail(f"{entry.seconds:7.2f} s  {entry.method}")
-    voice.give(str(done), _account(done))
+        reporter.detail(f"{entry.seconds:7.2f} s  {entry.method}")
+    reporter.give(str(done), _account(done))
 
 
 def _account(done: Any) -> dict[str, Any]:
@@ -77,20 +77,20 @@ def verify(
     strata: str | None,
     identity: str | None,
     manifest: str | None,
-    voice: Voice,
+    reporter: Reporter,
 ) -> int:
     """Look at a release; return the exit code."""
-    with voice.waiting("Reading, counting, comparing ..."):
+    with reporter.waiting("Reading, counting, comparing ..."):
         found = auditing.verify(
             original, release, k=k, rules=None if rules is None else Rules.read(rules),
             strata=columns_of(strata), id=identity, manifest=manifest,
         )  # fmt: skip
-    voice.give(str(found), found.to_dict())
+    reporter.give(str(found), found.to_dict())
     return DONE if found.passed else REFUSED
 
 
 def report(
-    summary: str, external: str | None, internal: str | None, overwrite: bool, voice: Voice
+    summary: str, external: str | None, internal: str | None, overwrite: bool, reporter: Reporter
 ) -> None:
     """Write reports from a summary."""
     if external is None and internal is None:
@@ -114,4 +114,4 @@ def report(
         text = make(known)
         with whole_or_nothing(Path(path), overwrite=overwrite, private=secret) as out:
             out.write(text.encode())
-        voice.say(f"{path} is written{': it is confidential' if secret else ''}.")
+        reporter.say(f"{path} is written{': it is confidential' if secret else ''}.")

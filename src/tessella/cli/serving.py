@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from .._lazy import optional
-from .telling import Voice
+from .reporting import Reporter
 
 __all__ = ["run"]
 
 
-def run(folder: str, *, port: int, idle: float, browser: bool, voice: Voice) -> None:
+def run(folder: str, *, port: int, idle: float, browser: bool, reporter: Reporter) -> None:
     """Serve the app, after a look whether its packages are there."""
     for package in ("starlette", "uvicorn", "python_multipart"):
         optional(package, extra="app", purpose="The app")
     from ..app import serve
 
-    voice.say(
+    reporter.say(
         "The app runs on this machine alone; Ctrl-C stops it. Keep this address to yourself, as "
         "it opens the folder:"
     )

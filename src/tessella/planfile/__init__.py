@@ -11,16 +11,14 @@ if TYPE_CHECKING:
     from .model import PlanFile as PlanFile
     from .reading import parse_plan as parse_plan
     from .reading import read_plan as read_plan
-    from .writing import to_toml as to_toml
 
 _HOMES = {
     "PlanFile": ".model",
     "draft": ".drafting",
     "parse_plan": ".reading",
     "read_plan": ".reading",
-    "to_toml": ".writing",
 }
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed={"to_toml": "PlanFile.to_toml"})

@@ -17,7 +17,6 @@ from ..release.steps import drop
 from ..rules import Rules
 from ..schema import Column, Schema
 from .model import Columns, Input, Measures, Output, PlanFile, RulesPart
-from .writing import to_toml
 
 __all__ = ["draft"]
 
@@ -122,7 +121,7 @@ def draft(
         notes["rules"] = [f"{len(given)} rules; each holds in the release, or there is none."]
     for column in known:
         notes[f"columns.{column.name}"] = [column.why]
-    return to_toml(plan, notes=notes)
+    return plan.to_toml(notes=notes)
 
 
 def _steps(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from ..io import Source, read_file
 from ..release import Step, Study
 from ..rules import Rules
 from ..schema import Kind, Role, Schema
+from .writing import write_toml
 
 __all__ = ["Columns", "Input", "Measures", "Output", "PlanFile", "RulesPart"]
 
@@ -155,6 +157,17 @@ class PlanFile(Part):
     def path(self, name: str) -> Path:
         """Return where a file of the plan is."""
         return self.folder / name
+
+    def to_toml(self, *, notes: Mapping[str, Sequence[str]] | None = None) -> str:
+        """Write the plan as TOML; ``parse_plan(plan.to_toml())`` is the same plan.
+
+        Parameters
+        ----------
+        notes : mapping of str to sequence of str, optional
+            Comments: for "" (the head), "input", "rules", "columns", "columns.NAME", "steps.0",
+            "measures" and "output".
+        """
+        return write_toml(self, notes or {})
 
     def read(self) -> Source:
         """Read the input."""

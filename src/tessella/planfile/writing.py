@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._toml import toml_key, toml_value
-from .model import PlanFile
 
-__all__ = ["to_toml"]
+if TYPE_CHECKING:
+    from .model import PlanFile
+
+__all__ = ["write_toml"]
 
 WIDTH = 98
 
 
-def to_toml(plan: PlanFile, *, notes: Mapping[str, Sequence[str]] | None = None) -> str:
-    """Write a plan as TOML.
-
-    Parameters
-    ----------
-    plan : PlanFile
-        The plan.
-    notes : mapping of str to sequence of str, optional
-        Comments: for "" (the head), "input", "rules", "columns", "columns.NAME", "steps.0",
-        "measures" and "output".
-
-    Notes
-    -----
-    ``parse_plan(to_toml(plan))`` is the same plan.
-    """
-    return "\n".join(_lines(plan, notes or {})).rstrip() + "\n"
+def write_toml(plan: PlanFile, notes: Mapping[str, Sequence[str]]) -> str:
+    """Write a plan as TOML: see `PlanFile.to_toml`."""
+    return "\n".join(_lines(plan, notes)).rstrip() + "\n"
 
 
 def _lines(plan: PlanFile, notes: Mapping[str, Sequence[str]]) -> Iterator[str]:

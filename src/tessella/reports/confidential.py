@@ -18,7 +18,7 @@ from ..exceptions import BadTableError
 from ..frame import Table, View
 from ..io import Source
 from ..loss.result import Summary
-from ..planfile import PlanFile, to_toml
+from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
 from ..risk import Assessment
 from .drawing import draw
@@ -61,7 +61,7 @@ def confidential_part(
         "moved_inconsistent": rounded(release.moved_inconsistent),
         "edited": release.edited,
         "merged": release.merged,
-        "plan": "" if plan is None else to_toml(plan),
+        "plan": "" if plan is None else plan.to_toml(),
         "explanation": "" if release.plan is None else release.plan.explain(),
         "seed": study.random_state,
         "protocol": [plain_data(entry) for entry in taken.confidential()],

@@ -1,7 +1,7 @@
-"""How the command line speaks: to people on one side, to machines on the other.
+"""What commands print: text for people, JSON for programs.
 
-What a command found goes to standard output, as text or, with --json, as one JSON value. All that
-is said beside goes to standard error, so that `tessella plan ... > plan.toml` holds the plan alone.
+What a command found goes to standard output, as text or, with --json, as one JSON value. All else
+goes to standard error, so that `tessella plan ... > plan.toml` holds the plan alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.text import Text
 from .._plain import plain_data
 from ..exceptions import BadOptionError
 
-__all__ = ["DONE", "REFUSED", "WRONG", "Voice", "as_json", "columns_of", "options_of"]
+__all__ = ["DONE", "REFUSED", "WRONG", "Reporter", "as_json", "columns_of", "options_of"]
 
 DONE, REFUSED, WRONG = 0, 1, 2  # exit codes
 
@@ -28,7 +28,7 @@ Step = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Voice:
+class Reporter:
     """What is printed: everything, the result alone, or JSON."""
 
     quiet: bool = False
@@ -37,15 +37,15 @@ class Voice:
 
     @property
     def aside(self) -> Console:
-        """Where things are said that are not the result."""
+        """Where everything goes that is not the result."""
         return Console(stderr=True, highlight=False, quiet=self.quiet or self.machine)
 
     def say(self, text: Any) -> None:
-        """Say something beside the result."""
+        """Print something beside the result."""
         self.aside.print(text if not isinstance(text, str) else Text(text))
 
     def detail(self, text: Any) -> None:
-        """Say something that only a curious person wants to read."""
+        """Print something beside the result if --verbose asks for it."""
         if self.verbose:
             self.say(text)
 
@@ -58,7 +58,7 @@ class Voice:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Say what is being waited for: in passing on a terminal, as a line elsewhere."""
+        """Print what is being waited for: in passing on a terminal, as a line elsewhere."""
         console = self.aside
         if console.is_terminal and not console.quiet:
             with console.status(what):
@@ -98,7 +98,7 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from tessella.cli.telling import options_of
+    >>> from tessella.cli.reporting import options_of
     >>> options_of(["delimiter=;", "decimal=,", "missing=NA", "missing=.", "header=false"])
     {'delimiter': ';', 'decimal': ',', 'missing': ['NA', '.'], 'header': False}
     """

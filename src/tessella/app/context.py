@@ -15,13 +15,13 @@ from .jobs import Jobs
 from .rendering import environment
 from .safety import Keys
 
-__all__ = ["Desk", "Values", "in_place"]
+__all__ = ["AppContext", "Values", "in_place"]
 
 FIELDS = 100_000  # of a form: three for each column of a wide table
 Values = dict[str, str]
 
 
-class Desk:
+class AppContext:
     """What one run of the app works with.
 
     Parameters
@@ -58,24 +58,24 @@ class Desk:
         return values
 
     def refused(self, request: Request, error: Exception) -> Response:
-        """Say what went wrong, in the words of the library."""
+        """Show the error of the library."""
         if in_place(request):
             return self.show("said.html", problem=str(error))
         return self.show("problem.html", title="This cannot be done", why=str(error), status=400)
 
     def not_there(self, request: Request, error: Exception) -> Response:  # noqa: ARG002
-        """Say that there is no such page, or that it may not be asked for."""
+        """Show that there is no such page, or that it may not be asked for."""
         assert isinstance(error, HTTPException)
         title = "There is no such page" if error.status_code == 404 else "This was refused"
         why = "" if error.status_code == 404 else error.detail
         return self.show("problem.html", title=title, why=why, status=error.status_code)
 
     def broken(self, request: Request, error: Exception) -> Response:  # noqa: ARG002
-        """Say that the mistake is ours; the terminal has the account of it."""
+        """Show that the mistake is ours; the terminal has the traceback."""
         why = f"The app itself made a mistake ({type(error).__name__}). The terminal tells more."
         return self.show("problem.html", title="This went wrong", why=why, status=500)
 
 
 def in_place(request: Request) -> bool:
-    """Tell whether a script asks for a piece of the page."""
+    """Return whether a script asks for a piece of the page."""
     return request.headers.get("hx-request") == "true"
