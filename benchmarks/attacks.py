@@ -22,7 +22,7 @@ from tessella.masking import (
     RankSwapping,
     choose_fuzziness,
 )
-from tessella.risk import attack, attack_individual_ranking, attack_rank_swapping, link
+from tessella.risk import attack, link
 
 SEEDS = (1, 2, 3)
 MANY = 2000  # records of which one draw is enough
@@ -61,7 +61,7 @@ def swapping(percents: Iterable[int] = range(2, 21, 2), seeds: Sequence[int] = S
 
 
 def _swapped(X: Floats, masked: Floats, percent: float, known: Iterable[int], effort: str) -> Any:
-    return attack_rank_swapping(X, masked, percent=percent, known=list(known), effort=effort)
+    return attack(X, masked, "rank swapping", percent=percent, known=list(known), effort=effort)
 
 
 def ranking(ks: Iterable[int] = (3, 5, 10)) -> list[Row]:
@@ -71,7 +71,7 @@ def ranking(ks: Iterable[int] = (3, 5, 10)) -> list[Row]:
     for k in ks:
         masked = IndividualRanking(k).fit_transform(X)
         triples = list(combinations(range(13), 3))
-        found = [attack_individual_ranking(X, masked, k=k, known=known) for known in triples]
+        found = [attack(X, masked, "individual ranking", k=k, known=known) for known in triples]
         near = [link(X, masked, known=known).value for known in triples]
         values = np.array([one.value for one in found])
         rows.append(

@@ -60,7 +60,7 @@ def agree(a, b, missing):
 def test_frequencies_are_those_of_all_pairs(rows, missing, random):
     """An independent way: n x n comparisons."""
     weights = np.array([random.uniform(1, 50) for _ in rows])
-    found = k_anonymity(as_frame(rows), missing=missing, weights=weights)
+    found = k_anonymity(as_frame(rows), missing_as=missing, weights=weights)
     who = np.array([[agree(a, b, missing) for b in rows] for a in rows])
     assert found.frequency.tolist() == who.sum(axis=1).tolist()
     assert found.population == pytest.approx(who @ weights)
@@ -73,11 +73,11 @@ def test_frequencies_are_those_of_all_pairs(rows, missing, random):
 
 def test_k_by_hand():
     assert k_anonymity(FOUR).frequency.tolist() == [2, 2, 1, 1]
-    wild = k_anonymity(FOUR, missing="any", below=(2, 3))
+    wild = k_anonymity(FOUR, missing_as="any", below=(2, 3))
     assert wild.frequency.tolist() == [2, 2, 2, 2]
     assert wild.below == {2: 0, 3: 4}
     assert wild.chance.tolist() == [0.5] * 4
-    assert k_anonymity(FOUR, keys="sex").k == 2
+    assert k_anonymity(FOUR, known="sex").k == 2
     assert k_anonymity(FOUR).smallest(2)["records"].tolist() == [1, 1]
     assert list(k_anonymity(FOUR).histogram.itertuples(index=False, name=None)) == [
         (1, 2, 2),
@@ -94,10 +94,10 @@ def test_missing_codes_and_nulls_are_told_apart():
     table = pd.DataFrame({"age": [-9.0, np.nan, -8.0, 30.0]})
     schema = Schema({"age": {"kind": "integer", "missing": (-9, -8)}})
     assert k_anonymity(table, schema=schema).frequency.tolist() == [1, 1, 1, 1]
-    assert k_anonymity(table, schema=schema, missing="any").frequency.tolist() == [4, 4, 4, 4]
+    assert k_anonymity(table, schema=schema, missing_as="any").frequency.tolist() == [4, 4, 4, 4]
     text = pd.DataFrame({"age": ["none", None, "30", "30"]})
     schema = Schema({"age": {"kind": "nominal", "missing": ("none",)}})
-    assert k_anonymity(text, schema=schema, missing="any").frequency.tolist() == [4, 4, 4, 4]
+    assert k_anonymity(text, schema=schema, missing_as="any").frequency.tolist() == [4, 4, 4, 4]
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
@@ -106,8 +106,8 @@ def test_every_library_gives_the_same(kind):
 
     other = pl.from_pandas(PRINTED)
     other = other if kind == "polars" else other.to_arrow()
-    mine = individual_risk(PRINTED, keys=KEYS, weights="weight").chance
-    assert individual_risk(other, keys=KEYS, weights="weight").chance == pytest.approx(mine)
+    mine = individual_risk(PRINTED, known=KEYS, weights="weight").chance
+    assert individual_risk(other, known=KEYS, weights="weight").chance == pytest.approx(mine)
 
 
 def test_many_wide_keys_do_not_overflow():
@@ -122,7 +122,7 @@ def test_many_wide_keys_do_not_overflow():
 
 def test_the_printed_example():
     """Independent figures: f, F and risk as sdcMicro prints them."""
-    found = individual_risk(PRINTED, keys=KEYS, weights="weight")
+    found = individual_risk(PRINTED, known=KEYS, weights="weight")
     assert found.frequency.tolist() == [2, 2, 1, 2, 1, 2, 1, 1, 2, 2]
     assert found.population.tolist() == [360, 360, 215, 152, 186, 152, 180, 215, 262, 262]
     risk = [
@@ -133,14 +133,14 @@ def test_the_printed_example():
     assert found.value == pytest.approx(0.01582, abs=5e-6)
     assert found.expected == pytest.approx(0.1582, abs=5e-5)
     assert found.above(0.05) == 0
-    assert k_anonymity(PRINTED, keys=KEYS, below=(2, 3)).below == {2: 4, 3: 10}
+    assert k_anonymity(PRINTED, known=KEYS, below=(2, 3)).below == {2: 4, 3: 10}
 
 
 def test_a_missing_value_in_the_printed_example():
     """Independent figures: record 4 lacks two values and agrees with 6 and 8."""
     table = PRINTED.copy()
     table.loc[3, ["education", "labour"]] = None
-    found = k_anonymity(table, keys=KEYS, missing="any")
+    found = k_anonymity(table, known=KEYS, missing_as="any")
     assert found.frequency.tolist() == [2, 2, 1, 3, 1, 2, 1, 2, 2, 2]
 
 
@@ -180,32 +180,32 @@ def test_the_poisson_mean_of_one_over_F(f, m):
 def test_household_risk_by_hand():
     """1 - (1 - r1)(1 - r2), for both; who lives alone keeps the own risk."""
     table = PRINTED.assign(home=[1, 2, 3, 4, 5, 6, 7, 3, 9, 10])
-    alone = individual_risk(table, keys=KEYS, weights="weight").chance
-    found = individual_risk(table, keys=KEYS, weights="weight", household="home")
+    alone = individual_risk(table, known=KEYS, weights="weight").chance
+    found = individual_risk(table, known=KEYS, weights="weight", household="home")
     both = 1 - (1 - alone[2]) * (1 - alone[7])
     assert found.chance[[2, 7]] == pytest.approx([both, both])
     assert found.chance[0] == pytest.approx(alone[0])
     assert found.individual == pytest.approx(alone)
-    certain = individual_risk(table[:2], keys="labour", weights=np.ones(2), household=["a", "a"])
+    certain = individual_risk(table[:2], known="labour", weights=np.ones(2), household=["a", "a"])
     assert certain.chance == pytest.approx([0.75, 0.75])
-    sure = individual_risk(table[:1], keys="labour", weights=np.ones(1), household=["a"])
+    sure = individual_risk(table[:1], known="labour", weights=np.ones(1), household=["a"])
     assert sure.chance.tolist() == [1.0]
 
 
 def test_light_weights_are_told():
-    found = individual_risk(FOUR, keys="sex", weights=np.array([0.5, 0.5, 2.0, 2.0]))
+    found = individual_risk(FOUR, known="sex", weights=np.array([0.5, 0.5, 2.0, 2.0]))
     assert found.chance[:2].tolist() == [0.5, 0.5]
     assert "2 records have a key whose weights sum to less" in found.explain()
 
 
 def test_uniques_by_hand():
-    found = uniques(PRINTED, keys=KEYS, weights="weight")
+    found = uniques(PRINTED, known=KEYS, weights="weight")
     assert np.flatnonzero(found.sample).tolist() == [2, 4, 6, 7]
     assert found.expected == pytest.approx(1 / 215 + 1 / 186 + 1 / 180 + 1 / 215)
-    one_in_hundred = uniques(PRINTED, keys=KEYS, fraction=0.01)
+    one_in_hundred = uniques(PRINTED, known=KEYS, fraction=0.01)
     assert one_in_hundred.right_if_unique == pytest.approx(0.04 / (0.04 + 0.99 * 6))
-    assert uniques(PRINTED, keys=KEYS).value == 0.4
-    assert uniques(PRINTED, keys="gender", fraction=0.5).right_if_unique == 0.0
+    assert uniques(PRINTED, known=KEYS).value == 0.4
+    assert uniques(PRINTED, known="gender", fraction=0.5).right_if_unique == 0.0
 
 
 def test_the_log_linear_model_keeps_margins():
@@ -214,10 +214,10 @@ def test_the_log_linear_model_keeps_margins():
     table = pd.DataFrame(rng.integers(0, 3, size=(400, 3)), columns=list("abc"))
     table["b"] = (table["a"] + table["b"] // 2) % 3
     found = log_linear_risk(table, fraction=0.2, interactions=2)
-    saturated = log_linear_risk(table, keys=["a", "b"], fraction=0.2, interactions=2)
-    counts = k_anonymity(table, keys=["a", "b"]).frequency
+    saturated = log_linear_risk(table, known=["a", "b"], fraction=0.2, interactions=2)
+    counts = k_anonymity(table, known=["a", "b"]).frequency
     assert saturated.fitted == pytest.approx(counts)
-    sure = log_linear_risk(table, keys=["a", "b"], fraction=1.0, interactions=2)
+    sure = log_linear_risk(table, known=["a", "b"], fraction=1.0, interactions=2)
     assert sure.chance == pytest.approx(1 / counts)
     assert (found.chance > 0).all()
     assert (found.chance <= 1).all()
@@ -245,15 +245,15 @@ def test_the_log_linear_model_finds_the_truth():
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"keys": "agee"}, UnknownColumnError, "Did you mean 'age'"),
-        ({"keys": []}, BadOptionError, "at least one column"),
-        ({"keys": ["sex", "sex"]}, BadOptionError, "each once"),
-        ({"missing": "drop"}, UnknownOptionError, "'category', 'any'"),
+        ({"known": "agee"}, UnknownColumnError, "Did you mean 'age'"),
+        ({"known": []}, BadOptionError, "at least one column"),
+        ({"known": ["sex", "sex"]}, BadOptionError, "each once"),
+        ({"missing_as": "drop"}, UnknownOptionError, "'category', 'any'"),
         ({"weights": [1, 2]}, BadTableError, "one value for each of the 4"),
         ({"weights": [1, 2, 0, 1]}, BadTableError, "1 of 4 are zero"),
         ({"weights": "w"}, UnknownColumnError, "names a column 'w'"),
         ({"weights": [1, 2, np.nan, 1]}, BadTableError, "missing"),
-        ({"keys": "age", "weights": "age"}, BadOptionError, "one part only"),
+        ({"known": "age", "weights": "age"}, BadOptionError, "one part only"),
         ({"below": (0,)}, BadOptionError, "at least 1"),
     ],
 )

@@ -41,7 +41,7 @@ def test_four_records_by_hand() -> None:
     """1 and 2 are swapped, 3 and 4 stay: by Euclid half are found, and the frame says who."""
     original = np.array([[0.0], [1.0], [5.0], [9.0]])
     masked = original[[1, 0, 2, 3]]
-    found = assess(original, masked, attacks=["euclidean", "k-anonymity"])
+    found = assess(original, masked, attacks=["euclidean", "k-anonymity"], random_state=0)
     assert found.value == 0.5
     assert found.worst is not None
     assert found.worst.name == "euclidean"
@@ -58,11 +58,13 @@ def test_figures_are_those_of_the_single_attacks() -> None:
     original = normal(150)
     masker = RankSwapping(percent=12, random_state=0)
     masked = masker.fit_transform(original)
-    found = assess(original, masked, method=masker, effort="quick")
+    found = assess(original, masked, method=masker, effort="quick", random_state=0)
     assert found["euclidean"].value == link(original, masked).value
     assert found["mahalanobis"].value == link(original, masked, distance="mahalanobis").value
     assert found["transparency"].value == attack(original, masked, masker).value
-    learned = learn(original, masked, effort=1, max_records=300, held_out=False, random_state=0)
+    learned = learn(
+        original, masked, effort="quick", max_records=300, held_out=False, random_state=0
+    )
     assert found["learned"].value == learned.value
     best = max(one.found.value for one in found.about("identity"))
     assert found.value == best
@@ -75,7 +77,9 @@ def test_figures_are_those_of_the_single_attacks() -> None:
 def test_every_attack_is_tried_or_has_a_reason() -> None:
     table = persons()
     masked = table.assign(age=table.age + 3, income=table.income * 1.1)
-    found = assess(table, masked, confidential="ill", effort="thorough", attacks=list(ATTACKS))
+    found = assess(
+        table, masked, confidential="ill", effort="thorough", attacks=list(ATTACKS), random_state=0
+    )
     named = {one.name for one in found.tried} | set(found.skipped)
     assert named == set(ATTACKS)
     assert all(found.skipped.values())
@@ -89,7 +93,7 @@ def test_an_effort_includes_the_smaller_ones() -> None:
     original = normal(80)
     masked = original + normal(80, seed=1) * 0.3
     named = [
-        {one.name for one in assess(original, masked, effort=effort).tried}
+        {one.name for one in assess(original, masked, effort=effort, random_state=0).tried}
         for effort in ("quick", "standard", "thorough")
     ]
     assert named[0] < named[1] < named[2]
@@ -99,8 +103,8 @@ def test_scenarios_are_tried_apart() -> None:
     table = persons()[["age", "income"]]
     masked = table.assign(income=table.income + normal(120, 1)[:, 0])
     found = assess(
-        table, masked, knowledge={"neighbour": ["age"], "bank": ["age", "income"]},
-        attacks=["euclidean"],
+        table, masked, known={"neighbour": ["age"], "bank": ["age", "income"]},
+        attacks=["euclidean"], random_state=0
     )  # fmt: skip
     assert [one.scenario for one in found.tried] == ["neighbour", "bank"]
     assert found.tried[0].found.value == link(table, masked, known="age").value
@@ -110,7 +114,9 @@ def test_scenarios_are_tried_apart() -> None:
 def test_records_are_aligned_by_id() -> None:
     table = persons(60).assign(person=np.arange(60))
     mixed = table.sample(frac=1, random_state=0).reset_index(drop=True)
-    found = assess(table, mixed, id="person", knowledge=["age", "income"], effort="quick")
+    found = assess(
+        table, mixed, id="person", known=["age", "income"], effort="quick", random_state=0
+    )
     assert found["euclidean"].value == 1.0
     assert found.records["original"].tolist() == mixed["person"].tolist()
 
@@ -118,18 +124,22 @@ def test_records_are_aligned_by_id() -> None:
 def test_the_known_method_is_the_worst_for_rank_swapping() -> None:
     original = normal(300, 5)
     masker = RankSwapping(percent=10, random_state=0)
-    found = assess(original, masker.fit_transform(original), method=masker, effort="quick")
+    found = assess(
+        original, masker.fit_transform(original), method=masker, effort="quick", random_state=0
+    )
     assert found.worst is not None
     assert found.worst.name == "transparency"
 
 
 def test_sampling_weights_ask_for_individual_risk() -> None:
     table = persons()
-    without = assess(table, table, knowledge=["age", "town"], attacks=["individual risk"])
+    without = assess(
+        table, table, known=["age", "town"], attacks=["individual risk"], random_state=0
+    )
     assert "weights" in without.skipped["individual risk"]
     found = assess(
-        table, table, knowledge=["age", "town"], weights=np.full(120, 10.0),
-        attacks=["individual risk"],
+        table, table, known=["age", "town"], weights=np.full(120, 10.0),
+        attacks=["individual risk"], random_state=0
     )  # fmt: skip
     assert 0 < found["individual risk"].value < 1
 
@@ -173,7 +183,7 @@ def test_what_there_is_no_time_for_is_named() -> None:
     seen: list[tuple[int, int, str]] = []
     found = assess(
         original, original, time_limit=1e-9, effort="thorough",
-        progress=lambda done, total, name: seen.append((done, total, name)),
+        progress=lambda done, total, name: seen.append((done, total, name)), random_state=0
     )  # fmt: skip
     assert not found.tried
     assert np.isnan(found.value)  # not 0: nobody has looked
@@ -190,7 +200,7 @@ def test_an_attack_of_ones_own() -> None:
         name="oracle", about="identity",
         run=lambda case: Estimate.of(3, 4, baseline=0.25, attack=f"knows {len(case.known)}"),
     )  # fmt: skip
-    found = assess(normal(4), normal(4), attacks=[always, "k-anonymity"])
+    found = assess(normal(4), normal(4), attacks=[always, "k-anonymity"], random_state=0)
     assert found["oracle"].value == 0.75
 
 
@@ -200,17 +210,26 @@ def test_an_attack_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: assess(normal(5), normal(6)), LinkageError),
-        (lambda: assess(normal(1), normal(1)), LinkageError),
-        (lambda: assess(normal(9), normal(9), knowledge=["age"]), UnknownColumnError),
-        (lambda: assess(normal(9), normal(9), knowledge={}), BadOptionError),
-        (lambda: assess(normal(9), normal(9), effort="much"), UnknownOptionError),
-        (lambda: assess(normal(9), normal(9), attacks=["magic"]), UnknownOptionError),
-        (lambda: assess(normal(9), normal(9), attacks="euclidean"), BadOptionError),
-        (lambda: assess(normal(9), normal(9), time_limit=0), BadOptionError),
-        (lambda: assess(normal(9), normal(9), sample=0), BadOptionError),
-        (lambda: assess(normal(9), normal(9), confidential="x"), UnknownColumnError),
-        (lambda: assess(persons(), persons()[["age"]].rename(columns=str.upper)), LinkageError),
+        (lambda: assess(normal(5), normal(6), random_state=0), LinkageError),
+        (lambda: assess(normal(1), normal(1), random_state=0), LinkageError),
+        (lambda: assess(normal(9), normal(9), known=["age"], random_state=0), UnknownColumnError),
+        (lambda: assess(normal(9), normal(9), known={}, random_state=0), BadOptionError),
+        (lambda: assess(normal(9), normal(9), effort="much", random_state=0), UnknownOptionError),
+        (
+            lambda: assess(normal(9), normal(9), attacks=["magic"], random_state=0),
+            UnknownOptionError,
+        ),
+        (lambda: assess(normal(9), normal(9), attacks="euclidean", random_state=0), BadOptionError),
+        (lambda: assess(normal(9), normal(9), time_limit=0, random_state=0), BadOptionError),
+        (lambda: assess(normal(9), normal(9), sample=0, random_state=0), BadOptionError),
+        (
+            lambda: assess(normal(9), normal(9), confidential="x", random_state=0),
+            UnknownColumnError,
+        ),
+        (
+            lambda: assess(persons(), persons()[["age"]].rename(columns=str.upper), random_state=0),
+            LinkageError,
+        ),
         (lambda: link(normal(9), normal(9), records=[1, 1]), BadOptionError),
         (lambda: link(normal(9), normal(9), records=[9]), BadOptionError),
     ],
@@ -223,7 +242,7 @@ def test_bad_input(call: Any, error: type[Exception]) -> None:
 def test_constant_and_missing_values_have_a_stated_treatment() -> None:
     table = persons().assign(same=1.0)
     table.loc[3, "income"] = np.nan
-    found = assess(table, table, effort="quick")
+    found = assess(table, table, effort="quick", random_state=0)
     assert "gower" in {one.name for one in found.tried}
     assert any("constant" in line for line in found["euclidean"].assumptions)
     with pytest.raises(KeyError, match="was not tried"):
@@ -233,7 +252,9 @@ def test_constant_and_missing_values_have_a_stated_treatment() -> None:
 def test_a_masker_without_an_attack_is_told() -> None:
     original = normal(50)
     masker = NoiseAddition(0.1, random_state=0)
-    found = assess(original, masker.fit_transform(original), method=masker, effort="quick")
+    found = assess(
+        original, masker.fit_transform(original), method=masker, effort="quick", random_state=0
+    )
     assert "NoiseAddition" in found.skipped["transparency"]
 
 
@@ -241,7 +262,9 @@ def test_schema_and_micro_aggregation() -> None:
     table = persons()
     schema = Schema.guess(table).override(ill={"role": "confidential"})
     masker = Microaggregation(4, columns=["age", "income"], random_state=0)
-    found = assess(table, masker.fit_transform(table), schema=schema, knowledge=["age", "income"])
+    found = assess(
+        table, masker.fit_transform(table), schema=schema, known=["age", "income"], random_state=0
+    )
     assert found["k-anonymity"].value <= 1 / 4 + 1e-12
     assert found["homogeneity"].value > 0
     kept = found.to_dict()
@@ -255,7 +278,7 @@ def test_a_column_changed_by_another_method_does_not_stop_who_knows_this_one():
     masker = RankSwapping(percent=5, columns=["age", "income"], random_state=0)
     masked = masker.fit_transform(original)
     masked["town"] = np.roll(masked["town"], 1)
-    found = assess(original, masked, method=masker, attacks=["transparency"])
+    found = assess(original, masked, method=masker, attacks=["transparency"], random_state=0)
     assert found["transparency"].value > 0.5
     assert any("town" in line and "not used" in line for line in found["transparency"].assumptions)
     same = attack(original, masked, masker, known=["age", "income", "ill"])
@@ -267,20 +290,26 @@ def test_tables_in_another_order_are_refused_and_not_called_safe() -> None:
     original = persons()
     shuffled = original.sample(frac=1, random_state=0)
     with pytest.raises(LinkageError, match="another order"):
-        assess(original, shuffled)
+        assess(original, shuffled, random_state=0)
     with pytest.raises(LinkageError, match="another order"):
         link(original, shuffled, known=["age", "income"])
-    assert assess(original, shuffled.loc[original.index], effort="quick").value > 0.9
+    assert (
+        assess(original, shuffled.loc[original.index], effort="quick", random_state=0).value > 0.9
+    )
     apart = shuffled.reset_index(drop=True)  # nothing says who is who: the rows are taken as given
-    assert assess(original, apart, effort="quick").value < 0.1
+    assert assess(original, apart, effort="quick", random_state=0).value < 0.1
 
 
 def test_scenarios_need_names_of_their_own_and_say_why_they_were_skipped() -> None:
     original = persons()
     with pytest.raises(BadOptionError, match="another name"):
-        assess(original, original, knowledge={1: ["age"], "1": ["income"]})
+        assess(original, original, known={1: ["age"], "1": ["income"]}, random_state=0)
     found = assess(
-        original, original, knowledge={"a": ["age"], "b": ["income"]}, attacks=["mahalanobis"]
+        original,
+        original,
+        known={"a": ["age"], "b": ["income"]},
+        attacks=["mahalanobis"],
+        random_state=0,
     )
     with pytest.raises(KeyError, match="fewer than two"):
         found["mahalanobis"]
@@ -291,7 +320,9 @@ def test_shares_within_the_k_nearest_are_put_together_from_strata_too() -> None:
     random = np.random.default_rng(0)
     original = random.standard_t(2, size=(2000, 3))
     masked = original + 0.3 * random.normal(size=original.shape)
-    found: Any = assess(original, masked, attacks=["euclidean"], sample=400)["euclidean"]
+    found: Any = assess(original, masked, attacks=["euclidean"], sample=400, random_state=0)[
+        "euclidean"
+    ]
     whole = link(original, masked)
     assert found.within[1] == pytest.approx(found.value)
     for k, share in whole.within.items():
@@ -302,7 +333,7 @@ def test_a_missing_cell_does_not_take_its_column_from_the_intervals() -> None:
     """A bug once met: columns with a missing cell were not looked at."""
     original = persons()
     original.loc[0, "income"] = np.nan
-    found: Any = assess(original, original, attacks=["interval"])["interval"]
+    found: Any = assess(original, original, attacks=["interval"], random_state=0)["interval"]
     assert found.columns == ("age", "income")
     assert found.by_variable["income"] == 1.0
 
@@ -311,5 +342,7 @@ def test_a_confidential_variable_that_is_masked_is_not_taken_for_true() -> None:
     """Bug once met: equal released values of a masked variable were counted as disclosed."""
     table = persons()
     masked = Microaggregation(4, columns=["age", "income"], random_state=0).fit_transform(table)
-    found = assess(table, masked, confidential="income", knowledge=["age"], effort="quick")
+    found = assess(
+        table, masked, confidential="income", known=["age"], effort="quick", random_state=0
+    )
     assert "'income' is masked, too" in found.skipped["homogeneity"]

@@ -47,7 +47,7 @@ def test_four_records_by_hand(distance, first, squares):
     """`first` is the rank of the own original, worked out from the listed distances."""
     assert distance.evaluate(-ORIGINAL) == pytest.approx(squares)
     rank = 1 + sum(value < squares[0] for value in squares)
-    found = link(ORIGINAL, MASKED, distance=distance, scale="none")
+    found = link(ORIGINAL, MASKED, distance=distance, standardise="none")
     assert found.rank[0] == rank
     assert found.rank[1:].tolist() == [1, 1, 1]
     del first

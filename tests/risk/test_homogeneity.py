@@ -44,7 +44,7 @@ def by_class(found, table):
 
 def test_the_printed_l():
     """Independent figures: distinct l-diversity of the guide's table."""
-    found = l_diversity(PRINTED, "health", keys=KEYS)
+    found = l_diversity(PRINTED, "health", known=KEYS)
     assert found.records["distinct l"].tolist() == [1, 1, 1, 2, 1, 2, 1, 1, 2, 2]
     assert found.certain == 0.6
 
@@ -119,7 +119,7 @@ def test_order_comes_from_the_column():
 
 def test_several_confidential_variables():
     table = FOUR.assign(poor=["a", "a", "a", "b"])
-    found = l_diversity(table, ["ill", "poor"], keys="age")
+    found = l_diversity(table, ["ill", "poor"], known="age")
     assert found.by_variable == {"ill": 1.0, "poor": 1.0}
     assert found.certain == 1.0
     assert found.chance.tolist() == [1.0, 1.0, 1.0, 1.0]
@@ -128,7 +128,7 @@ def test_several_confidential_variables():
 @given(ROWS, st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.integers(1, 4))
 def test_alpha_k_is_its_definition(rows, alpha, k):
     table = frame(rows)
-    found = alpha_k_anonymity(table, "value", alpha=alpha, k=k, keys="class")
+    found = alpha_k_anonymity(table, "value", alpha=alpha, k=k, known="class")
     breaks = table.groupby("class")["value"].transform(
         lambda v: len(v) < k or v.value_counts().max() > alpha * len(v)
     )
@@ -150,12 +150,14 @@ def test_microaggregation_is_probabilistically_k_anonymous():
 def test_probabilistic_k_by_hand():
     """Persons 0, 1, 10, 11; two release 0.5 and two are swapped."""
     X = np.array([[0.0], [1.0], [10.0], [11.0]])
-    found = probabilistic_k_anonymity(X, np.array([[0.5], [0.5], [11.0], [10.0]]), scale="none")
+    found = probabilistic_k_anonymity(
+        X, np.array([[0.5], [0.5], [11.0], [10.0]]), standardise="none"
+    )
     assert found.from_person.tolist() == [0.5, 0.5, 0.0, 0.0]
     assert found.from_record.tolist() == [0.5, 0.5, 0.0, 0.0]
     assert found.k == 2
     assert found.below(3) == 2
-    assert probabilistic_k_anonymity(X, X[[1, 0, 3, 2]], scale="none").k == 4  # never right
+    assert probabilistic_k_anonymity(X, X[[1, 0, 3, 2]], standardise="none").k == 4  # never right
 
 
 def test_probabilistic_k_is_links_own_chance():
@@ -172,12 +174,12 @@ def test_probabilistic_k_is_links_own_chance():
     [
         (lambda: l_diversity(FOUR, "il"), UnknownColumnError, "Did you mean 'ill'"),
         (lambda: l_diversity(FOUR), BadOptionError, "confidential"),
-        (lambda: l_diversity(FOUR, "ill", keys="ill"), BadOptionError, "one part only"),
+        (lambda: l_diversity(FOUR, "ill", known="ill"), BadOptionError, "one part only"),
         (lambda: l_diversity(FOUR[["ill"]], "ill"), BadOptionError, "at least one column"),
         (lambda: l_diversity(FOUR, "ill", kind="x"), UnknownOptionError, "'entropy'"),
-        (lambda: l_diversity(FOUR, "ill", c=0), BadOptionError, "positive"),
+        (lambda: l_diversity(FOUR, "ill", c=0), BadOptionError, "above 0"),
         (lambda: l_diversity(FOUR, "ill", groups=[1, 2]), BadTableError, "each of the 4"),
-        (lambda: l_diversity(FOUR, "ill", groups=[1] * 4, keys="age"), BadOptionError, "not both"),
+        (lambda: l_diversity(FOUR, "ill", groups=[1] * 4, known="age"), BadOptionError, "not both"),
         (lambda: t_closeness(FOUR, "ill", ordered=True), BadTableError, "has no order"),
         (lambda: alpha_k_anonymity(FOUR, "ill", alpha=0, k=2), BadOptionError, "alpha"),
         (lambda: alpha_k_anonymity(FOUR, "ill", alpha=1.1, k=2), BadOptionError, "alpha"),
@@ -195,6 +197,6 @@ def test_one_class_tells_no_more_than_guessing() -> None:
     """A bug once met: with several variables the baseline was that of the best one alone."""
     release = pd.DataFrame({"key": [0] * 5, "ill": list("aaabb"), "pay": list("xyxxx")})
     for names in (["ill"], ["pay"], ["ill", "pay"]):
-        found = l_diversity(release, names, keys="key")
+        found = l_diversity(release, names, known="key")
         assert found.baseline == pytest.approx(found.value)
     assert found.value == 1.0

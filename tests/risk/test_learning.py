@@ -39,7 +39,7 @@ def test_the_optimum_of_a_fine_grid_is_reached(seed):
         for i in range(101)
         for j in range(101 - i)
     )
-    found = learn(original, masked, held_out=False, effort=12)
+    found = learn(original, masked, held_out=False, effort="thorough", random_state=0)
     assert found.links >= grid
     assert found.links == strictly(A, B, found.distance.weights)
 
@@ -52,7 +52,10 @@ def test_owa_reaches_the_grid(seed):
         for i in range(51)
         for j in range(51 - i)
     )
-    assert learn(original, masked, "owa", held_out=False, effort=12).value >= grid - 1e-9
+    assert (
+        learn(original, masked, "owa", held_out=False, effort="thorough", random_state=0).value
+        >= grid - 1e-9
+    )
 
 
 @settings(max_examples=8)
@@ -61,7 +64,7 @@ def test_the_order_of_the_families(seed, noise):
     """Invariant: a richer family never links less; `simpler` never exceeds the value."""
     original, masked = table(40, 3, noise, seed)
     shares = {
-        name: learn(original, masked, name, effort=2, held_out=False)
+        name: learn(original, masked, name, effort="standard", held_out=False, random_state=0)
         for name in ("weighted mean", "choquet", "bilinear")
     }
     euclid = link(original, masked).value
@@ -76,7 +79,7 @@ def test_the_order_of_the_families(seed, noise):
 def test_the_value_is_that_of_linking_with_the_distance():
     original, masked = table(60, 3, 0.6, 1)
     for family in ("weighted mean", "owa", "bilinear", "choquet"):
-        found = learn(original, masked, family, effort=2)
+        found = learn(original, masked, family, effort="standard", random_state=0)
         assert found.value == link(original, masked, distance=found.distance).value
         assert found.held_out.n == 60
         assert found.held_out.low < found.held_out.value < found.held_out.high
@@ -100,20 +103,24 @@ def test_rows_decide_as_all_competitors_do():
 def test_identical_masked_records_link_at_most_once():
     original, _ = table(30, 2, 0.5, 0)
     masked = np.repeat(original.reshape(10, 3, 2).mean(axis=1), 3, axis=0)
-    found = learn(original, masked, "choquet", effort=2)
+    found = learn(original, masked, "choquet", effort="standard", random_state=0)
     assert found.links <= found.most <= 10
 
 
 def test_the_same_seed_gives_the_same_answer():
     original, masked = table(50, 3, 0.6, 9)
-    one, two = (learn(original, masked, "choquet", effort=2, random_state=5) for _ in range(2))
+    one, two = (
+        learn(original, masked, "choquet", effort="standard", random_state=5) for _ in range(2)
+    )
     assert (one.distance.theta == two.distance.theta).all()
     assert one.held_out == two.held_out
 
 
 def test_a_large_table_is_learned_from_some_records():
     original, masked = table(3000, 4, 0.4, 2)
-    found = learn(original, masked, max_records=300, effort=2, held_out=False)
+    found = learn(
+        original, masked, max_records=300, effort="standard", held_out=False, random_state=0
+    )
     assert found.n == 3000
     assert found.most is None
     assert found.value >= link(original, masked).value
@@ -124,7 +131,7 @@ def test_over_fitting_is_told_apart():
     """Pure noise: what is learned on these records is worth little on others."""
     rng = np.random.default_rng(0)
     original, masked = rng.normal(size=(80, 4)), rng.normal(size=(80, 4))
-    found = learn(original, masked, "choquet", effort=4)
+    found = learn(original, masked, "choquet", effort="standard", random_state=0)
     assert found.value > found.simpler["Euclidean"]
     assert found.held_out.value < found.value
     assert "held out" in str(found)
@@ -132,7 +139,7 @@ def test_over_fitting_is_told_apart():
 
 def test_two_additive_for_many_variables():
     original, masked = table(60, 10, 1.0, 3)
-    found = learn(original, masked, "choquet", effort=1, held_out=False)
+    found = learn(original, masked, "choquet", effort="quick", held_out=False, random_state=0)
     assert found.value >= found.simpler["weighted mean"]
 
 
@@ -142,8 +149,11 @@ def test_constant_and_unmasked_columns():
     original[:, 2] = masked[:, 2] = 7.0
     masked[:, 0] = original[:, 0]
     for family in ("weighted mean", "owa", "bilinear", "choquet"):
-        assert learn(original, masked, family, effort=1, held_out=False).value > 0
-    assert learn(original, masked, effort=1).value == 1
+        assert (
+            learn(original, masked, family, effort="quick", held_out=False, random_state=0).value
+            > 0
+        )
+    assert learn(original, masked, effort="quick", random_state=0).value == 1
 
 
 @pytest.mark.parametrize(
@@ -163,9 +173,9 @@ def test_bad_options(options, error, says):
 
 def test_bad_tables():
     with pytest.raises(LinkageError, match="missing"):
-        learn(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0]]))
+        learn(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0]]), random_state=0)
     with pytest.raises(LinkageError, match="one record"):
-        learn(np.ones((1, 2)), np.ones((1, 2)))
+        learn(np.ones((1, 2)), np.ones((1, 2)), random_state=0)
 
 
 def test_census_noise(census):
@@ -174,7 +184,7 @@ def test_census_noise(census):
     original = census[:400, :6]
     rng = np.random.default_rng(0)
     masked = original + 0.3 * original.std(axis=0) * rng.normal(size=original.shape)
-    found = learn(original, masked)
+    found = learn(original, masked, random_state=0)
     assert found.links >= 246
     assert found.simpler["Euclidean"] * 400 == pytest.approx(237)
     assert found.held_out.value < found.value

@@ -22,7 +22,7 @@ MASKED = np.array([[0.2, 0.0], [2.5, 1.0], [3.0, 1.0], [7.0, 7.0]])
 
 
 def test_euclidean_by_hand():
-    found = link(ORIGINAL, MASKED, scale="none")
+    found = link(ORIGINAL, MASKED, standardise="none")
     assert found.rank.tolist() == [1, 2, 1, 1]
     assert found.chance.tolist() == [1, 0, 1, 1]
     assert found.value == 0.75
@@ -34,16 +34,16 @@ def test_euclidean_by_hand():
 def test_manhattan_by_hand():
     """From (0, 0) the original (2, 2) is nearer than (3, 0) by squares, not by sums."""
     original, masked = np.array([[3.0, 0.0], [2.0, 2.0]]), np.array([[0.0, 0.0], [2.0, 2.0]])
-    assert link(original, masked, scale="none").rank.tolist() == [2, 1]
-    assert link(original, masked, scale="none", distance="manhattan").rank.tolist() == [1, 1]
+    assert link(original, masked, standardise="none").rank.tolist() == [2, 1]
+    assert link(original, masked, standardise="none", distance="manhattan").rank.tolist() == [1, 1]
 
 
 def test_mahalanobis_by_hand():
     """The first column is masked by 10, the second by 0.1: only the second should be trusted."""
     original = np.array([[0.0, 0.0], [10.0, 1.0], [20.0, 2.0], [30.0, 3.0]])
     masked = original + np.array([[10.0, 0.1], [-10.0, 0.1], [10.0, -0.1], [-10.0, -0.1]])
-    euclid = link(original, masked, scale="none")
-    found = link(original, masked, scale="none", distance="mahalanobis")
+    euclid = link(original, masked, standardise="none")
+    found = link(original, masked, standardise="none", distance="mahalanobis")
     assert euclid.value == 0.0
     assert found.value == 1.0
     assert "difference masked - original" in found.attack
@@ -93,7 +93,7 @@ def test_ties_are_a_chance():
     """Two originals alike, and a masked value halfway between two."""
     original = np.array([[1.0], [1.0], [3.0], [7.0]])
     masked = np.array([[1.0], [2.0], [2.0], [7.0]])
-    found = link(original, masked, scale="none")
+    found = link(original, masked, standardise="none")
     assert found.chance == pytest.approx([1 / 2, 1 / 3, 1 / 3, 1])
     assert found.chance_within(2) == pytest.approx([1, 2 / 3, 2 / 3, 1])
 
@@ -103,7 +103,7 @@ def test_ties_survive_standardising():
     original = np.arange(1.0, 40.0).reshape(-1, 1) * 0.1
     masked = original.copy()
     masked[5] = (original[5] + original[6]) / 2
-    found = link(original, masked, scale="original")
+    found = link(original, masked, standardise="original")
     assert found.tied[5] == 2
 
 
@@ -138,7 +138,7 @@ def test_tree_and_scan_are_all_pairs(original, data):
         ),
     ]  # fmt: skip
     for distance, slow in cases:
-        found = link(original, masked, distance=distance, scale="none")
+        found = link(original, masked, distance=distance, standardise="none")
         nearer, tied = counts(masked, original, range(n), slow)
         assert found.nearer.tolist() == nearer.tolist()
         assert found.tied.tolist() == tied.tolist()
@@ -202,7 +202,7 @@ def test_aligned_by_an_identifier(frame):
     """The masked table is shuffled and shorter; the intruder still has four candidates."""
     original = frame({"key": ["a", "b", "c", "d"], "x": [0.0, 1.0, 2.0, 9.0]})
     masked = frame({"x": [8.0, 0.1, 1.8], "key": ["d", "a", "b"]})
-    found = link(original, masked, id="key", scale="none")
+    found = link(original, masked, id="key", standardise="none")
     assert found.truth.tolist() == [3, 0, 1]
     assert found.rank.tolist() == [1, 1, 2]
     assert found.baseline == 0.25
@@ -251,7 +251,11 @@ GONE = pd.DataFrame({"x": [1.0, np.nan, 3.0]})
         (lambda: link(FRAME, FRAME, known=["x", "x"]), BadOptionError, "once"),
         (lambda: link(FRAME, FRAME, id="k"), UnknownColumnError, "'k'"),
         (lambda: link(FRAME, FRAME, known="x", distance="cosine"), UnknownOptionError, "cosine"),
-        (lambda: link(FRAME, FRAME, known="x", scale="rank"), UnknownOptionError, "scale='rank'"),
+        (
+            lambda: link(FRAME, FRAME, known="x", standardise="rank"),
+            UnknownOptionError,
+            "standardise='rank'",
+        ),
         (
             lambda: link(FRAME, FRAME, known="x", distance="mahalanobis", covariance="both"),
             UnknownOptionError,
@@ -308,5 +312,5 @@ def test_small_units_are_no_constants():
             assert link(X * unit, X * unit, distance=distance).value == 1
     Y = X + 0.5 * np.random.default_rng(1).normal(size=X.shape)
     for scale in ("each", "original"):
-        found = link(X * 1e-200, Y * 1e-200, scale=scale)
-        assert found.nearer.tolist() == link(X, Y, scale=scale).nearer.tolist()
+        found = link(X * 1e-200, Y * 1e-200, standardise=scale)
+        assert found.nearer.tolist() == link(X, Y, standardise=scale).nearer.tolist()

@@ -64,7 +64,7 @@ def test_separate_calls_of_learn(seed, kind, d, effort):
 def test_separate_calls_of_certify(seed, kind, d):
     original, masked = tables(kind, 20, d, seed)
     found = {
-        name: certify(original, masked, name, effort=1, time_limit=20, random_state=seed)
+        name: certify(original, masked, name, effort="quick", time_limit=20, random_state=seed)
         for name in ("weighted mean", "owa", "choquet", "bilinear", "maxitive")
     }
     assert found["weighted mean"].proved
@@ -73,7 +73,7 @@ def test_separate_calls_of_certify(seed, kind, d):
         assert max(one.simpler.values()) <= one.value
         assert one.links <= one.most
         assert strict(link(original, masked, distance=one.strictest)) == one.links
-        learned = learn(original, masked, name, effort=1, held_out=False, random_state=seed)
+        learned = learn(original, masked, name, effort="quick", held_out=False, random_state=seed)
         assert learned.links <= one.links
         assert learned.value <= one.value
 
@@ -83,9 +83,9 @@ def test_chances_decide_before_links():
     second links two records strictly and no other. Neither figure may fall below."""
     original = np.array([[0, 0], [0, 10], [50, 20], [50, 20], [90, 30], [90, 30]], dtype=float)
     masked = np.array([[0, 0], [0, 10], [50, 1], [50, 11], [90, 2], [90, 9]], dtype=float)
-    found = learn(original, masked, scale="none", held_out=False)
-    first = link(original, masked, distance=WeightedMean([1, 0]), scale="none")
-    second = link(original, masked, distance=WeightedMean([0, 1]), scale="none")
+    found = learn(original, masked, standardise="none", held_out=False, random_state=0)
+    first = link(original, masked, distance=WeightedMean([1, 0]), standardise="none")
+    second = link(original, masked, distance=WeightedMean([0, 1]), standardise="none")
     assert (first.value * 6, strict(first)) == (pytest.approx(3), 0)
     assert (second.value * 6, strict(second)) == (pytest.approx(2), 2)
     assert found.value >= max(first.value, second.value)
@@ -95,8 +95,8 @@ def test_chances_decide_before_links():
 def test_a_start_in_the_middle_of_a_richer_family():
     """The certified weights are among what is tried, and told."""
     original, masked = tables("normal", 30, 3, 4)
-    best = certify(original, masked, "bilinear", effort=1, time_limit=20)
-    plain = certify(original, masked, effort=1, time_limit=20)
+    best = certify(original, masked, "bilinear", effort="quick", time_limit=20, random_state=0)
+    plain = certify(original, masked, effort="quick", time_limit=20, random_state=0)
     assert plain.proved
     assert best.simpler["certified weighted mean"] == plain.value
     assert f"begun with the weighted mean: {plain.links} links, proved" in best.method

@@ -51,7 +51,7 @@ def test_the_sets_are_those_of_enumeration(rows, most, missing):
     """An independent way."""
     d = len(rows[0])
     table = pd.DataFrame({f"k{j}": c for j, c in enumerate(zip(*rows))}, dtype="Int64")
-    found = suda(table, max_size=most, missing=missing)
+    found = suda(table, max_size=most, missing_as=missing)
     sets = {
         (int(i), tuple(j for j in range(d) if mask >> j & 1))
         for i, mask in zip(found.owner, found.sets)
@@ -64,7 +64,7 @@ def test_the_sets_are_those_of_enumeration(rows, most, missing):
 @pytest.mark.parametrize("max_size", [3, 4])
 def test_the_printed_example(max_size):
     """Independent figures: the scores of the guide's table, and the four sets of record 5."""
-    found = suda(PRINTED, keys=KEYS, max_size=max_size)
+    found = suda(PRINTED, known=KEYS, max_size=max_size)
     assert found.score.tolist() == [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]
     assert found.sets_of(4) == [
         ("residence",),
@@ -77,7 +77,7 @@ def test_the_printed_example(max_size):
 def test_dis_suda_of_the_printed_example():
     """Independent figures: sdcMicro printed these chances for these (other) scores."""
     score = np.array([0, 0, 1.75, 0, 3.25, 0, 1.75, 2.75, 0, 0])
-    dis = suda(PRINTED, keys=KEYS, fraction=0.01).right_if_unique
+    dis = suda(PRINTED, known=KEYS, fraction=0.01).right_if_unique
     assert dis == pytest.approx(0.04 / (0.04 + 6 * 0.99))
     chance = _spread(score, score > 0, dis, 4)
     printed = [0.005120313, 0.010702061, 0.005120313, 0.008775093]
@@ -124,7 +124,7 @@ def test_it_refuses():
     with pytest.raises(BadOptionError, match="max_size"):
         suda(PRINTED, max_size=0)
     with pytest.raises(UnknownOptionError, match="'ignore'"):
-        suda(PRINTED, missing="any")
+        suda(PRINTED, missing_as="any")
     with pytest.raises(BadOptionError, match="at most 62"):
         suda(np.zeros((3, 63)))
     with pytest.raises(BadOptionError, match="fraction"):

@@ -64,8 +64,8 @@ def risk(
         options["confidential"] = columns_of(confidential)
     with reporter.progress("Attacking ...") as step:
         found = assess(
-            before.table, after.table, knowledge=columns_of(known), id=identity, effort=effort,
-            schema=before.schema(), time_limit=time_limit, progress=step, **options,
+            before.table, after.table, known=columns_of(known), id=identity, effort=effort,
+            schema=before.schema(), time_limit=time_limit, progress=step, random_state=0, **options,
         )  # fmt: skip
     if records is not None:
         write_file(found.records, records)

@@ -124,10 +124,10 @@ def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate
     """Run the attacks that fit; say which were refused, and which were not needed."""
     estimates: dict[str, Estimate] = {}
     notes = []
-    for attack in sorted(attacks, key=lambda one: one.dear):
-        if attack.unfit(case):  # `risks` lacks it
+    for attack in sorted(attacks, key=lambda one: one.expensive):
+        if attack.skip_reason(case):  # `risks` lacks it
             continue
-        if attack.dear and any(found.value >= EVERYBODY for found in estimates.values()):
+        if attack.expensive and any(found.value >= EVERYBODY for found in estimates.values()):
             notes.append(f"attack {attack.name!r} was not needed: another finds everybody")
             continue
         try:

@@ -22,7 +22,7 @@ FAN = 32
 SLACK = 1e-9
 TINY = 1e-20  # of squares of standardised values
 
-GOWER, OWA, CHOQUET, PAIRS, SUM = 0, 1, 2, 3, 4
+OWA, CHOQUET, PAIRS, SUM = 1, 2, 3, 4
 
 
 @kernel
@@ -137,25 +137,12 @@ def _measured(
 ) -> float:
     """The distance of two records.
 
-    GOWER: `numbers` has 1 / range of each column, or -1 where categories agree or do not.
-    OWA: the weight of the smallest square, of the second smallest, ...
+    OWA: `numbers` has the weight of the smallest square, of the second smallest, ...
     CHOQUET: the measure of the 2^d sets, by bits. PAIRS: the Möbius masses of the d columns, then
     of the pairs. SUM: the weights of the squares.
     """
     d = x.shape[0]
     total = 0.0
-    if kind == GOWER:
-        compared = 0
-        for column in range(d):
-            if np.isnan(x[column]) or np.isnan(y[column]):
-                continue
-            compared += 1
-            if numbers[column] < 0:
-                if x[column] != y[column]:
-                    total += 1.0
-            else:
-                total += abs(x[column] - y[column]) * numbers[column]
-        return total / compared if compared else 1.0
     if kind == SUM:
         for column in range(d):
             side = x[column] - y[column]

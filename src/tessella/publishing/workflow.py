@@ -46,7 +46,7 @@ PLAIN = ("k-anonymity", "homogeneity", "individual risk", "prediction",
 
 def _find_itself(case: Case) -> Estimate:
     """Link the original with itself: by any distance, right for one of as many as are equal."""
-    found: Estimate = k_anonymity(case.original, keys=case.known, schema=case.schema)
+    found: Estimate = k_anonymity(case.original, known=case.known, schema=case.schema)
     return replace(found, attack="the record itself")
 
 
@@ -273,7 +273,7 @@ def _measure_risk(
     known = wanted.known if wanted.known is not None else (list(study.masked) or None)
     weighing = [c.name for c in study.schema if c.role == "weight" and not c.guessed]
     common: dict[str, Any] = {
-        "knowledge": known, "schema": study.schema, "effort": wanted.risk,
+        "known": known, "schema": study.schema, "effort": wanted.risk, "random_state": 0,
         "time_limit": wanted.time_limit, "weights": weighing[0] if weighing else None,
     }  # fmt: skip
     with steps.step("measure risk", effort=wanted.risk) as account:

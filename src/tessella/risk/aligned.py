@@ -1,6 +1,6 @@
-"""The two tables that an intruder compares, read as arrays, record by record.
+"""The two tables that an intruder compares, as matrices, aligned record by record.
 
-*A* is the masked table, *B* the original; `truth` says for each row of A which row of B it comes
+*A* is the masked table, *B* the original; `truth` is, for each row of A, the row of B that it comes
 from. Numbers are float64; categories are numbered in one numbering for both tables.
 """
 
@@ -14,14 +14,14 @@ import numpy as np
 
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
-from ..frame import Table
+from ..frame import Pair, View
 from ..schema import Schema
 
-__all__ = ["SCALES", "AlignedTables", "align_tables"]
+__all__ = ["STANDARDISED", "AlignedTables", "align", "align_tables", "as_list"]
 
 
 SMALL = 1e-100  # the largest absolute value of a column that is lifted to be standardised
-SCALES = {
+STANDARDISED = {
     "each": "values standardised file by file (mean 0, deviation 1 in each table)",
     "original": "values standardised by mean and deviation of the original",
     "none": "values as they are",
@@ -32,7 +32,8 @@ SCALES = {
 class AlignedTables:
     """A masked and an original table, aligned.
 
-    `nominal` says which columns hold categories. `notes` tells what was decided while reading.
+    `nominal` marks the columns of categories, `notes` lists what was decided while reading, `pair`
+    is where the columns were read from.
     """
 
     columns: tuple[Name, ...]
@@ -41,6 +42,17 @@ class AlignedTables:
     truth: Integers
     nominal: Truths
     notes: tuple[str, ...] = ()
+    pair: Pair | None = None
+
+    def select(self, known: Any) -> AlignedTables:
+        """Return some of the columns."""
+        names = as_list(known)
+        if names == self.columns:
+            return self
+        at = [self.columns.index(name) for name in names]
+        return replace(
+            self, columns=names, A=self.A[:, at], B=self.B[:, at], nominal=self.nominal[at]
+        )
 
     def refuse_mixed(self, distance: str, described: Sequence[str] = ()) -> None:
         """Refuse categories and missing values where a distance has no meaning for them."""
@@ -52,15 +64,15 @@ class AlignedTables:
             counts = {repr(name): int(count) for name, count in zip(self.columns, lacking) if count}
             raise LinkageError.missing(counts, distance)
 
-    def scaled(self, scale: str) -> AlignedTables:
+    def scaled(self, standardise: str) -> AlignedTables:
         """Standardise both tables; a column that is constant in a table is only centred there."""
-        if scale not in SCALES:
-            raise UnknownOptionError("scale", scale, SCALES)
-        if scale == "none":
-            return replace(self, notes=(*self.notes, SCALES[scale]))
+        if standardise not in STANDARDISED:
+            raise UnknownOptionError("standardise", standardise, STANDARDISED)
+        if standardise == "none":
+            return replace(self, notes=(*self.notes, STANDARDISED[standardise]))
         B, flat_b = _standardised(self.B, self.B)
-        A, flat_a = _standardised(self.A, self.A if scale == "each" else self.B)
-        notes = [*self.notes, SCALES[scale]]
+        A, flat_a = _standardised(self.A, self.A if standardise == "each" else self.B)
+        notes = [*self.notes, STANDARDISED[standardise]]
         for flat, where in ((flat_a & flat_b, "both tables"), (flat_b & ~flat_a, "the original")):
             if flat.any():
                 named = ", ".join(repr(name) for name, is_ in zip(self.columns, flat) if is_)
@@ -89,69 +101,62 @@ def _standardised(X: Floats, by: Floats) -> tuple[Floats, Truths]:
     return out, flat
 
 
+def as_list(given: Any) -> tuple[Name, ...]:
+    """Return one name or several as a tuple."""
+    single = isinstance(given, str) or not hasattr(given, "__iter__")
+    return (given,) if single else tuple(given)
+
+
 def align_tables(
     original: Any,
-    masked: Any,
+    masked: Any = None,
     *,
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
     schema: Schema | None = None,
 ) -> AlignedTables:
-    """Read two tables side by side, or say why they cannot be compared."""
-    before, after = Table.read(original), Table.read(masked)
-    if before.n_rows < 2:
-        raise LinkageError.one_record()
-    truth, notes = _align(before, after, id)
-    columns = _known(before, after, known, id, schema)
+    """Read the known columns of two tables, or raise an error if they cannot be compared.
+
+    Aligned tables in the place of the original are read no further: `known` selects columns.
+    """
+    if isinstance(original, AlignedTables):
+        return original if known is None else original.select(known)
+    before, after = View.of(original, schema), View.of(masked, schema)
+    pair = align(before, after, id)
+    columns = _known(pair, known, id, schema)
     A = np.empty((after.n_rows, len(columns)))
     B = np.empty((before.n_rows, len(columns)))
     nominal = np.zeros(len(columns), dtype=bool)
     for place, name in enumerate(columns):
-        B[:, place], A[:, place], nominal[place] = _column(before, after, name, schema)
-    return AlignedTables(
-        columns=columns, A=A, B=B, truth=truth, nominal=nominal, notes=tuple(notes)
-    )
-
-
-def _align(before: Table, after: Table, id: Name | None) -> tuple[Integers, list[str]]:
+        B[:, place], A[:, place], nominal[place] = _column(pair, name)
     if id is None:
-        if before.n_rows != after.n_rows:
-            raise LinkageError.lengths(before.n_rows, after.n_rows)
-        if before.reordered(after):
-            raise LinkageError.other_order()
-        return np.arange(before.n_rows), ["record i of the masked table comes from record i"]
-    places = []
-    for table, which in ((before, "the original"), (after, "the masked table")):
-        table.place(id, who=f"id= (in {which})")
-        place, texts = table.labels(id)
-        if (place < 0).any():
-            raise LinkageError.identifiers(
-                id, f"{int((place < 0).sum())} records of {which} have none"
-            )
-        if len(texts) < table.n_rows or len(set(texts)) < len(texts):
-            raise LinkageError.identifiers(
-                id, f"{table.n_rows - len(set(texts))} of {which} are repeated"
-            )
-        places.append([texts[at] for at in place])
-    rows = {text: row for row, text in enumerate(places[0])}
-    truth = np.array([rows.get(text, -1) for text in places[1]], dtype=np.int64)
-    if (truth < 0).any():
-        unknown = int((truth < 0).sum())
-        raise LinkageError.identifiers(id, f"{unknown} masked records have no original")
-    notes = [f"masked records belong to the originals with the same {id!r}"]
+        notes = ["record i of the masked table comes from record i"]
+    else:
+        notes = [f"masked records belong to the originals with the same {id!r}"]
     if after.n_rows < before.n_rows:
         notes.append(
             f"the intruder's file has {before.n_rows:,} records, {after.n_rows:,} were released"
         )
-    return truth, notes
+    return AlignedTables(
+        columns=columns, A=A, B=B, truth=pair.rows, nominal=nominal, notes=tuple(notes), pair=pair
+    )
 
 
-def _known(
-    before: Table, after: Table, known: Any, id: Name | None, schema: Schema | None
-) -> tuple[Name, ...]:
+def align(original: View, masked: View, id: Name | None) -> Pair:
+    """Pair two views; what cannot be paired cannot be linked."""
+    if original.n_rows < 2:
+        raise LinkageError.one_record()
+    if id is None and original.n_rows != masked.n_rows:
+        raise LinkageError.lengths(original.n_rows, masked.n_rows)
+    if id is None and original.table.reordered(masked.table):
+        raise LinkageError.other_order()
+    return Pair(original, masked, id=id)
+
+
+def _known(pair: Pair, known: Any, id: Name | None, schema: Schema | None) -> tuple[Name, ...]:
+    before, after = pair.original.table, pair.masked.table
     if known is not None:
-        single = isinstance(known, str) or not hasattr(known, "__iter__")
-        columns: tuple[Name, ...] = (known,) if single else tuple(known)
+        columns = as_list(known)
         for name in columns:
             before.place(name, who="known= (in the original)")
             after.place(name, who="known= (in the masked table)")
@@ -164,7 +169,7 @@ def _known(
     if schema is not None:
         schema.check(before)
         left_out |= set(schema.names("identifier", "household", "weight"))
-    columns = tuple(n for n in before.columns if after.has(n) and n not in left_out)
+    columns = tuple(name for name in pair.columns if name not in left_out)
     if not columns:
         mine, theirs = (
             [name for name in table.columns if name not in left_out] for table in (before, after)
@@ -173,33 +178,27 @@ def _known(
     return columns
 
 
-def _column(
-    before: Table, after: Table, name: Name, schema: Schema | None
-) -> tuple[Floats, Floats, bool]:
+def _column(pair: Pair, name: Name) -> tuple[Any, Any, bool]:
     """Read one column of both tables: original, masked, and whether it holds categories."""
-    kind = None if schema is None else schema[name].kind
-    codes = () if schema is None else schema[name].missing
-    facts = (before.facts(name), after.facts(name))
+    views, facts = (pair.original, pair.masked), pair.facts(name)
     if "date" in (facts[0].family, facts[1].family):
         raise LinkageError(
             f"Column {name!r} holds dates or times. Convert them to numbers first (days since a "
             "date), or leave it out with known=."
         )
-    numbers = all(one.numeric or one.family == "boolean" for one in facts)
-    if numbers and kind != "nominal":
-        given = {name: [code for code in codes if not isinstance(code, str)]}
-        read = [table.numeric([name], codes=given, who="Linkage") for table in (before, after)]
+    nominal = pair.schema is not None and pair.schema[name].kind == "nominal"
+    if not nominal and all(one.numeric or one.family == "boolean" for one in facts):
         flags = all(one.family == "boolean" for one in facts)
-        return read[0].values[:, 0], read[1].values[:, 0], flags
-    orders = [table.order(name) for table in (before, after)]
-    ordered = orders[0] is not None and orders[0] == orders[1] and kind != "nominal"
+        return *(view.numbers(name, who="Linkage") for view in views), flags  # type: ignore[return-value]
+    orders = [view.table.order(name) for view in views]
+    ordered = not nominal and orders[0] is not None and orders[0] == orders[1]
     place = {text: at for at, text in enumerate(orders[0] or ())} if ordered else {}
-    gone = {str(code) for code in codes}
     out = []
-    for table in (before, after):
-        own, texts = table.labels(name)
-        at = [
-            np.nan if text in gone else float(place.setdefault(text, len(place))) for text in texts
-        ]
-        out.append(np.array([*at, np.nan])[own])
+    for view in views:
+        own, labels = view.table.labels(name)
+        at = [float(place.setdefault(label, len(place))) for label in labels]
+        cells = np.array([*at, np.nan])[own]
+        if view.any_missing(name):
+            cells[view.missing(name)] = np.nan
+        out.append(cells)
     return out[0], out[1], not ordered

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._lazy import optional
+from .._parameters import SEED, OneOf, Whole, parameters
 from .._types import Name
-from ..exceptions import BadOptionError, UnknownOptionError
 from .aligned import align_tables
 from .linkage import Linkage, link
 
@@ -87,6 +87,12 @@ class Knowledge:
         return figure
 
 
+@parameters(
+    {"scale": "standardise"},
+    choose=[OneOf(CHOICES)],
+    most_sets=[Whole(1)],
+    random_state=[SEED],
+)
 def link_by_knowledge(
     original: Any,
     masked: Any,
@@ -94,7 +100,7 @@ def link_by_knowledge(
     known: Any = None,
     choose: str = "subsets",
     most_sets: int = 20,
-    random_state: int | None = 0,
+    random_state: int | None = None,
     **options: Any,
 ) -> Knowledge:
     """Link with one known variable, with two, and so on.
@@ -113,7 +119,7 @@ def link_by_knowledge(
     random_state : int or None
         Seed of the draw.
     **options
-        For `link`: distance, id, scale, sample and so on.
+        For `link`: distance, id, standardise, sample and so on.
 
     Examples
     --------
@@ -127,12 +133,9 @@ def link_by_knowledge(
     >>> bool(known.curve["mean"].is_monotonic_increasing)
     True
     """
-    if choose not in CHOICES:
-        raise UnknownOptionError("choose", choose, CHOICES)
-    if isinstance(most_sets, bool) or not isinstance(most_sets, int) or most_sets < 1:
-        raise BadOptionError("most_sets", most_sets, "a whole number of at least 1")
-    reading = {key: options[key] for key in ("id", "schema") if key in options}
-    columns = align_tables(original, masked, known=known, **reading).columns
+    reading = {key: options.pop(key) for key in ("id", "schema") if key in options}
+    tables = align_tables(original, masked, known=known, **reading)
+    columns = tables.columns
     generator = np.random.default_rng(random_state)
     sets: list[tuple[Name, ...]] = []
     complete = choose == "subsets"
@@ -148,5 +151,5 @@ def link_by_knowledge(
                 places = generator.choice(len(columns), size=count, replace=False)
                 drawn.add(tuple(sorted(int(place) for place in places)))
             sets += [tuple(columns[place] for place in places) for places in sorted(drawn)]
-    linkages = tuple((names, link(original, masked, known=names, **options)) for names in sets)
+    linkages = tuple((names, link(tables, known=names, **options)) for names in sets)
     return Knowledge(columns=columns, linkages=linkages, complete=complete)

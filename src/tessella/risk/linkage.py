@@ -9,19 +9,22 @@ cores for the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._parameters import NONE, SEED, OneOf, Whole, check, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, UnknownOptionError
-from ..kernels.linkage import GOWER, LEAF, count_by_scan, count_in_tree
+from ..kernels.gower import count_gower
+from ..kernels.heaps import number_equal
+from ..kernels.linkage import LEAF, count_in_tree
 from ..kernels.nearest import box_tree, halves
 from ..parallel import each
 from ..schema import Schema
-from .aligned import AlignedTables, align_tables
+from .aligned import STANDARDISED, AlignedTables, align_tables
 from .estimate import Estimate
 from .learned.family import Family
 
@@ -104,15 +107,22 @@ class Linkage(Estimate):
         )
 
 
+@parameters(
+    {"scale": "standardise"},
+    standardise=[OneOf(STANDARDISED)],
+    covariance=[OneOf(COVARIANCES)],
+    sample=[Whole(1), NONE],
+    random_state=[SEED],
+)
 def link(
     original: Any,
-    masked: Any,
+    masked: Any = None,
     *,
     distance: str | Family = "euclidean",
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
     schema: Schema | None = None,
-    scale: str = "each",
+    standardise: str = "each",
     covariance: str = "difference",
     within: Sequence[int] = (1, 3, 5, 10),
     sample: int | None = None,
@@ -136,14 +146,14 @@ def link(
         masked table may then have fewer records.
     schema : Schema, optional
         Says which numbers are categories and which values are missing.
-    scale : {"each", "original", "none"}
+    standardise : {"each", "original", "none"}
         Standardise each file by itself, both by the original, or not. Gower's distance divides
         by ranges instead.
     covariance : {"difference", "original", "pooled"}
         For "mahalanobis": the covariance of masked - original (the intruder knows how it was
         masked), of the original, or the mean of both tables'.
     within : sequence of int
-        The k for which the share within the k nearest is told.
+        The k for which the share within the k nearest is given.
     sample : int, optional
         Attack so many masked records, drawn at random, and give an interval.
     records : array-like of int, optional
@@ -175,7 +185,7 @@ def link(
     >>> from tessella.risk import link
     >>> original = np.array([[0.0], [1.0], [2.0], [10.0]])
     >>> masked = np.array([[0.0], [1.9], [2.1], [9.0]])
-    >>> found = link(original, masked, scale="none")
+    >>> found = link(original, masked, standardise="none")
     >>> found
     75.0 % of 4 records (all of them; by guessing 25.0 %): nearest record, Euclidean distance
     >>> found.rank
@@ -183,7 +193,7 @@ def link(
     """
     sides = align_tables(original, masked, known=known, id=id, schema=schema)
     ks = checked_within(within)
-    how = measure(sides, distance, scale=scale, covariance=covariance)
+    how = measure(sides, distance, standardise=standardise, covariance=covariance)
     m = len(sides.A)
     if records is not None:
         attacked = _chosen(m, records, sample)
@@ -245,28 +255,28 @@ class Points(NamedTuple):
 
 
 def measure(
-    sides: AlignedTables, distance: str | Family, *, scale: str, covariance: str
+    sides: AlignedTables, distance: str | Family, *, standardise: str, covariance: str
 ) -> Measure:
     """Prepare the counting for a distance."""
     if isinstance(distance, Family):
         sides.refuse_mixed(distance.name)
-        sides = sides.scaled(scale)
+        sides = sides.scaled(standardise)
         return Measure(count_family(sides, distance), f"{distance.name} distance", sides.notes)
     if distance == "gower":
-        count = _by_scan(sides, partial(count_by_scan, GOWER, _one_over_ranges(sides)))
+        count = _by_gower(sides)
         note = "numbers divided by their range in both tables, missing values left out"
         return Measure(count, "Gower's distance", (*sides.notes, note))
-    points = as_points(sides, distance, scale=scale, covariance=covariance)
+    points = as_points(sides, distance, standardise=standardise, covariance=covariance)
     count = _by_tree(points.A, points.B, sides.truth, points.power)
     return Measure(count, points.name, points.notes)
 
 
-def as_points(sides: AlignedTables, distance: str, *, scale: str, covariance: str) -> Points:
+def as_points(sides: AlignedTables, distance: str, *, standardise: str, covariance: str) -> Points:
     """Turn both tables so that a plain sum of powers is the distance."""
     if distance not in DISTANCES:
         raise UnknownOptionError("distance", distance, (*DISTANCES, "a family of distances"))
     sides.refuse_mixed(distance.capitalize())
-    sides = sides.scaled(scale)
+    sides = sides.scaled(standardise)
     if distance == "mahalanobis":
         turn, narrow = _whitening(sides, covariance)
         name = f"Mahalanobis distance (covariance {COVARIANCES[covariance]})"
@@ -285,10 +295,10 @@ def count_family(sides: AlignedTables, family: Family) -> Count:
 
 
 def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
-    distinct, member, weights = np.unique(B, axis=0, return_inverse=True, return_counts=True)
-    member = member.reshape(-1)
-    columns_first = np.ascontiguousarray(distinct.T)
-    depth = max(0, int(np.ceil(np.log2(len(distinct) / LEAF))))
+    member, first = number_equal(np.ascontiguousarray(B))
+    weights = np.bincount(member)
+    columns_first = np.ascontiguousarray(B[first].T)
+    depth = max(0, int(np.ceil(np.log2(len(first) / LEAF))))
     order, starts = halves(columns_first, depth)
     tree = box_tree(np.ascontiguousarray(columns_first[:, order]), starts)
     place = np.empty(len(order), dtype=np.int64)
@@ -306,6 +316,13 @@ def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
         return _in_order(each(work, pieces), along)
 
     return count
+
+
+def _by_gower(sides: AlignedTables) -> Count:
+    """Count by Gower's distance, categories first: one that differs often decides alone."""
+    order = np.argsort(~sides.nominal, kind="stable")
+    first = replace(sides, A=sides.A[:, order], B=sides.B[:, order])
+    return _by_scan(first, partial(count_gower, _one_over_ranges(sides)[order]))
 
 
 def _by_scan(sides: AlignedTables, kernel: Callable[..., Counts]) -> Count:
@@ -366,7 +383,7 @@ def _whitening(sides: AlignedTables, covariance: str) -> tuple[Floats, tuple[str
 
 def checked_within(within: Sequence[int]) -> tuple[int, ...]:
     ks = tuple(within)
-    if not ks or any(isinstance(k, bool) or not isinstance(k, int) or k < 1 for k in ks):
+    if not ks or not all(Whole(1).accepts(k) for k in ks):
         raise BadOptionError("within", within, "whole numbers of at least 1, such as (1, 3, 5)")
     return tuple(sorted({1, *ks}))
 
@@ -375,8 +392,7 @@ def drawn(m: int, sample: int | None, random_state: int | None) -> Integers:
     """Return the masked rows to attack: all, or so many drawn at random, ascending."""
     if sample is None:
         return np.arange(m)
-    if isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= m:
-        raise BadOptionError("sample", sample, f"a whole number from 1 to {m}")
+    check({"sample": [Whole(1, m)]}, {"sample": sample})
     generator = np.random.default_rng(random_state)
     return np.sort(generator.choice(m, size=sample, replace=False))
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Integers, Name
-from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
+from ..exceptions import LinkageError
 from ..kernels.competing import lower_prices
 from .aligned import align_tables
 from .estimate import Estimate
@@ -54,14 +55,15 @@ class Assignment(Estimate):
     optimal: bool
 
 
+@parameters({"scale": "standardise"}, distance=[OneOf(SUMMED)], candidates=[Whole(1)])
 def link_one_to_one(
     original: Any,
-    masked: Any,
+    masked: Any = None,
     *,
     distance: str = "euclidean",
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
-    scale: str = "each",
+    standardise: str = "each",
     covariance: str = "difference",
     candidates: int = 16,
 ) -> Assignment:
@@ -73,7 +75,7 @@ def link_one_to_one(
         The two tables, up to 5,000 records each.
     distance : {"euclidean", "mahalanobis", "manhattan"}
         Squared distances are summed for the first two.
-    known, id, scale, covariance
+    known, id, standardise, covariance
         As for `link`.
     candidates : int
         The number of nearest originals to begin with.
@@ -93,7 +95,7 @@ def link_one_to_one(
     >>> from tessella.risk import link, link_one_to_one
     >>> original = np.array([[0.0], [1.0], [2.0], [10.0]])
     >>> masked = np.array([[0.0], [1.9], [2.1], [9.0]])
-    >>> link_one_to_one(original, masked, scale="none").assigned
+    >>> link_one_to_one(original, masked, standardise="none").assigned
     array([0, 1, 2, 3])
     """
     sides = align_tables(original, masked, known=known, id=id)
@@ -102,11 +104,7 @@ def link_one_to_one(
         raise LinkageError.too_many(
             "One-to-one linkage", largest, MOST, "Link records one by one with link()."
         )
-    if distance not in SUMMED:
-        raise UnknownOptionError("distance", distance, SUMMED)
-    if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
-        raise BadOptionError("candidates", candidates, "a whole number of at least 1")
-    points = as_points(sides, distance, scale=scale, covariance=covariance)
+    points = as_points(sides, distance, standardise=standardise, covariance=covariance)
     assigned, optimal = _solve(points, candidates)
     chance = _chances(points, sides.truth, assigned)
     cost = float(_costs(points, np.arange(len(assigned)), assigned).sum())

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from .._parameters import Number, check
 from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, LinkageError
 from ..kernels.agreement import agreement_patterns, count_by_pattern
+from ..kernels.heaps import number_equal
 from ..parallel import each
 from ..schema import Schema
-from .aligned import AlignedTables, align_tables
+from .aligned import AlignedTables, align_tables, as_list
 from .linkage import Linkage, Measure, checked_within, linkage
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class Probabilistic(Linkage):
 
 def link_probabilistic(
     original: Any,
-    masked: Any,
+    masked: Any = None,
     *,
     known: Sequence[Name] | Name | None = None,
     block: Sequence[Name] | Name | None = None,
@@ -119,15 +121,12 @@ def link_probabilistic(
     """
     ks = checked_within(within)
     sides = align_tables(original, masked, known=known, id=id, schema=schema)
-    groups = _blocks(original, masked, sides, block, id, schema)
+    groups = _blocks(sides, block)
     if block is not None and known is None:
-        blocking: Any = (
-            block if hasattr(block, "__iter__") and not isinstance(block, str) else [block]
-        )
-        names = [name for name in sides.columns if name not in set(blocking)]
+        names = [name for name in sides.columns if name not in as_list(block)]
         if not names:
             raise LinkageError.nothing_common([], [])
-        sides = align_tables(original, masked, known=names, id=id, schema=schema)
+        sides = sides.select(names)
     if len(sides.columns) > MOST_VARIABLES:
         raise LinkageError.too_many(
             "Probabilistic linkage by agreement of variables", len(sides.columns), MOST_VARIABLES,
@@ -184,27 +183,24 @@ class _Blocks:
     members: Integers
 
 
-def _blocks(
-    original: Any,
-    masked: Any,
-    sides: AlignedTables,
-    block: Any,
-    id: Name | None,
-    schema: Schema | None,
-) -> _Blocks:
+def _blocks(sides: AlignedTables, block: Any) -> _Blocks:
     n = len(sides.B)
     if block is None:
         whole = np.zeros(n, dtype=np.int64)
         none = np.zeros(len(sides.A), dtype=np.int64)
         return _Blocks(whole, none, np.array([0, n]), np.arange(n))
-    read = align_tables(original, masked, known=block, id=id, schema=schema)
+    pair = sides.pair
+    assert pair is not None
+    read = align_tables(
+        pair.original, pair.masked, known=block, id=pair.id, schema=cast(Any, pair.schema)
+    )
     both = np.vstack([read.B, read.A])
     if np.isnan(both).any():
         raise LinkageError(
             f"The blocking variables {block!r} have missing values, so some records belong to no "
             "block. Fill them, or block by other variables."
         )
-    numbers = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    numbers = number_equal(both)[0]
     first, second = numbers[:n], numbers[n:]
     members = np.argsort(first, kind="stable").astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=numbers.max() + 1))])
@@ -217,8 +213,7 @@ def _limits(sides: AlignedTables, agree: Mapping[Name, float] | None) -> Floats:
     for place, name in enumerate(sides.columns):
         if name in given:
             limit = given.pop(name)
-            if not isinstance(limit, int | float) or not 0 <= limit < np.inf:
-                raise BadOptionError(f"agree[{name!r}]", limit, "a number of at least 0")
+            check({f"agree[{name!r}]": [Number(least=0)]}, {f"agree[{name!r}]": limit})
             limits[place] = limit
         elif not sides.nominal[place]:
             moved = np.abs(sides.A[:, place] - sides.B[sides.truth, place])

@@ -11,13 +11,8 @@ import pytest
 
 from tessella.exceptions import AttackError, BadOptionError, UnknownOptionError
 from tessella.masking import FuzzyMicroaggregation, NoiseAddition, RankSwapping
-from tessella.risk import (
-    Candidates,
-    Estimate,
-    attack,
-    attack_fuzzy_microaggregation,
-    attack_rank_swapping,
-)
+from tessella.risk import Estimate, attack
+from tessella.risk.transparency.candidates import Candidates
 
 PAGE = Path(__file__).parents[3] / "docs" / "attacks.md"
 
@@ -33,7 +28,7 @@ def test_a_masker_and_a_description_agree(table):
     masked = masker.fit_transform(table)
     one = attack(table, masked, masker)
     two = attack(table, masked, {"method": "rank swapping", "percent": 20})
-    three = attack_rank_swapping(table, masked, percent=20)
+    three = attack(table, masked, "rank swapping", percent=20)
     assert isinstance(one, Candidates)
     assert isinstance(one, Estimate)
     assert str(one) == str(two) == str(three)
@@ -63,8 +58,8 @@ def test_weights_change_the_scale(table):
         mean = np.average(table[name], weights=w)
         units[name] = float(np.sqrt(np.average((table[name] - mean) ** 2, weights=w)))
     options = {"m2": 1.5, "columns": list("abc"), "known": list("abc"), "effort": "quick"}
-    given = attack_fuzzy_microaggregation(weighted, masked, scale=units, **options)
-    plain = attack_fuzzy_microaggregation(weighted, masked, **options)
+    given = attack(weighted, masked, "fuzzy microaggregation", scale=units, **options)
+    plain = attack(weighted, masked, "fuzzy microaggregation", **options)
     assert found.belief == pytest.approx(given.belief)
     assert found.belief != pytest.approx(plain.belief)
 

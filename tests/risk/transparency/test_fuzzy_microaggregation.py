@@ -14,7 +14,7 @@ from tessella.exceptions import AttackError, BadOptionError, BadTableError, Smal
 from tessella.fuzzy.drawing import draw_part, find_centres
 from tessella.fuzzy.field import power_law
 from tessella.masking import FuzzyMicroaggregation
-from tessella.risk import attack, attack_fuzzy_microaggregation
+from tessella.risk import attack
 
 from .brute import degrees, permanent
 
@@ -24,7 +24,7 @@ MASKED = np.array([[0.0], [0.0], [3.0], [3.0]])
 
 def test_four_records_by_hand():
     """Degrees at centre 0 are 1, 4/5, 1/5, 0; their sum is 2."""
-    found = attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=2, effort="quick")
+    found = attack(ORIGINAL, MASKED, "fuzzy microaggregation", m2=2, effort="quick")
     assert found.belief == pytest.approx([0.5, 0.4, 0.4, 0.5])
     assert found.largest == pytest.approx([0.5] * 4)
     assert found.chance.tolist() == [1, 0, 0, 1]
@@ -37,14 +37,16 @@ def test_four_records_by_hand():
 
 def test_entropy_by_hand():
     """One unit is 1, lambda = 1: degrees at centre 0 are 1 / (1 + e^(D0 - D3))."""
-    found = attack_fuzzy_microaggregation(ORIGINAL, MASKED, lambda2=1, scale=None, effort="quick")
+    found = attack(
+        ORIGINAL, MASKED, "fuzzy microaggregation", lambda2=1, scale=None, effort="quick"
+    )
     u = 1 / (1 + np.exp(np.array([0, 1, 4, 9]) - np.array([9, 4, 1, 0])))
     assert found.belief == pytest.approx([*(u / u.sum())[:2], *(u / u.sum())[1::-1]])
 
 
 def test_crisp_is_a_set():
     """With m2 = 1 the candidates are the records nearest to the centre."""
-    found = attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=1, effort="quick")
+    found = attack(ORIGINAL, MASKED, "fuzzy microaggregation", m2=1, effort="quick")
     assert found.size.tolist() == [2, 2, 2, 2]
     assert found.chance.tolist() == [0.5] * 4
 
@@ -61,8 +63,8 @@ def test_against_bayes_written_out(seed, m2):
     u, v = degrees(X[:, :2], first, m2), degrees(X[:, 2:], second, m2)
     chances = (u[:, labels[:, 0]] * v[:, labels[:, 1]]).T  # masked, original
     posterior = chances / chances.sum(axis=1, keepdims=True)
-    found = attack_fuzzy_microaggregation(
-        X, masked, m2=m2, blocks=[[0, 1], [2]], scale=None, effort="quick"
+    found = attack(
+        X, masked, "fuzzy microaggregation", m2=m2, blocks=[[0, 1], [2]], scale=None, effort="quick"
     )
     assert found.belief == pytest.approx(np.diag(posterior), rel=1e-6, abs=1e-12)
     assert found.largest == pytest.approx(posterior.max(axis=1), rel=1e-6)
@@ -90,8 +92,8 @@ def test_scaling_is_nearer_to_the_permanents():
         ]
         options = {"m2": 1.7, "scale": None}
         masked = centres[labels]
-        quick = attack_fuzzy_microaggregation(X, masked, effort="quick", **options)
-        full = attack_fuzzy_microaggregation(X, masked, **options)
+        quick = attack(X, masked, "fuzzy microaggregation", effort="quick", **options)
+        full = attack(X, masked, "fuzzy microaggregation", **options)
         alone.append(np.abs(quick.belief - exact).mean())
         scaled.append(np.abs(full.belief - exact).mean())
     assert len(alone) > 8
@@ -113,8 +115,8 @@ def test_belief_averages_to_the_naming_chance():
     mean = np.zeros(30)
     for shift in range(len(centres)):  # every record at every centre once
         labels = (np.arange(30) + shift) % len(centres)
-        found = attack_fuzzy_microaggregation(
-            X, centres[labels], m2=1.5, scale=None, effort="quick"
+        found = attack(
+            X, centres[labels], "fuzzy microaggregation", m2=1.5, scale=None, effort="quick"
         )
         mean += u[np.arange(30), labels] * found.belief
     assert mean == pytest.approx(told.naming_chance, rel=1e-6)
@@ -192,11 +194,11 @@ def test_a_sample_and_whole_blocks_only():
 
 def test_bad_input_is_told():
     with pytest.raises(BadTableError, match="one of m2 and lambda2"):
-        attack_fuzzy_microaggregation(ORIGINAL, MASKED)
+        attack(ORIGINAL, MASKED, "fuzzy microaggregation")
     with pytest.raises(BadOptionError, match="m2"):
-        attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=0.5)
+        attack(ORIGINAL, MASKED, "fuzzy microaggregation", m2=0.5)
     with pytest.raises(BadOptionError, match="one for each of 1 blocks"):
-        attack_fuzzy_microaggregation(ORIGINAL, MASKED, m2=2, centres=[])
+        attack(ORIGINAL, MASKED, "fuzzy microaggregation", m2=2, centres=[])
 
 
 @pytest.mark.parametrize("seed", range(4))

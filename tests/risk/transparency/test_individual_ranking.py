@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tessella.exceptions import AttackError, GroupSizeError
 from tessella.masking import IndividualRanking, Microaggregation
-from tessella.risk import attack, attack_individual_ranking
+from tessella.risk import attack
 
 from .brute import cut, possible_pairs
 
@@ -21,8 +21,8 @@ MASKED = np.array([[1.5, 6.0], [1.5, 1.5], [8.5, 1.5], [8.5, 6.0]])
 
 
 def test_four_records_by_hand():
-    one = attack_individual_ranking(ORIGINAL, MASKED, k=2, known=[0])
-    both = attack_individual_ranking(ORIGINAL, MASKED, k=2)
+    one = attack(ORIGINAL, MASKED, "individual ranking", k=2, known=[0])
+    both = attack(ORIGINAL, MASKED, "individual ranking", k=2)
     assert one.size.tolist() == [2, 2, 2, 2]
     assert one.value == 0.5
     assert one.single == 0
@@ -34,14 +34,14 @@ def test_a_tie_across_groups_by_hand():
     """1 2 | 2 3: either 2 may be in the first group or in the second."""
     original = np.array([[1.0], [2.0], [2.0], [3.0]])
     masked = np.array([[1.5], [1.5], [2.5], [2.5]])
-    found = attack_individual_ranking(original, masked, k=2)
+    found = attack(original, masked, "individual ranking", k=2)
     assert found.size.tolist() == [3, 3, 3, 3]
 
 
 def test_groups_that_round_to_the_same_value_are_one():
     original = np.array([[10], [10], [10], [11], [30], [31]])
     masked = np.array([[10], [10], [10], [10], [30], [30]])
-    found = attack_individual_ranking(original, masked, k=2)
+    found = attack(original, masked, "individual ranking", k=2)
     assert found.size.tolist() == [4, 4, 4, 4, 2, 2]
 
 
@@ -58,7 +58,7 @@ def test_against_all_cuts(data):
     reachable = [cut(original[:, j], 2) for j in range(2)]
     for known in ([0], [1], [0, 1]):
         pairs = possible_pairs([released[j] for j in known], [reachable[j] for j in known])
-        found = attack_individual_ranking(original, masked, k=2, known=known)
+        found = attack(original, masked, "individual ranking", k=2, known=known)
         assert found.covered == 1
         assert (found.size >= pairs.sum(axis=1)).all()
         if len(known) == 1:
@@ -98,21 +98,21 @@ def test_univariate_microaggregation_is_the_same():
     original = rng.normal(size=(60, 3))
     with pytest.warns(UserWarning, match="share all their released values"):
         masked = Microaggregation(3, method="univariate", blocks=1).fit_transform(original)
-    found = attack_individual_ranking(original, masked, k=3)
+    found = attack(original, masked, "individual ranking", k=3)
     assert found.covered == 1
     assert found.value == len(np.unique(masked, axis=0)) / 60
 
 
 def test_what_cannot_be_is_told():
     with pytest.raises(AttackError, match="4 of its released values are shared by fewer than 3"):
-        attack_individual_ranking(ORIGINAL, MASKED, k=3)
+        attack(ORIGINAL, MASKED, "individual ranking", k=3)
     with pytest.raises(AttackError, match="for 4 of 4 masked records the true original"):
-        attack_individual_ranking(ORIGINAL, MASKED[::-1], k=2)
+        attack(ORIGINAL, MASKED[::-1], "individual ranking", k=2)
     named = pd.DataFrame(ORIGINAL, columns=["a", "b"]).assign(i=range(4))
     with pytest.raises(AttackError, match="needs all records: the original has 4 and the masked"):
-        attack_individual_ranking(named, named.iloc[:2], k=2, id="i")
+        attack(named, named.iloc[:2], "individual ranking", k=2, id="i")
     with pytest.raises(GroupSizeError):
-        attack_individual_ranking(ORIGINAL, MASKED, k=1)
+        attack(ORIGINAL, MASKED, "individual ranking", k=1)
 
 
 @pytest.mark.parametrize("method", ["optimal", "fixed"])
@@ -121,7 +121,7 @@ def test_census(census, method):
     masked = IndividualRanking(3, method=method).fit_transform(census)
     values = []
     for known in list(combinations(range(13), 3))[::7]:
-        found = attack_individual_ranking(census, masked, k=3, known=known)
+        found = attack(census, masked, "individual ranking", k=3, known=known)
         assert found.covered == 1
         values.append(found.value)
     assert np.median(values) > 0.99

@@ -17,7 +17,7 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.masking import Microaggregation
-from tessella.risk import attack, attack_microaggregation
+from tessella.risk import attack
 
 from .brute import grouped, possible_pairs
 
@@ -33,8 +33,8 @@ def mask(table, masker):
 
 
 def test_four_records_by_hand():
-    one = attack_microaggregation(ORIGINAL, MASKED, k=2, blocks=APART, known=[1])
-    both = attack_microaggregation(ORIGINAL, MASKED, k=2, blocks=APART)
+    one = attack(ORIGINAL, MASKED, "microaggregation", k=2, blocks=APART, known=[1])
+    both = attack(ORIGINAL, MASKED, "microaggregation", k=2, blocks=APART)
     assert one.size.tolist() == [2, 2, 2, 2]
     assert both.size.tolist() == [1, 1, 1, 1]
     assert both.value == both.covered == 1
@@ -45,7 +45,7 @@ def test_unknown_groups_by_hand():
     """0, 1, 9, 10 with means 0.5 and 9.5: only 0 and 1 have so small a sum."""
     original = np.array([[0.0], [1.0], [9.0], [10.0]])
     masked = np.array([[0.5], [0.5], [9.5], [9.5]])
-    found = attack_microaggregation(original, masked, k=2, grouping="unknown")
+    found = attack(original, masked, "microaggregation", k=2, grouping="unknown")
     assert found.size.tolist() == [2, 2, 2, 2]
     assert found.covered == 1
 
@@ -54,7 +54,7 @@ def test_means_that_say_nothing_by_hand():
     """Corners of a square, in pairs with the same mean: anybody may be anywhere."""
     original = np.array([[0.0], [4.0], [1.0], [3.0]])
     masked = np.array([[2.0], [2.0], [2.0], [2.0]])
-    found = attack_microaggregation(original, masked, k=2, grouping="unknown")
+    found = attack(original, masked, "microaggregation", k=2, grouping="unknown")
     assert found.size.tolist() == [4, 4, 4, 4]
 
 
@@ -70,8 +70,8 @@ def test_against_all_partitions(data):
     released = [[tuple(round(float(v), 9) for v in row) for row in masked[:, b]] for b in blocks]
     reachable = [grouped(original[:, b], 2) for b in blocks]
     pairs = possible_pairs(released, reachable)
-    found = attack_microaggregation(original, masked, k=2, blocks=blocks, grouping="unknown")
-    known = attack_microaggregation(original, masked, k=2, blocks=blocks)
+    found = attack(original, masked, "microaggregation", k=2, blocks=blocks, grouping="unknown")
+    known = attack(original, masked, "microaggregation", k=2, blocks=blocks)
     assert found.covered == known.covered == 1
     assert (found.size >= pairs.sum(axis=1)).all()
     assert (found.size >= known.size).all()
@@ -124,13 +124,15 @@ def test_a_margin_is_a_guess_and_says_so():
     original = rng.normal(size=(100, 4))
     masked = mask(original, Microaggregation(3, method="mdav", blocks=2))
     shares = [
-        attack_microaggregation(
-            original, masked, k=3, blocks=2, grouping="unknown", margin=margin
+        attack(
+            original, masked, "microaggregation", k=3, blocks=2, grouping="unknown", margin=margin
         ).covered
         for margin in (1, 3, 1000)
     ]
     assert shares[0] < shares[1] < shares[2] == 1
-    found = attack_microaggregation(original, masked, k=3, blocks=2, grouping="unknown", margin=1)
+    found = attack(
+        original, masked, "microaggregation", k=3, blocks=2, grouping="unknown", margin=1
+    )
     assert "this is a guess" in found.explain()
     assert found.single < 1
 
@@ -148,13 +150,13 @@ def test_medians_and_weights_need_a_margin():
 
 def test_what_cannot_be_is_told():
     with pytest.raises(AttackError, match="are shared by fewer than 3 records"):
-        attack_microaggregation(ORIGINAL, MASKED, k=3, blocks=APART)
+        attack(ORIGINAL, MASKED, "microaggregation", k=3, blocks=APART)
     with pytest.raises(AttackError, match="for 4 of 4 masked records"):
-        attack_microaggregation(ORIGINAL, MASKED[::-1], k=2, blocks=APART, grouping="unknown")
+        attack(ORIGINAL, MASKED[::-1], "microaggregation", k=2, blocks=APART, grouping="unknown")
     with pytest.raises(UnknownOptionError, match="grouping"):
-        attack_microaggregation(ORIGINAL, MASKED, k=2, grouping="none")
+        attack(ORIGINAL, MASKED, "microaggregation", k=2, grouping="none")
     with pytest.raises(BadOptionError, match="margin"):
-        attack_microaggregation(ORIGINAL, MASKED, k=2, blocks=APART, margin=0)
+        attack(ORIGINAL, MASKED, "microaggregation", k=2, blocks=APART, margin=0)
 
 
 def test_means_rounded_to_float32_keep_the_truth():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tessella.exceptions import AttackError, BadOptionError, LinkageError, UnknownOptionError
 from tessella.masking import RankSwapping
-from tessella.risk import attack, attack_rank_swapping, link
+from tessella.risk import attack, link
 from tessella.risk.transparency import pairs as pairs_module
 
 from .brute import possible_pairs, swapped
@@ -28,7 +28,7 @@ def listed(found):
 
 def test_windows_by_hand():
     """A value comes from the rank below or above, and never from its own."""
-    found = attack_rank_swapping(ORIGINAL, MASKED, percent=25, known=[0], effort="quick")
+    found = attack(ORIGINAL, MASKED, "rank swapping", percent=25, known=[0], effort="quick")
     # 2 can come from 1 and 3; 1 only from 2; 4 only from 3; 3 from 2 and 4.
     assert found.size.tolist() == [2, 1, 1, 2]
     assert found.chance.tolist() == [0.5, 1, 1, 0.5]
@@ -43,15 +43,15 @@ def test_windows_by_hand():
 
 
 def test_without_the_exclusion_of_the_own_rank():
-    found = attack_rank_swapping(
-        ORIGINAL, MASKED, percent=25, known=[0], effort="quick", everyone=False
+    found = attack(
+        ORIGINAL, MASKED, "rank swapping", percent=25, known=[0], effort="quick", everyone=False
     )
     assert found.size.tolist() == [3, 2, 2, 3]
 
 
 def test_one_to_one_by_hand():
     """2 is left with 1 once 4 has taken 3."""
-    found = attack_rank_swapping(ORIGINAL, MASKED, percent=25, known=[0])
+    found = attack(ORIGINAL, MASKED, "rank swapping", percent=25, known=[0])
     assert found.size.tolist() == [1, 1, 1, 1]
     assert found.value == 1
 
@@ -60,7 +60,7 @@ def test_ties_by_hand():
     """Of 1, 2, 2, 3 with one rank: 2 has ranks 2 and 3, so it can come from all."""
     original = np.array([[1.0], [2.0], [2.0], [3.0]])
     masked = np.array([[2.0], [1.0], [3.0], [2.0]])
-    found = attack_rank_swapping(original, masked, percent=25, effort="quick")
+    found = attack(original, masked, "rank swapping", percent=25, effort="quick")
     assert found.size.tolist() == [4, 2, 2, 4]
     assert found.covered == 1
 
@@ -70,9 +70,9 @@ def test_exchanges_by_hand():
     rng = np.random.default_rng(5)
     original = rng.normal(size=(200, 2))
     masked = RankSwapping(20, random_state=0).fit_transform(original)
-    quick = attack_rank_swapping(original, masked, percent=20, effort="quick")
-    one = attack_rank_swapping(original, masked, percent=20, everyone=False)
-    full = attack_rank_swapping(original, masked, percent=20)
+    quick = attack(original, masked, "rank swapping", percent=20, effort="quick")
+    one = attack(original, masked, "rank swapping", percent=20, everyone=False)
+    full = attack(original, masked, "rank swapping", percent=20)
     assert quick.value < 0.2
     assert one.value < 0.2
     assert full.value > 0.9
@@ -92,7 +92,7 @@ def test_no_possible_original_is_lost(data):
     reachable = [swapped(original[:, v], window) for v in range(2)]
     pairs = possible_pairs([masked[:, v].tolist() for v in range(2)], reachable)
     for effort in ("quick", "standard"):
-        found = attack_rank_swapping(original, masked, percent=percent, effort=effort)
+        found = attack(original, masked, "rank swapping", percent=percent, effort=effort)
         assert (found.size >= pairs.sum(axis=1)).all()
         assert found.covered == 1
 
@@ -106,7 +106,7 @@ def test_often_exactly_what_is_possible():
         masked = RankSwapping(40, random_state=seed).fit_transform(original)
         reachable = [swapped(original[:, v], 2) for v in range(2)]
         pairs = possible_pairs([masked[:, v].tolist() for v in range(2)], reachable)
-        found = attack_rank_swapping(original, masked, percent=40)
+        found = attack(original, masked, "rank swapping", percent=40)
         equal += int((found.size == pairs.sum(axis=1)).sum())
         total += 6
     assert equal / total > 0.8
@@ -148,13 +148,13 @@ def test_rows_in_another_order():
     rng = np.random.default_rng(3)
     table = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     masked = RankSwapping(20, random_state=1).fit_transform(table)
-    plain = attack_rank_swapping(table, masked, percent=20)
+    plain = attack(table, masked, "rank swapping", percent=20)
     named, shuffled = table.assign(who=range(60)), masked.assign(who=range(60))
     order = rng.permutation(60)
-    found = attack_rank_swapping(named, shuffled.iloc[order], percent=20, id="who")
+    found = attack(named, shuffled.iloc[order], "rank swapping", percent=20, id="who")
     assert (found.size == plain.size[order]).all()
     assert (found.truth == order).all()
-    half = attack_rank_swapping(named, shuffled.iloc[order[:30]], percent=20, id="who")
+    half = attack(named, shuffled.iloc[order[:30]], "rank swapping", percent=20, id="who")
     assert half.covered == 1
     assert half.n == 30
 
@@ -166,8 +166,14 @@ def test_strata_and_frames():
     masker = RankSwapping(10, strata="region", random_state=1)
     masked = masker.fit_transform(table)
     found = attack(table, masked, masker)
-    whole = attack_rank_swapping(
-        table, masked, percent=10, columns=["x", "y"], known=["x", "y"], strict=False
+    whole = attack(
+        table,
+        masked,
+        "rank swapping",
+        percent=10,
+        columns=["x", "y"],
+        known=["x", "y"],
+        strict=False,
     )
     assert found.covered == 1
     assert (found.size <= 8).all()
@@ -181,8 +187,8 @@ def test_a_sample_has_an_interval():
     rng = np.random.default_rng(4)
     original = rng.normal(size=(500, 3))
     masked = RankSwapping(10, random_state=1).fit_transform(original)
-    found = attack_rank_swapping(original, masked, percent=10, sample=50, random_state=0)
-    whole = attack_rank_swapping(original, masked, percent=10, effort="quick")
+    found = attack(original, masked, "rank swapping", percent=10, sample=50, random_state=0)
+    whole = attack(original, masked, "rank swapping", percent=10, effort="quick")
     assert found.n == 50
     assert found.low < found.value < found.high
     assert (found.chance == whole.chance[found.attacked]).all()
@@ -193,14 +199,14 @@ def test_too_many_pairs_are_only_counted(monkeypatch):
     rng = np.random.default_rng(4)
     original = rng.normal(size=(2000, 2))
     masked = RankSwapping(10, random_state=1).fit_transform(original)
-    quick = attack_rank_swapping(original, masked, percent=10, effort="quick")
+    quick = attack(original, masked, "rank swapping", percent=10, effort="quick")
     for most in (0, 1000, int(quick.size.sum()) - 1):
         monkeypatch.setattr(pairs_module, "MOST_PAIRS", most)
-        found = attack_rank_swapping(original, masked, percent=10)
+        found = attack(original, masked, "rank swapping", percent=10)
         assert (found.size == quick.size).all()
         assert "too many pairs" in found.explain()
     monkeypatch.setattr(pairs_module, "MOST_PAIRS", int(quick.size.sum()))
-    assert attack_rank_swapping(original, masked, percent=10).single == 1
+    assert attack(original, masked, "rank swapping", percent=10).single == 1
 
 
 def test_wrong_parameters_are_told():
@@ -208,35 +214,38 @@ def test_wrong_parameters_are_told():
     original = rng.normal(size=(100, 3))
     masked = RankSwapping(20, random_state=1).fit_transform(original)
     with pytest.raises(AttackError, match=r"percent=5: for \d+ of 100 masked records"):
-        attack_rank_swapping(original, masked, percent=5)
-    found = attack_rank_swapping(original, masked, percent=5, strict=False, effort="quick")
+        attack(original, masked, "rank swapping", percent=5)
+    found = attack(original, masked, "rank swapping", percent=5, strict=False, effort="quick")
     assert 0 < found.covered < 1
     with pytest.raises(AttackError, match="cannot come from rank swapping: 100 of its released"):
-        attack_rank_swapping(original, masked + 0.5, percent=20)
+        attack(original, masked + 0.5, "rank swapping", percent=20)
 
 
 def test_bad_input_is_told():
     with pytest.raises(LinkageError, match="not known which belong together"):
-        attack_rank_swapping(ORIGINAL, MASKED[:3], percent=25)
+        attack(ORIGINAL, MASKED[:3], "rank swapping", percent=25)
     with pytest.raises(BadOptionError, match="percent"):
-        attack_rank_swapping(ORIGINAL, MASKED, percent=120)
+        attack(ORIGINAL, MASKED, "rank swapping", percent=120)
     with pytest.raises(BadOptionError, match="less than one rank"):
-        attack_rank_swapping(ORIGINAL, MASKED, percent=1)
+        attack(ORIGINAL, MASKED, "rank swapping", percent=1)
     with pytest.raises(UnknownOptionError, match="effort"):
-        attack_rank_swapping(ORIGINAL, MASKED, percent=25, effort="much")
+        attack(ORIGINAL, MASKED, "rank swapping", percent=25, effort="much")
     with pytest.raises(LinkageError, match="no variable in common"):
-        attack_rank_swapping(
-            pd.DataFrame({"a": [1.0, 2.0]}), pd.DataFrame({"b": [1.0, 2.0]}), percent=50
+        attack(
+            pd.DataFrame({"a": [1.0, 2.0]}),
+            pd.DataFrame({"b": [1.0, 2.0]}),
+            "rank swapping",
+            percent=50,
         )
     with pytest.raises(AttackError, match="knows none of the masked columns"):
-        attack_rank_swapping(ORIGINAL, MASKED, percent=25, columns=[0], known=[1])
+        attack(ORIGINAL, MASKED, "rank swapping", percent=25, columns=[0], known=[1])
 
 
 @pytest.mark.parametrize("percent", [2, 6, 10, 14, 20])
 def test_census(census, percent):
     """The windows find more than the nearest record at every width, and the exchanges all."""
     masked = RankSwapping(percent, random_state=7).fit_transform(census)
-    windows = attack_rank_swapping(census, masked, percent=percent, effort="quick")
+    windows = attack(census, masked, "rank swapping", percent=percent, effort="quick")
     assert windows.covered == 1
     assert windows.value > link(census, masked).value
-    assert attack_rank_swapping(census, masked, percent=percent).value > 0.99
+    assert attack(census, masked, "rank swapping", percent=percent).value > 0.99

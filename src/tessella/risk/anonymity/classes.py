@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import check, parameters
 from ..._types import Floats, Integers, Name
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import MISSING, Keys, check_whole, first_of, read_keys, read_weights
-from .matching import count_matches
+from .keys import (
+    COUNT,
+    MISSING,
+    MISSING_AS,
+    RENAMED,
+    Keys,
+    count_matches,
+    first_rows,
+    read_keys,
+    read_weights,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +73,7 @@ class Anonymity(Estimate):
         """For each size f: how many records share their key with f in all, and how many keys."""
         import pandas as pd
 
-        first = first_of(self.classes)
+        first = first_rows(self.classes)
         sizes, records = np.unique(self.frequency, return_counts=True)
         keys = np.bincount(np.searchsorted(sizes, self.frequency[first]), minlength=len(sizes))
         return pd.DataFrame({"size": sizes, "records": records, "keys": keys})
@@ -82,12 +92,13 @@ class Anonymity(Estimate):
         """List the rarest keys, values and all, with the number of records that share them."""
         import pandas as pd
 
-        first = first_of(self.classes)
-        order = np.argsort(self.frequency[first], kind="stable")[: check_whole("most", most)]
+        first = first_rows(self.classes)
+        check({"most": COUNT}, {"most": most})
+        order = np.argsort(self.frequency[first], kind="stable")[:most]
         rows = first[order]
         columns: dict[Any, Any] = {}
         for name in self._keys.columns:
-            own, texts = self._keys.table.labels(name)
+            own, texts = self._keys.view.table.labels(name)
             columns[name] = [texts[own[row]] if own[row] >= 0 else None for row in rows]
         return pd.DataFrame({**columns, "records": self.frequency[rows]})
 
@@ -98,12 +109,13 @@ class Anonymity(Estimate):
     __repr__ = __str__
 
 
+@parameters(RENAMED, missing_as=MISSING_AS)
 def k_anonymity(
-    release: Any,
+    masked: Any,
     *,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     schema: Schema | None = None,
-    missing: str = "category",
+    missing_as: str = "category",
     weights: Any = None,
     below: Sequence[int] = (2, 3, 5, 10),
 ) -> Anonymity:
@@ -111,14 +123,14 @@ def k_anonymity(
 
     Parameters
     ----------
-    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The released table.
-    keys : name or sequence of names, optional
+    known : name or sequence of names, optional
         The quasi-identifiers; otherwise the schema's, or without a schema every column (but the
         weights).
     schema : Schema, optional
         Roles and missing codes.
-    missing : {"category", "any"}
+    missing_as : {"category", "any"}
         Whether a missing value is a value of its own (each missing code apart: the careful way),
         or agrees with every value.
     weights : name or array-like of shape (n,), optional
@@ -137,7 +149,7 @@ def k_anonymity(
         f_i = #{j : x_j agrees with x_i},  k = min f_i,  value = (1/n) Σ 1/f_i,
         population_i = Σ w_j over the same j.
 
-    Numbers agree if they are equal, without tolerance. With missing="any", agreement is not
+    Numbers agree if they are equal, without tolerance. With missing_as="any", agreement is not
     transitive: a record that lacks values may count for several that differ, so k is what
     sdcMicro reports and not a promise that an intruder meets k persons who cannot be told apart.
 
@@ -155,16 +167,18 @@ def k_anonymity(
     k = 1 (3 keys; records: 2 below 2, 4 below 3)
     75.0 % of 4 records (all of them; by guessing 25.0 %): look up the key, pick one that shares it
     """
-    read = read_keys(release, keys, schema=schema, besides=(weights,))
-    mass = read_weights(read.table, weights, schema=schema)
-    found = count_matches(read, missing=missing, weights=mass)
-    limits = sorted({check_whole("below", k) for k in below})
+    read = read_keys(masked, known, schema=schema, besides=(weights,))
+    mass = read_weights(read.view, weights)
+    found = count_matches(read, missing_as=missing_as, weights=mass)
+    limits = sorted(set(below))
+    for k in limits:
+        check({"below": COUNT}, {"below": k})
     result: Anonymity = Anonymity.of(
         float((1 / found.count).sum()),
         read.n,
         baseline=1 / read.n,
         attack="look up the key, pick one that shares it",
-        assumptions=(*read.notes, "he knows that the person is in the table", MISSING[missing]),
+        assumptions=(*read.notes, "he knows that the person is in the table", MISSING[missing_as]),
         exact=True,
         k=int(found.count.min()),
         n_classes=int(found.classes.max()) + 1,

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import parameters
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError
-from ...frame import Table, number_labels
+from ...frame import View, group_ids, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import as_names, check_share, check_whole, first_of, number, read_column, read_keys
+from .keys import COUNT, RENAMED, SHARE, as_names, first_rows, read_column, read_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,9 +47,9 @@ class Spread:
     @classmethod
     def of(cls, classes: Integers, values: Integers) -> Spread:
         """Count the pairs of class and value of n records."""
-        joint = number([classes, values])
+        joint = group_ids([classes, values])
         counts = np.bincount(joint)
-        first = first_of(joint)
+        first = first_rows(joint)
         place, value = classes[first], values[first]
         order = np.lexsort((value, -counts, place))
         return cls(
@@ -80,7 +81,7 @@ class Spread:
         """Chance that the most frequent value of the class is the record's own, shape (n,)."""
         top = self.count == self.most[self.place]
         ties = np.bincount(self.place[top], minlength=len(self.sizes))
-        joint = number([self.classes, self.values])
+        joint = group_ids([self.classes, self.values])
         own = np.bincount(joint)[joint]
         found: Floats = np.where(own == self.most[self.classes], 1 / ties[self.classes], 0.0)
         return found
@@ -144,7 +145,7 @@ class Homogeneity(Estimate):
 class Groups:
     """The class of each record, and how the confidential variables spread in the classes."""
 
-    table: Table
+    view: View
     classes: Integers
     spreads: Mapping[Name, Spread]
     notes: tuple[str, ...]
@@ -185,36 +186,34 @@ class Groups:
 
 
 def read_groups(
-    release: Any,
+    masked: Any,
     confidential: Any,
     *,
-    keys: Any = None,
+    known: Any = None,
     groups: Any = None,
     schema: Schema | None = None,
 ) -> Groups:
     """Read classes (equal keys, or given groups) and confidential variables."""
-    table = Table.read(release)
+    view = View.of(masked, schema)
     if confidential is None and schema is not None:
-        confidential = [name for name in schema.names("confidential") if table.has(name)]
+        confidential = [name for name in schema.names("confidential") if view.table.has(name)]
     if confidential is None:
         raise BadOptionError("confidential", confidential, "the name of a confidential column")
-    names = as_names(table, confidential, option="confidential")
+    names = as_names(view, confidential, option="confidential")
     if groups is not None:
-        if keys is not None:
-            raise BadOptionError("groups", "...", "groups= or keys=, not both")
-        classes, _ = number_labels(table.per_record(groups, who="groups="))
+        if known is not None:
+            raise BadOptionError("groups", "...", "groups= or known=, not both")
+        classes, _ = number_labels(view.table.per_record(groups, who="groups="))
         if (classes < 0).any():
             classes = np.where(classes < 0, classes.max() + 1, classes)
         notes = ["classes as given"]
     else:
-        read = read_keys(table, keys, schema=schema, besides=names)
-        classes, notes = number(read.codes), list(read.notes)
-    spreads = {
-        name: Spread.of(classes, number([read_column(table, name, schema)])) for name in names
-    }
+        read = read_keys(view, known, schema=schema, besides=names)
+        classes, notes = group_ids(read.codes), list(read.notes)
+    spreads = {name: Spread.of(classes, group_ids([read_column(view, name)])) for name in names}
     notes.append(f"confidential: {', '.join(map(str, names))}")
     notes.append("a missing value is a value of its own")
-    return Groups(table=table, classes=classes, spreads=spreads, notes=tuple(notes))
+    return Groups(view=view, classes=classes, spreads=spreads, notes=tuple(notes))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -244,20 +243,21 @@ class AlphaK(Homogeneity):
         return not bool(self.breaks.any())
 
 
+@parameters(RENAMED, alpha=SHARE, k=COUNT)
 def alpha_k_anonymity(
-    release: Any,
+    masked: Any,
     confidential: Sequence[Name] | Name | None = None,
     *,
     alpha: float,
     k: int,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     schema: Schema | None = None,
 ) -> AlphaK:
     """Count whether a table is (α, k)-anonymous.
 
     Parameters
     ----------
-    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The released table.
     confidential : name or sequence of names, optional
         The confidential variables; otherwise the schema's.
@@ -265,7 +265,7 @@ def alpha_k_anonymity(
         The largest share of a class that one confidential value may have, above 0 and at most 1.
     k : int
         The least number of records of a class.
-    keys, schema
+    known, schema
         As in `k_anonymity`; a missing value is a value of its own.
 
     Notes
@@ -286,20 +286,18 @@ def alpha_k_anonymity(
     >>> found.holds, found.breaks
     (False, array([False, False,  True,  True]))
     """
-    most = check_share("alpha", alpha)
-    least = check_whole("k", k)
-    groups = read_groups(release, confidential, keys=keys, schema=schema)
+    groups = read_groups(masked, confidential, known=known, schema=schema)
     figures = {name: one.most / one.sizes for name, one in groups.spreads.items()}
     sizes = np.bincount(groups.classes)
     highest = np.max(list(figures.values()), axis=0)
-    broken = (sizes < least) | (highest > most * (1 + 1e-12))
+    broken = (sizes < k) | (highest > alpha * (1 + 1e-12))
     result: AlphaK = groups.result(
         AlphaK,
         "largest share of one value",
         figures,
         low=False,
-        alpha=most,
-        k=least,
+        alpha=float(alpha),
+        k=k,
         reached_k=int(sizes.min()),
         breaks=broken[groups.classes],
     )

@@ -6,20 +6,29 @@ large it may be. Whoever finds one member of a household finds the others: *hous
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import parameters
 from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
-from ...frame import Table, number_labels
+from ...frame import View, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
 from .frequencies import mean_inverse
-from .keys import MISSING, first_of, read_column, read_keys, read_weights
-from .matching import count_matches
+from .keys import (
+    MISSING,
+    MISSING_AS,
+    RENAMED,
+    count_matches,
+    first_rows,
+    read_column,
+    read_keys,
+    read_weights,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,22 +85,23 @@ class IndividualRisk(Estimate):
         return pd.DataFrame({**columns, "chance": self.chance})
 
 
+@parameters(RENAMED, missing_as=MISSING_AS)
 def individual_risk(
-    release: Any,
+    masked: Any,
     *,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     weights: Any = None,
     household: Any = None,
     schema: Schema | None = None,
-    missing: str = "category",
+    missing_as: str = "category",
 ) -> IndividualRisk:
     """Estimate the risk of each record of a weighted sample.
 
     Parameters
     ----------
-    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The released sample.
-    keys : name or sequence of names, optional
+    known : name or sequence of names, optional
         The quasi-identifiers; otherwise the schema's, or without a schema every other column.
     weights : name or array-like of shape (n,)
         Sampling weights: how many persons each record stands for. Otherwise the schema's.
@@ -100,7 +110,7 @@ def individual_risk(
         schema's, if the table has it.
     schema : Schema, optional
         Roles and missing codes.
-    missing : {"category", "any"}
+    missing_as : {"category", "any"}
         As in `k_anonymity`.
 
     Notes
@@ -126,25 +136,25 @@ def individual_risk(
     >>> import pandas as pd
     >>> from tessella.risk import individual_risk
     >>> sample = pd.DataFrame({"sex": ["f", "f", "m"], "weight": [180.0, 180.0, 215.0]})
-    >>> individual_risk(sample, keys="sex", weights="weight").chance.round(6)
+    >>> individual_risk(sample, known="sex", weights="weight").chance.round(6)
     array([0.005425, 0.005425, 0.025096])
     """
-    table = Table.read(release)
-    home = _households(table, household, schema)
-    read = read_keys(table, keys, schema=schema, besides=(weights, household))
-    mass = read_weights(table, weights, schema=schema)
+    view = View.of(masked, schema)
+    home = _households(view, household, schema)
+    read = read_keys(view, known, schema=schema, besides=(weights, household))
+    mass = read_weights(view, weights)
     if mass is None:
         raise BadOptionError(
             "weights", weights, "the sampling weights, a column or one number for each record; for "
             "a whole population, k_anonymity tells the risk 1/f"
         )  # fmt: skip
-    found = count_matches(read, missing=missing, weights=mass)
+    found = count_matches(read, missing_as=missing_as, weights=mass)
     weight = found.count if found.weight is None else found.weight
     population = np.maximum(weight, found.count).astype(np.float64)
-    first = first_of(found.classes)
+    first = first_rows(found.classes)
     f = found.count[first]
     risk = mean_inverse(f, np.minimum(f / population[first], 1.0))[found.classes]
-    notes = [*read.notes, MISSING[missing], "population frequencies: negative binomial given f"]
+    notes = [*read.notes, MISSING[missing_as], "population frequencies: negative binomial given f"]
     few = int((weight < found.count * (1 - 1e-12)).sum())
     if few:
         notes.append(f"{few:,} records have a key whose weights sum to less than f: taken as f")
@@ -172,16 +182,16 @@ def individual_risk(
     return result
 
 
-def _households(table: Table, given: Any, schema: Schema | None) -> Integers | None:
+def _households(view: View, given: Any, schema: Schema | None) -> Integers | None:
     if given is None and schema is not None:
-        given = next((name for name in schema.names("household") if table.has(name)), None)
+        given = next((name for name in schema.names("household") if view.table.has(name)), None)
     if given is None:
         return None
-    if isinstance(given, str) or (isinstance(given, Hashable) and table.has(given)):
-        table.place(given, who="household=")
-        home = read_column(table, given, schema)
+    if view.is_name(given):
+        view.table.place(given, who="household=")
+        home = read_column(view, given)
     else:
-        home, _ = number_labels(table.per_record(given, who="household="))
+        home, _ = number_labels(view.table.per_record(given, who="household="))
     if lacking := int((home < 0).sum()):
         raise BadTableError(
             f"{lacking} of {len(home)} records have no household. Give each a household, a number "

@@ -1,34 +1,36 @@
-"""The released quasi-identifiers, read as whole numbers that are equal where values are.
+"""The released quasi-identifiers as whole numbers, and who agrees with whom on them.
 
 A *key* is what an intruder may know of a person: one value for each quasi-identifier. A missing
 cell has a negative number, another one for each kind of missing: an intruder who sees the table
-can tell a null from a code.
+can tell a null from a code. Records that agree on every key form a *class*. Where a missing value
+agrees with every value there are no classes (a record may agree with two that disagree), but each
+record has a number of matches all the same. They are counted by missing pattern: records that lack
+the same keys agree with those of another pattern if and only if they agree on the keys that both
+patterns have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._parameters import Constraint, Number, OneOf, Whole
 from ..._types import Floats, Integers, Name
-from ...exceptions import BadOptionError, BadTableError, UnknownOptionError
-from ...frame import Table
+from ...exceptions import BadOptionError, BadTableError
+from ...frame import View, group_ids
 from ...schema import Schema
 
 __all__ = [
-    "MISSING",
+    "MISSING_AS",
     "Keys",
+    "Matches",
     "as_names",
-    "check_missing",
-    "check_share",
-    "check_whole",
-    "first_of",
-    "number",
-    "number_values",
+    "count_matches",
+    "first_rows",
     "read_column",
     "read_keys",
     "read_weights",
@@ -39,13 +41,17 @@ MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
     "any": "a missing value agrees with every value",
 }
+MISSING_AS: tuple[Constraint, ...] = (OneOf(MISSING),)
+SHARE: tuple[Constraint, ...] = (Number(above=0, most=1),)
+COUNT: tuple[Constraint, ...] = (Whole(1),)
+RENAMED = {"release": "masked", "keys": "known", "missing": "missing_as"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
     """Quasi-identifiers of a table: for each column n whole numbers, negative where missing."""
 
-    table: Table
+    view: View
     columns: tuple[Name, ...]
     codes: tuple[Integers, ...]
     notes: tuple[str, ...] = ()
@@ -53,12 +59,12 @@ class Keys:
     @property
     def n(self) -> int:
         """The number of records."""
-        return self.table.n_rows
+        return self.view.n_rows
 
 
 def read_keys(
-    release: Any,
-    keys: Sequence[Name] | Name | None,
+    masked: Any,
+    known: Sequence[Name] | Name | None,
     *,
     schema: Schema | None = None,
     besides: Sequence[Any] = (),
@@ -67,177 +73,152 @@ def read_keys(
 
     Parameters
     ----------
-    release
+    masked
         The table.
-    keys : name or sequence of names, optional
+    known : name or sequence of names, optional
         The quasi-identifiers. Otherwise those of the schema; without a schema, every column
         except `besides`.
     schema : Schema, optional
-        Says roles and missing codes.
+        Roles and missing codes.
     besides : sequence
         What has another part in the call: names of columns, or None or arrays, which are passed
         over.
     """
-    table = Table.read(release)
-    others = {one for one in besides if isinstance(one, Hashable) and table.has(one)}
-    if keys is not None:
-        columns = as_names(table, keys, option="keys")
+    view = View.of(masked, schema)
+    others = {one for one in besides if isinstance(one, Hashable) and view.table.has(one)}
+    if known is not None:
+        columns = as_names(view, known, option="known")
         note = f"known: {', '.join(map(str, columns))}"
         if both := [name for name in columns if name in others]:
-            raise BadOptionError("keys", keys, f"{both[0]!r} one part only: it has another already")
+            raise BadOptionError(
+                "known", known, f"{both[0]!r} one part only: it has another already"
+            )
     elif schema is not None:
-        columns = _by_schema(table, schema, others)
+        columns = _by_schema(view, schema, others)
         note = f"known, by the schema: {', '.join(map(str, columns))}"
     else:
-        columns = tuple(name for name in table.columns if name not in others)
+        columns = tuple(name for name in view.columns if name not in others)
         if not columns:
-            raise BadOptionError("keys", keys, "at least one column that an intruder may know")
-        note = f"known, for want of keys= every column: {', '.join(map(str, columns))}"
-    codes = tuple(read_column(table, name, schema) for name in columns)
-    return Keys(table=table, columns=columns, codes=codes, notes=(note,))
+            raise BadOptionError("known", known, "at least one column that an intruder may know")
+        note = f"known, for want of known= every column: {', '.join(map(str, columns))}"
+    codes = tuple(read_column(view, name) for name in columns)
+    return Keys(view=view, columns=columns, codes=codes, notes=(note,))
 
 
-def _by_schema(table: Table, schema: Schema, others: set[Name]) -> tuple[Name, ...]:
-    """List the schema's quasi-identifiers that are released; a column it does not know is refused.
+def _by_schema(view: View, schema: Schema, others: set[Name]) -> tuple[Name, ...]:
+    """List the schema's quasi-identifiers that are released; an unknown column is an error.
 
     Columns of the schema that the table lacks are no mistake: identifiers are not released.
     """
-    known = {column.name for column in schema}
-    if unknown := [repr(name) for name in table.columns if name not in known | others]:
+    listed = {column.name for column in schema}
+    if unknown := [repr(name) for name in view.columns if name not in listed | others]:
         raise BadTableError(
             f"The schema says nothing about these columns: {', '.join(unknown[:8])}. Add them to "
-            "the schema, drop them from the table, or give keys=."
+            "the schema, drop them from the table, or give known=."
         )
-    released = [name for name in schema.names("quasi-identifier") if table.has(name)]
+    released = [name for name in schema.names("quasi-identifier") if view.table.has(name)]
     columns = tuple(name for name in released if name not in others)
     if not columns:
         raise BadTableError(
             "The table has none of the schema's quasi-identifiers, so nothing is known to an "
-            "intruder. Give keys= the columns that he knows, or say role='quasi-identifier' in the "
+            "intruder. Give known= the columns that he knows, or role='quasi-identifier' in the "
             "schema."
         )
     return columns
 
 
-def as_names(table: Table, given: Any, *, option: str) -> tuple[Name, ...]:
-    """Return the columns that are named, each once, or say what is wrong with them."""
-    single = isinstance(given, str) or not hasattr(given, "__iter__") or table.has(given)
+def as_names(view: View, given: Any, *, option: str) -> tuple[Name, ...]:
+    """Return the columns that are named, each once, or raise an error."""
+    single = isinstance(given, str) or not hasattr(given, "__iter__") or view.table.has(given)
     names: tuple[Name, ...] = (given,) if single else tuple(given)
     if not names or len(set(names)) < len(names):
         raise BadOptionError(option, given, "at least one column, and each once")
     for name in names:
-        table.place(name, who=f"{option}=")
+        view.table.place(name, who=f"{option}=")
     return names
 
 
-def read_column(table: Table, name: Name, schema: Schema | None = None) -> Integers:
-    """Number the values of a column 0, 1, ...; null is -1, NaN -2, missing codes -3, -4, ..."""
-    place = table.place(name)
-    known = None if schema is None else next((c for c in schema if c.name == name), None)
-    gone = () if known is None else known.missing
-    numeric = table.facts(name).numeric or table.facts(name).family == "boolean"
-    if numeric and (gone or table.kind not in ("pandas", "numpy")):
-        codes = {name: [code for code in gone if not isinstance(code, str)]}
-        try:
-            read = table.numeric([name], codes=codes)
-        except BadTableError:  # infinity or many digits: labels tell them apart too
-            pass
-        else:
-            lacking = -read.state[:, 0].astype(np.int64)
-            return np.where(lacking < 0, lacking, number_values(read.values[:, 0]))
-    try:
-        own, texts = table.labels(name)
-    except BadTableError:
-        raise BadTableError(
-            f"Column {table.columns[place]!r} holds lists or objects that cannot be compared. Give "
-            "numbers, text or categories, or leave it out of keys=."
-        ) from None
-    if gone:
-        said = {str(code): at for at, code in enumerate(gone)}
-        new = np.array([-3 - said[text] if text in said else -1 for text in texts] + [-1])[own]
-        own = np.where(new <= -3, new, own)
-    return own.astype(np.int64, copy=False)
+def _reader(view: View, name: Name) -> View:
+    """Return the view, without its schema where that does not list the column."""
+    schema: Any = view.schema
+    listed = schema is None or any(column.name == name for column in schema)
+    return view if listed else View(view.table)
 
 
-def number(columns: Sequence[Integers]) -> Integers:
-    """Number records 0, 1, ... as their combinations of values first appear.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.risk.anonymity.keys import number
-    >>> number([np.array([5, -1, 5, 5]), np.array([0, 0, 0, 1])])
-    array([0, 1, 0, 2])
-    """
-    mixed, room = columns[0] - columns[0].min(), int(np.ptp(columns[0])) + 1
-    for column in columns[1:]:
-        low, width = int(column.min()), int(np.ptp(column)) + 1
-        if room * width >= 2**62:  # n combinations at most, however many could be
-            mixed = number_values(mixed)
-            room = int(mixed.max()) + 1
-        if room * width >= 2**62:
-            column, low = number_values(column), 0
-            width = int(column.max()) + 1
-        mixed, room = mixed * width + (column - low), room * width
-    return number_values(mixed)
+def read_column(view: View, name: Name) -> Integers:
+    """Return the codes of a column: equal numbers for equal cells, negative where missing."""
+    return _reader(view, name).codes(name)
 
 
-def first_of(classes: Integers) -> Integers:
+def first_rows(ids: Integers) -> Integers:
     """Return the first record of each class, for classes numbered 0, 1, ..."""
-    first = np.empty(int(classes.max()) + 1, dtype=np.int64)
-    first[classes[::-1]] = np.arange(len(classes))[::-1]
+    first = np.empty(int(ids.max()) + 1, dtype=np.int64)
+    first[ids[::-1]] = np.arange(len(ids))[::-1]
     return first
 
 
-def number_values(values: NDArray[Any]) -> Integers:
-    """Number the values of one array 0, 1, ... as they first appear; NaN is a value."""
-    import pandas as pd
-
-    places, _ = pd.factorize(values, use_na_sentinel=False)
-    return np.asarray(places, dtype=np.int64)
-
-
-def read_weights(table: Table, weights: Any, *, schema: Schema | None = None) -> Floats | None:
-    """Read sampling weights: a column, one number for each record, or the schema's weight."""
-    if weights is None and schema is not None:
-        weights = next((name for name in schema.names("weight") if table.has(name)), None)
-    if weights is None:
-        return None
-    if isinstance(weights, Hashable) and (isinstance(weights, str) or table.has(weights)):
-        table.place(weights, who="weights=")
-        values = table.numeric([weights], who="weights=").values[:, 0]
-    else:
-        given = table.per_record(weights, who="weights=")
-        if given.dtype.kind not in "fiu":
-            raise BadTableError(f"weights= has dtype {given.dtype}; numbers are needed.")
-        values = given.astype(np.float64)
-    wrong = int((~(values > 0) | ~np.isfinite(values)).sum())
-    if wrong:
-        raise BadTableError(
-            f"weights= must be positive numbers, and {wrong} of {len(values)} are zero, negative "
-            "or missing. A weight says how many persons a record stands for: correct them, or drop "
-            "these records."
-        )
-    return values
+def read_weights(view: View, weights: Any) -> Floats | None:
+    """Return sampling weights: a column, one number for each record, or the schema's weight."""
+    if weights is not None and view.is_name(weights):
+        view.table.place(weights, who="weights=")
+        return _reader(view, weights).weights(weights)
+    return view.weights(weights)
 
 
-def check_missing(missing: str) -> None:
-    """Refuse a treatment of missing values that is not offered."""
-    if missing not in MISSING:
-        raise UnknownOptionError("missing", missing, MISSING)
+@dataclass(frozen=True, kw_only=True)
+class Matches:
+    """For each record: its class, how many records agree with it, and their weight."""
+
+    classes: Integers
+    count: Integers
+    weight: Floats | None
+
+    @property
+    def sizes(self) -> Integers:
+        """The number of records of each class, missing values taken as values."""
+        return np.bincount(self.classes)
 
 
-def check_share(name: str, given: Any, expected: str = "a share above 0 and at most 1") -> float:
-    """Return a share in (0, 1], or say what is expected."""
-    whole = isinstance(given, int | float | np.integer | np.floating)
-    if not whole or isinstance(given, bool) or not 0 < float(given) <= 1:
-        raise BadOptionError(name, given, expected)
-    return float(given)
+def count_matches(
+    keys: Keys, *, missing_as: str = "category", weights: Floats | None = None
+) -> Matches:
+    """Count for each record those that agree with it on the keys, itself included."""
+    classes = group_ids(keys.codes)
+    sizes = np.bincount(classes)
+    mass: Any = None if weights is None else np.bincount(classes, weights=weights)
+    if missing_as == "any":
+        first = first_rows(classes)  # one record for each class will do
+        X = np.column_stack([column[first] for column in keys.codes])
+        given = [sizes.astype(np.float64)] + ([] if mass is None else [mass])
+        found = _with_wildcards(X, np.column_stack(given))
+        sizes, mass = np.rint(found[:, 0]).astype(np.int64), None if mass is None else found[:, 1]
+    return Matches(
+        classes=classes,
+        count=sizes[classes],
+        weight=None if mass is None else mass[classes],
+    )
 
 
-def check_whole(name: str, given: Any, least: int = 1) -> int:
-    """Return a whole number of at least `least`, or say what is expected."""
-    whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-    if not whole or given < least:
-        raise BadOptionError(name, given, f"a whole number of at least {least}")
-    return int(given)
+def _with_wildcards(X: Integers, masses: Floats) -> Floats:
+    """Sum masses, (c, w), over the rows of X, (c, d), that agree where both have a value."""
+    lacking = X < 0
+    pattern = group_ids(list(lacking.astype(np.int64).T))
+    rows = [np.flatnonzero(pattern == p) for p in range(int(pattern.max()) + 1)]
+    out = np.zeros_like(masses)
+    for p, q in combinations_with_replacement(range(len(rows)), 2):
+        both = np.flatnonzero(~lacking[rows[p][0]] & ~lacking[rows[q][0]])
+        pair = [rows[p]] if p == q else [rows[p], rows[q]]
+        together = np.concatenate(pair)
+        if len(both):
+            alike = group_ids([X[together, column] for column in both])
+        else:
+            alike = np.zeros(len(together), dtype=np.int64)
+        parts = np.split(alike, [len(rows[p])]) if p != q else [alike]
+        n_alike = int(alike.max()) + 1
+        for mine, theirs in ((0, 1), (1, 0)) if p != q else ((0, 0),):
+            for w in range(masses.shape[1]):
+                sums = np.bincount(
+                    parts[theirs], weights=masses[pair[theirs], w], minlength=n_alike
+                )
+                out[pair[mine], w] += sums[parts[mine]]
+    return out

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import NONE, Whole, parameters
 from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
+from ...frame import group_ids
 from ...schema import Schema
 from ..estimate import Estimate
 from .frequencies import mean_inverse_poisson
-from .keys import check_share, first_of, number, read_keys, read_weights
+from .keys import RENAMED, SHARE, first_rows, read_keys, read_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,10 +77,11 @@ class LogLinearRisk(Estimate):
         )
 
 
+@parameters(RENAMED, fraction=[*SHARE, NONE], interactions=[Whole(1, 2)])
 def log_linear_risk(
-    release: Any,
+    masked: Any,
     *,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     weights: Any = None,
     fraction: float | None = None,
     interactions: int = 1,
@@ -88,9 +91,9 @@ def log_linear_risk(
 
     Parameters
     ----------
-    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The released sample.
-    keys, schema
+    known, schema
         As in `k_anonymity`; a missing value is a value of its own.
     weights : name or array-like of shape (n,), optional
         Sampling weights; the fraction of a key is f over their sum.
@@ -127,28 +130,26 @@ def log_linear_risk(
     >>> found.unique.round(4)  # exp(-fitted) for the two that are alone
     array([0.    , 0.    , 0.2231, 0.6065])
     """
-    if interactions not in (1, 2) or isinstance(interactions, bool):
-        raise BadOptionError("interactions", interactions, "1 (main effects) or 2 (all pairs)")
     if weights is not None and fraction is not None:
         raise BadOptionError("fraction", fraction, "weights= or fraction=, not both")
-    read = read_keys(release, keys, schema=schema, besides=(weights,))
-    mass = read_weights(read.table, weights, schema=schema)
-    classes = number(read.codes)
+    read = read_keys(masked, known, schema=schema, besides=(weights,))
+    mass = read_weights(read.view, weights)
+    classes = group_ids(read.codes)
     frequency = np.bincount(classes)[classes]
     if fraction is not None:
-        sampled = np.full(read.n, check_share("fraction", fraction))
+        sampled = np.full(read.n, float(fraction))
     elif mass is not None:
         sampled = np.minimum(frequency / np.bincount(classes, weights=mass)[classes], 1.0)
     else:
         raise BadOptionError("fraction", fraction, "the sampling fraction, or weights=")
-    values = [number([column]) for column in read.codes]
+    values = [group_ids([column]) for column in read.codes]
     off = 0.0
     if interactions == 1 or len(values) == 1:
         fitted = _independent(values)
     else:
         fitted, off = _all_pairs(values)
     rest = fitted * (1 - sampled) / sampled
-    first = first_of(classes)
+    first = first_rows(classes)
     chance = mean_inverse_poisson(frequency[first], rest[first])[classes]
     how = "keys independent of each other" if interactions == 1 else "all pairs of keys interact"
     notes = [*read.notes, f"a Poisson log-linear model, {how}"]
@@ -184,7 +185,7 @@ def _all_pairs(values: Sequence[Integers]) -> tuple[Floats, float]:
     if cells > CELLS:
         raise BadTableError(
             f"The keys have {cells:,} combinations, and all pairs are fitted up to {CELLS:,}. Give "
-            "interactions=1, fewer keys=, or coarser categories."
+            "interactions=1, fewer known=, or coarser categories."
         )
     n, fitted = len(values[0]), np.ones(shape)
     at = np.ravel_multi_index(tuple(values), shape)

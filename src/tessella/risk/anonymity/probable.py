@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import check, parameters
 from ..._types import Floats, Name
+from ...kernels.heaps import number_equal
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
 from ..learned.family import Family
 from ..linkage import Measure, as_points, measure
-from .keys import check_whole, number, number_values
+from .keys import COUNT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +51,8 @@ class ProbableAnonymity(Estimate):
 
     def below(self, k: int) -> int:
         """Count the records whose chance is above 1/k."""
-        return int((self.chance > (1 + 1e-9) / check_whole("k", k)).sum())
+        check({"k": COUNT}, {"k": k})
+        return int((self.chance > (1 + 1e-9) / k).sum())
 
     @property
     def records(self) -> pd.DataFrame:
@@ -70,22 +73,23 @@ class ProbableAnonymity(Estimate):
     __repr__ = __str__
 
 
+@parameters({"release": "masked", "scale": "standardise"})
 def probabilistic_k_anonymity(
     original: Any,
-    release: Any,
+    masked: Any,
     *,
     known: Sequence[Name] | Name | None = None,
     distance: str | Family = "euclidean",
     id: Name | None = None,
     schema: Schema | None = None,
-    scale: str = "each",
+    standardise: str = "each",
     covariance: str = "difference",
 ) -> ProbableAnonymity:
     """Count the chances of links between original and release, for the k that they allow.
 
     Parameters
     ----------
-    original, release, known, distance, id, schema, scale, covariance
+    original, masked, known, distance, id, schema, standardise, covariance
         As in `link`.
 
     Notes
@@ -119,12 +123,12 @@ def probabilistic_k_anonymity(
     >>> probabilistic_k_anonymity(original, original + 0.1).k
     1
     """
-    sides = align_tables(original, release, known=known, id=id, schema=schema)
+    sides = align_tables(original, masked, known=known, id=id, schema=schema)
     n = len(sides.A)
-    forward = measure(sides, distance, scale=scale, covariance=covariance)
+    forward = measure(sides, distance, standardise=standardise, covariance=covariance)
     from_record = _chances(forward, n)
-    from_person = _chances(_turned(sides, distance, scale, covariance), n)
-    alike = number([number_values(column) for column in sides.A.T])
+    from_person = _chances(_turned(sides, distance, standardise, covariance), n)
+    alike = number_equal(np.ascontiguousarray(sides.A))[0]
     sizes = np.bincount(alike)
     from_record = (np.bincount(alike, weights=from_record) / sizes)[alike]
     chance = np.maximum(from_person, from_record)
@@ -142,13 +146,15 @@ def probabilistic_k_anonymity(
     return result
 
 
-def _turned(sides: AlignedTables, distance: str | Family, scale: str, covariance: str) -> Measure:
+def _turned(
+    sides: AlignedTables, distance: str | Family, standardise: str, covariance: str
+) -> Measure:
     """Prepare the same distance for links from persons to released records, on the same scale."""
     plain: str | Family = distance
     if isinstance(distance, Family):
-        sides = sides.scaled(scale)
+        sides = sides.scaled(standardise)
     elif distance != "gower":
-        points = as_points(sides, distance, scale=scale, covariance=covariance)
+        points = as_points(sides, distance, standardise=standardise, covariance=covariance)
         sides = replace(sides, A=points.A, B=points.B)
         plain = "euclidean" if points.power == 2 else "manhattan"
     turned = AlignedTables(
@@ -158,7 +164,7 @@ def _turned(sides: AlignedTables, distance: str | Family, scale: str, covariance
         truth=np.arange(len(sides.A)),
         nominal=sides.nominal,
     )
-    return measure(turned, plain, scale="none", covariance=covariance)
+    return measure(turned, plain, standardise="none", covariance=covariance)
 
 
 def _chances(how: Measure, n: int) -> Floats:

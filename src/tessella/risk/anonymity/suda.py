@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadOptionError, UnknownOptionError
+from ...exceptions import BadOptionError
+from ...frame import group_ids
 from ...kernels.special_uniques import minimal_uniques
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import Keys, check_share, check_whole, first_of, number, read_keys
+from .keys import COUNT, RENAMED, SHARE, Keys, first_rows, read_keys
 from .uniques import right_if_unique
 
 if TYPE_CHECKING:
@@ -101,22 +103,23 @@ class SpecialUniques(Estimate):
         )
 
 
+@parameters(RENAMED, max_size=COUNT, fraction=SHARE, missing_as=[OneOf(MISSING)])
 def suda(
-    release: Any,
+    masked: Any,
     *,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     max_size: int = 3,
     fraction: float = 0.01,
     schema: Schema | None = None,
-    missing: str = "category",
+    missing_as: str = "category",
 ) -> SpecialUniques:
     """Find all minimal sample uniques up to a size, and score records by them.
 
     Parameters
     ----------
-    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The released table.
-    keys : name or sequence of names, optional
+    known : name or sequence of names, optional
         The variables, up to 62; otherwise the schema's quasi-identifiers, or every column.
     max_size : int
         M, the largest set of variables to look for; more than there are keys means all sizes.
@@ -124,7 +127,7 @@ def suda(
         The sampling fraction, for DIS-SUDA (sdcMicro's DisFraction).
     schema : Schema, optional
         Roles and missing codes.
-    missing : {"category", "ignore"}
+    missing_as : {"category", "ignore"}
         Whether a missing value can single a record out, or is in no set (as in sdcMicro; then a
         record that lacks a value does not hide others either: the careful side).
 
@@ -161,17 +164,15 @@ def suda(
     >>> found.score
     array([2., 1., 1., 2.])
     """
-    if missing not in MISSING:
-        raise UnknownOptionError("missing", missing, MISSING)
-    share = check_share("fraction", fraction)
-    read = read_keys(release, keys, schema=schema)
+    share = float(fraction)
+    read = read_keys(masked, known, schema=schema)
     d = len(read.columns)
     if d > 62:
-        raise BadOptionError("keys", f"{d} columns", "at most 62")
-    most = min(check_whole("max_size", max_size), d)
-    classes = number(read.codes)
+        raise BadOptionError("known", f"{d} columns", "at most 62")
+    most = min(max_size, d)
+    classes = group_ids(read.codes)
     frequency = np.bincount(classes)[classes]
-    owner, sets = _search(read, classes, frequency, most, missing)
+    owner, sets = _search(read, classes, frequency, most, missing_as)
     sizes = _sizes(sets)
     last = min(most, d - 1)
     worth = np.array([float(prod(d - j for j in range(s, last + 1))) for s in range(d + 1)])
@@ -183,7 +184,7 @@ def suda(
         parts[:, j] = np.bincount(owner[has], weights=worth[sizes[has]], minlength=read.n)
     right = right_if_unique(frequency, share)
     chance = _spread(score, frequency == 1, right, d)
-    notes = [*read.notes, MISSING[missing], f"sets of at most {most} of {d} variables"]
+    notes = [*read.notes, MISSING[missing_as], f"sets of at most {most} of {d} variables"]
     notes.append(f"a simple random sample of {100 * share:g} % of the population")
     if left := int(((frequency == 1) & (score == 0)).sum()):
         notes.append(f"{left:,} sample uniques have no such set: score 0, the file's chance")
@@ -209,15 +210,15 @@ def suda(
 
 
 def _search(
-    read: Keys, classes: Integers, frequency: Integers, most: int, missing: str
+    read: Keys, classes: Integers, frequency: Integers, most: int, missing_as: str
 ) -> tuple[Integers, Integers]:
     """Return record and set of every MSU, records in order."""
-    first = first_of(classes)
+    first = first_rows(classes)
     columns = []
     for own in read.codes:
         values = own[first]
-        place = number([values])
-        columns.append(place if missing == "category" else np.where(values < 0, -1, place))
+        place = group_ids([values])
+        columns.append(place if missing_as == "category" else np.where(values < 0, -1, place))
     widths = np.array([int(column.max()) + 1 for column in columns], dtype=np.int64)
     # Columns with most values get the highest bits: their sets have the most supersets to visit,
     # and leave the fewest records to look at.

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import NONE, parameters
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import MISSING, check_share, read_keys, read_weights
-from .matching import count_matches
+from .keys import MISSING, MISSING_AS, RENAMED, SHARE, count_matches, read_keys, read_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,12 +62,13 @@ class Uniques(Estimate):
         return pd.DataFrame({"unique": self.sample, "chance": self.chance})
 
 
+@parameters(RENAMED, missing_as=MISSING_AS, fraction=[*SHARE, NONE])
 def uniques(
-    release: Any,
+    masked: Any,
     *,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     schema: Schema | None = None,
-    missing: str = "category",
+    missing_as: str = "category",
     weights: Any = None,
     fraction: float | None = None,
 ) -> Uniques:
@@ -75,9 +76,9 @@ def uniques(
 
     Parameters
     ----------
-    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The released table.
-    keys, schema, missing
+    known, schema, missing_as
         As in `k_anonymity`.
     weights : name or array-like of shape (n,), optional
         Sampling weights, for population uniques.
@@ -108,15 +109,15 @@ def uniques(
     """
     if weights is not None and fraction is not None:
         raise BadOptionError("fraction", fraction, "weights= or fraction=, not both")
-    read = read_keys(release, keys, schema=schema, besides=(weights,))
-    mass = read_weights(read.table, weights, schema=schema)
-    found = count_matches(read, missing=missing)
+    read = read_keys(masked, known, schema=schema, besides=(weights,))
+    mass = read_weights(read.view, weights)
+    found = count_matches(read, missing_as=missing_as)
     alone = found.count == 1
     chance = alone.astype(np.float64)
-    notes = [*read.notes, MISSING[missing]]
+    notes = [*read.notes, MISSING[missing_as]]
     share: float | None = None
     if fraction is not None:
-        share = check_share("fraction", fraction)
+        share = float(fraction)
         chance = chance * share
         notes.append(f"a simple random sample of {100 * share:g} % of the population")
     elif mass is not None:

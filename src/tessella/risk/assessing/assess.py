@@ -1,18 +1,18 @@
-"""`assess`: run the attacks that fit a masked table, and tell what the worst of them finds."""
+"""`assess`: run the attacks that fit a masked table, and report what the worst of them finds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from time import perf_counter
 from typing import Any
 
+from ..._parameters import EFFORT, NONE, SEED, Number, Whole, parameters
 from ..._types import Name
 from ...exceptions import BadOptionError, TessellaError
-from ...frame import Table
+from ...frame import View
 from ...schema import Schema
-from ..aligned import align_tables
+from ..aligned import AlignedTables, align_tables, as_list
 from .attacks import Attack, Case, attacks_of, find_attacks
 from .result import Assessment, Tried
 
@@ -21,11 +21,18 @@ __all__ = ["assess"]
 Progress = Callable[[int, int, str], None]
 
 
+@parameters(
+    {"knowledge": "known"},
+    effort=[EFFORT],
+    sample=[Whole(1), NONE],
+    time_limit=[Number(above=0), NONE],
+    random_state=[SEED],
+)
 def assess(
     original: Any,
     masked: Any,
     *,
-    knowledge: Sequence[Name] | Mapping[str, Sequence[Name]] | Name | None = None,
+    known: Sequence[Name] | Mapping[str, Sequence[Name]] | Name | None = None,
     method: Any = None,
     confidential: Sequence[Name] | Name | None = None,
     schema: Schema | None = None,
@@ -37,16 +44,16 @@ def assess(
     sample: int | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
-    random_state: int = 0,
+    random_state: int | None = None,
 ) -> Assessment:
-    """Attack a masked table in every way that fits, and tell what the worst attack finds.
+    """Attack a masked table in every way that fits, and report what the worst attack finds.
 
     Parameters
     ----------
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The file that the intruder has (the worst case: all of the original), and the masked one.
         Row i belongs to row i unless `id` is given.
-    knowledge : sequence of names, or mapping of scenario to names, optional
+    known : sequence of names, or mapping of scenario to names, optional
         The variables that he knows; several scenarios are tried one after the other. By default
         one: all variables that both tables have.
     method : masker or mapping, optional
@@ -71,7 +78,7 @@ def assess(
         Seconds after which no further attack is begun; those left out are named.
     progress : callable, optional
         Called with the number of attacks done, their number, and the name of the next.
-    random_state : int
+    random_state : int, optional
         Seed of draws and searches.
 
     Returns
@@ -95,19 +102,21 @@ def assess(
     began = perf_counter()
     included = attacks_of(effort)
     chosen = included if attacks is None else find_attacks(attacks)
-    _check(time_limit, sample, random_state)
-    table = Table.read(masked)
-    scenarios = _scenarios(original, masked, knowledge, id, schema)
+    original, masked = View.of(original, schema), View.of(masked, schema)
+    scenarios = _scenarios(original, masked, known, id, schema)
     case = Case(
         original=original, masked=masked, known=(), schema=schema, id=id, method=method,
-        confidential=_confidential(table, confidential, schema), weights=weights,
+        confidential=_confidential(masked, confidential, schema), weights=weights,
         household=household, effort=effort, seed=random_state, sample=sample,
     )  # fmt: skip
     tried: list[Tried] = []
     skipped: dict[str, str] = {}
-    todo = [(name, columns, attack) for name, columns in scenarios.items() for attack in chosen]
-    cases = {name: replace(case, known=columns, _kept={}) for name, columns in scenarios.items()}
-    for done, (scenario, _, attack) in enumerate(todo):
+    todo = [(name, attack) for name in scenarios for attack in chosen]
+    cases = {
+        name: replace(case, known=tables.columns, _kept={"tables": tables})
+        for name, tables in scenarios.items()
+    }
+    for done, (scenario, attack) in enumerate(todo):
         label = attack.name if len(scenarios) == 1 else f"{attack.name} ({scenario})"
         if progress is not None:
             progress(done, len(todo), label)
@@ -116,7 +125,7 @@ def assess(
             skipped[label] = f"the time limit of {time_limit:g} s was reached"
             continue
         own = cases[scenario]
-        if why := attack.unfit(own):
+        if why := attack.skip_reason(own):
             skipped[label] = why
             continue
         left = None if time_limit is None else max(time_limit - spent, 0.1)
@@ -137,48 +146,35 @@ def assess(
     return Assessment(
         tried=tuple(tried),
         skipped=skipped,
-        n=table.n_rows,
+        n=masked.n_rows,
         seconds=perf_counter() - began,
-        scenarios={name: tuple(map(str, columns)) for name, columns in scenarios.items()},
+        scenarios={name: tuple(map(str, one.columns)) for name, one in scenarios.items()},
     )
 
 
-def _check(time_limit: Any, sample: Any, random_state: Any) -> None:
-    real = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
-    if time_limit is not None and not (real and float(time_limit) > 0):
-        raise BadOptionError("time_limit", time_limit, "a positive number of seconds, or None")
-    for name, given, least in (("sample", sample, 1), ("random_state", random_state, 0)):
-        if given is None and name == "sample":
-            continue
-        if isinstance(given, bool) or not isinstance(given, int) or given < least:
-            raise BadOptionError(name, given, f"a whole number of at least {least}")
-
-
 def _scenarios(
-    original: Any, masked: Any, knowledge: Any, id: Name | None, schema: Schema | None
-) -> dict[str, tuple[Name, ...]]:
-    """Read what the intruder knows; the tables are read, too, so that all mistakes show here."""
-    given = knowledge if isinstance(knowledge, Mapping) else {"knowing": knowledge}
+    original: View, masked: View, known: Any, id: Name | None, schema: Schema | None
+) -> dict[str, AlignedTables]:
+    """Read the tables in what the intruder knows, one scenario after the other."""
+    given = known if isinstance(known, Mapping) else {"": known}
     if not given:
-        raise BadOptionError("knowledge", knowledge, "at least one scenario, or None")
-    found = {}
+        raise BadOptionError("known", known, "at least one scenario, or None")
+    found: dict[str, AlignedTables] = {}
     for name, columns in given.items():
-        sides = align_tables(original, masked, known=columns, id=id, schema=schema)
+        tables = align_tables(original, masked, known=columns, id=id, schema=schema)
         if str(name) in found:
-            raise BadOptionError("knowledge", name, "another name for each scenario")
-        found[str(name)] = sides.columns
-    if not isinstance(knowledge, Mapping):
-        (columns,) = found.values()
-        everything = knowledge is None
-        return {"all variables" if everything else f"{len(columns)} variables": columns}
+            raise BadOptionError("known", name, "another name for each scenario")
+        found[str(name)] = tables
+    if not isinstance(known, Mapping):
+        (tables,) = found.values()
+        return {"all variables" if known is None else f"{len(tables.columns)} variables": tables}
     return found
 
 
-def _confidential(table: Table, given: Any, schema: Schema | None) -> tuple[Name, ...]:
+def _confidential(view: View, given: Any, schema: Schema | None) -> tuple[Name, ...]:
     if given is None:
         return () if schema is None else tuple(schema.names("confidential"))
-    single = isinstance(given, str) or not hasattr(given, "__iter__")
-    names: tuple[Name, ...] = (given,) if single else tuple(given)
+    names = as_list(given)
     for name in names:
-        table.place(name, who="confidential=")
+        view.table.place(name, who="confidential=")
     return names

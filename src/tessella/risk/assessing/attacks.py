@@ -1,7 +1,7 @@
-"""The attacks that an assessment tries: a registry, from the cheap to the dear.
+"""The registry of attacks: what `assess`, `explore` and `publish` try, the cheap ones first.
 
-An attack takes a `Case` and gives an `Estimate`. It says which cases it fits and from which effort
-on it is tried.
+An attack takes a `Case` and gives an `Estimate`; it declares which cases it skips, and from which
+effort on it is tried.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 
 from ..._types import Name
 from ...exceptions import BadOptionError, UnknownOptionError
-from ...frame import Table
-from ..aligned import align_tables
+from ...frame import View
 from ..estimate import Estimate
 from .case import Case
 
@@ -30,7 +29,7 @@ LEARN_FROM = {"quick": 300, "standard": 1000, "thorough": 2000}  # records
 PREDICTED = 20_000  # records of a table from which a confidential variable is predicted
 MOST_KEYS = 12  # columns among which special uniques are looked for
 WIDTH = 0.01  # of an interval by rank, to each side
-MANY = 200_000  # records of which quick effort asks no more than it must
+MANY = 200_000  # records from which on quick effort learns no distance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +47,11 @@ class Attack:
         From when on it is tried without being asked for.
     run : callable
         From a `Case` to an `Estimate`.
-    unfit : callable
+    skip_reason : callable
         Why it does not fit a case; an empty text if it does.
-    says : str
+    description : str
         What the intruder does, in few words.
-    dear : bool
+    expensive : bool
         Takes long: an exploration tries it last, and not at all where others find everybody.
     """
 
@@ -60,22 +59,18 @@ class Attack:
     about: str
     run: Callable[[Case], Estimate]
     effort: str = "quick"
-    unfit: Callable[[Case], str] = lambda case: ""  # noqa: ARG005
-    says: str = ""
-    dear: bool = False
+    skip_reason: Callable[[Case], str] = lambda case: ""  # noqa: ARG005
+    description: str = ""
+    expensive: bool = False
 
 
-def _link(distance: str, **options: Any) -> Callable[[Case], Estimate]:
+def _link(distance: str) -> Callable[[Case], Estimate]:
     def run(case: Case) -> Estimate:
         from ..linkage import link
 
-        known = case.known if distance == "gower" else case.plain
+        tables = case.tables if distance == "gower" else case.plain_tables
         draw = case.draw(FULL_SCAN[case.effort] if distance == "gower" else 1e12)
-        found = link(
-            case.original, case.masked, distance=distance, known=known, id=case.id,
-            schema=case.schema if distance == "gower" else None,
-            records=None if draw is None else draw.records, **options,
-        )  # fmt: skip
+        found = link(tables, distance=distance, records=None if draw is None else draw.records)
         return found if draw is None else draw.estimate(found, found.chance)
 
     return run
@@ -84,15 +79,13 @@ def _link(distance: str, **options: Any) -> Callable[[Case], Estimate]:
 def _one_to_one(case: Case) -> Estimate:
     from ..one_to_one import link_one_to_one
 
-    return link_one_to_one(case.original, case.masked, known=case.plain, id=case.id)
+    return link_one_to_one(case.plain_tables)
 
 
 def _probabilistic(case: Case) -> Estimate:
     from ..probabilistic import link_probabilistic
 
-    return link_probabilistic(
-        case.original, case.masked, known=case.known[:16], id=case.id, schema=case.schema
-    )
+    return link_probabilistic(case.tables, known=case.known[:16])
 
 
 def _learn(family: str) -> Callable[[Case], Estimate]:
@@ -100,8 +93,7 @@ def _learn(family: str) -> Callable[[Case], Estimate]:
         from ..learned.learning import learn
 
         return learn(
-            case.original, case.masked, family, known=case.plain, id=case.id,
-            effort={"quick": 1, "standard": 3, "thorough": 6}[case.effort],
+            case.plain_tables, None, family, effort=case.effort,
             max_records=LEARN_FROM[case.effort], held_out=case.held_out and case.effort != "quick",
             random_state=case.seed,
         )  # fmt: skip
@@ -113,19 +105,15 @@ def _certify(case: Case) -> Estimate:
     from ..learned.certificate import certify
 
     limit = 60.0 if case.seconds is None else case.seconds
-    return certify(
-        case.original, case.masked, known=case.plain, id=case.id, time_limit=limit,
-        random_state=case.seed,
-    )  # fmt: skip
+    return certify(case.plain_tables, time_limit=limit, random_state=case.seed)
 
 
 def _transparency(case: Case) -> Estimate:
     from ..transparency.dispatch import attack
 
     options: dict[str, Any] = {}
-    size = len(case.sides.A)
     most = case.sample or {"quick": 5000, "standard": 20_000, "thorough": 100_000}[case.effort]
-    if size > most:
+    if len(case.tables.A) > most:
         options = {"sample": most, "random_state": case.seed}
     changed = _changed_otherwise(case)
     known = [name for name in case.known if name not in changed]
@@ -145,14 +133,10 @@ def _changed_otherwise(case: Case) -> list[Name]:
     """
     from ..transparency.dispatch import masked_columns
 
-    sides, own = case.sides, masked_columns(case.method, case.original, case.id)
-    truth = sides.B[sides.truth]
-    agree = (truth == sides.A) | (np.isnan(truth) & np.isnan(sides.A))
-    return [
-        name
-        for j, name in enumerate(sides.columns)
-        if name not in own and not bool(agree[:, j].all())
-    ]
+    tables, own = case.tables, masked_columns(case.method, case.original, case.id)
+    pair = tables.pair
+    assert pair is not None
+    return [name for name in tables.columns if name not in own and bool(pair.changed(name).any())]
 
 
 def _no_transparency(case: Case) -> str:
@@ -167,22 +151,22 @@ def _no_transparency(case: Case) -> str:
     return ""
 
 
-def _intervals(case: Case) -> Estimate:
+def _interval(case: Case) -> Estimate:
     from ..attributes.intervals import interval_disclosure
 
-    fewer: dict[str, Any] = {"widths": (WIDTH,)} if len(case.sides.A) > MANY else {}
-    return interval_disclosure(
-        case.original, case.masked, width=WIDTH, known=_in_order(case), id=case.id,
-        schema=case.schema, **fewer,
+    draw = case.draw(1e12)
+    found = interval_disclosure(
+        case.tables, known=_in_order(case), width=WIDTH, widths=(WIDTH,), by="original rank",
+        records=None if draw is None else draw.records,
     )  # fmt: skip
+    return found if draw is None else draw.estimate(found, found.chance)
 
 
 def _in_order(case: Case) -> list[Name]:
     """List the known variables that have an order and a value; cells may be missing."""
-    sides = case.sides
-    there = ~np.isnan(sides.B[sides.truth]).all(axis=0)
-    fit = there & ~sides.nominal
-    return [name for name, fits in zip(sides.columns, fit) if fits]
+    tables = case.tables
+    there = ~np.isnan(tables.B[tables.truth]).all(axis=0)
+    return [name for name, fits in zip(tables.columns, there & ~tables.nominal) if fits]
 
 
 def _needs_order(case: Case) -> str:
@@ -208,7 +192,7 @@ def _no_prediction(case: Case) -> str:
         return "no variable is called confidential: give confidential="
     if not [name for name in case.keys if name not in case.confidential]:
         return "the intruder knows nothing to predict from"
-    if len(case.sides.A) > PREDICTED:
+    if len(case.tables.A) > PREDICTED:
         return f"the table has more than {PREDICTED:,} records"
     return ""
 
@@ -216,7 +200,7 @@ def _no_prediction(case: Case) -> str:
 def _homogeneity(case: Case) -> Estimate:
     from ..attributes.homogeneity import l_diversity
 
-    return l_diversity(case.masked, list(case.confidential), keys=case.keys, schema=case.schema)
+    return l_diversity(case.masked, list(case.confidential), known=case.keys, schema=case.schema)
 
 
 def _no_homogeneity(case: Case) -> str:
@@ -230,42 +214,43 @@ def _no_homogeneity(case: Case) -> str:
 
 
 def _released_as_it_is(case: Case, name: Name) -> bool:
-    """Say whether a column was not masked."""
-    sides = align_tables(case.original, case.masked, known=[name], id=case.id, schema=case.schema)
-    return bool(np.array_equal(sides.A[:, 0], sides.B[sides.truth, 0], equal_nan=True))
+    """Return whether a column was not masked."""
+    pair = case.tables.pair
+    assert pair is not None
+    return not bool(pair.changed(name).any())
 
 
 def _k_anonymity(case: Case) -> Estimate:
     from ..anonymity.classes import k_anonymity
 
-    return k_anonymity(case.masked, keys=case.keys, schema=case.schema)
+    return k_anonymity(case.masked, known=case.keys, schema=case.schema)
 
 
 def _individual(case: Case) -> Estimate:
     from ..anonymity.individual import individual_risk
 
     return individual_risk(
-        case.masked, keys=case.keys, weights=case.weights, household=case.household,
+        case.masked, known=case.keys, weights=case.weights, household=case.household,
         schema=case.schema,
     )  # fmt: skip
 
 
 def _no_weights(case: Case) -> str:
-    weighed = case.schema is not None and case.schema.names("weight")
-    return "" if case.weights is not None or weighed else "there are no sampling weights"
+    weights = View.of(case.masked, case.schema).weights() if case.weights is None else True
+    return "there are no sampling weights" if weights is None else ""
 
 
 def _suda(case: Case) -> Estimate:
     from ..anonymity.suda import suda
 
-    return suda(case.masked, keys=case.keys, schema=case.schema)
+    return suda(case.masked, known=case.keys, schema=case.schema)
 
 
 def _few_values(case: Case) -> str:
     if len(case.keys) > MOST_KEYS:
         return f"there are more than {MOST_KEYS} keys"
-    table = Table.read(case.masked)
-    many = [name for name in case.keys if len(table.labels(name)[1]) > 0.2 * table.n_rows]
+    view = View.of(case.masked, case.schema)
+    many = [n for n in case.keys if len(np.unique(view.codes(n))) > 0.2 * view.n_rows]
     return f"nearly every record has its own value of {many[0]!r}" if many else ""
 
 
@@ -278,19 +263,19 @@ def _needs_two(case: Case) -> str:
 
 
 def _needs_learnable(case: Case) -> str:
-    if case.effort == "quick" and len(case.sides.B) > MANY:
+    if case.effort == "quick" and len(case.tables.B) > MANY:
         return f"more than {MANY:,} records: a distance is learned under standard effort"
     return _needs_two(case)
 
 
 def _needs_two_few(case: Case) -> str:
-    if len(case.sides.A) > ALL_AT_ONCE:
+    if len(case.tables.A) > ALL_AT_ONCE:
         return f"more than {ALL_AT_ONCE:,} records"
     return _needs_numbers(case)
 
 
 def _needs_certifiable(case: Case) -> str:
-    if len(case.sides.B) > CERTIFIED:
+    if len(case.tables.B) > CERTIFIED:
         return f"more than {CERTIFIED:,} records"
     return _needs_two(case)
 
@@ -300,7 +285,7 @@ def _needs_mixed(case: Case) -> str:
 
 
 def _needs_agreement(case: Case) -> str:
-    if len(case.sides.A) * len(case.sides.B) > FULL_SCAN["standard"]:
+    if len(case.tables.A) * len(case.tables.B) > FULL_SCAN["standard"]:
         return "too many pairs"
     return _needs_mixed(case)
 
@@ -317,151 +302,68 @@ def _maxitive_size(case: Case) -> str:
     return _needs_two(case)
 
 
+def _always(case: Case) -> str:  # noqa: ARG001
+    return ""
+
+
+def _entry(
+    name: str,
+    about: str,
+    effort: str,
+    run: Callable[[Case], Estimate],
+    skip_reason: Callable[[Case], str],
+    description: str,
+    *,
+    expensive: bool = False,
+) -> Attack:
+    return Attack(
+        name=name, about=about, effort=effort, run=run, skip_reason=skip_reason,
+        description=description, expensive=expensive,
+    )  # fmt: skip
+
+
 # In the order in which they are tried, and in which ties for the worst are named.
 ATTACKS: dict[str, Attack] = {
     attack.name: attack
     for attack in (
-        Attack(
-            name="k-anonymity",
-            about="table",
-            says="counts who shares the released values",
-            run=_k_anonymity,
-        ),
-        Attack(
-            name="euclidean",
-            about="identity",
-            says="links to the nearest record, Euclidean distance",
-            run=_link("euclidean"),
-            unfit=_needs_numbers,
-        ),
-        Attack(
-            name="mahalanobis",
-            about="identity",
-            says="links to the nearest record, Mahalanobis distance",
-            run=_link("mahalanobis"),
-            unfit=_needs_two,
-        ),
-        Attack(
-            name="manhattan",
-            about="identity",
-            says="links to the nearest record, Manhattan distance",
-            run=_link("manhattan"),
-            effort="standard",
-            unfit=_needs_two,
-        ),
-        Attack(
-            name="gower",
-            about="identity",
-            says="links to the nearest record, Gower's distance",
-            run=_link("gower"),
-            unfit=_needs_mixed,
-        ),
-        Attack(
-            name="transparency",
-            about="identity",
-            says="knows the method and its parameters, and works out who it can be",
-            run=_transparency,
-            unfit=_no_transparency,
-        ),
-        Attack(
-            name="interval",
-            about="attribute",
-            says="takes the released number for the original, within 1 % of the ranks",
-            run=_intervals,
-            unfit=_needs_order,
-        ),
-        Attack(
-            name="homogeneity",
-            about="attribute",
-            says="takes the most frequent confidential value of equal records",
-            run=_homogeneity,
-            unfit=_no_homogeneity,
-        ),
-        Attack(
-            name="individual risk",
-            about="table",
-            says="looks for a record's person in the population",
-            run=_individual,
-            unfit=_no_weights,
-        ),
-        Attack(
-            name="learned",
-            about="identity",
-            says="links by the weighted distance that links most records",
-            dear=True,
-            run=_learn("weighted mean"),
-            unfit=_needs_learnable,
-        ),
-        Attack(
-            name="one-to-one",
-            about="identity",
-            says="links all records at once, each original to one",
-            run=_one_to_one,
-            effort="standard",
-            unfit=_needs_two_few,
-        ),
-        Attack(
-            name="probabilistic",
-            about="identity",
-            says="links by agreement of variables, weighed by EM",
-            run=_probabilistic,
-            effort="standard",
-            unfit=_needs_agreement,
-        ),
-        Attack(
-            name="prediction",
-            about="attribute",
-            says="learns from the release to predict what is confidential",
-            run=_predict,
-            effort="standard",
-            unfit=_no_prediction,
-        ),
-        Attack(
-            name="special uniques",
-            about="table",
-            says="looks for records that few variables single out",
-            run=_suda,
-            effort="standard",
-            unfit=_few_values,
-        ),
-        Attack(
-            name="learned bilinear",
-            about="identity",
-            says="links by the quadratic form that links most records",
-            dear=True,
-            run=_learn("bilinear"),
-            effort="thorough",
-            unfit=_needs_two,
-        ),
-        Attack(
-            name="learned choquet",
-            about="identity",
-            says="links by the Choquet integral that links most records",
-            dear=True,
-            run=_learn("choquet"),
-            effort="thorough",
-            unfit=_choquet_size,
-        ),
-        Attack(
-            name="learned maxitive",
-            about="identity",
-            says="links by the best pairs of variables, found by learning",
-            dear=True,
-            run=_learn("maxitive"),
-            effort="thorough",
-            unfit=_maxitive_size,
-        ),
-        Attack(
-            name="certified",
-            about="identity",
-            says="links by the best weighted distance, proved to be the best",
-            dear=True,
-            run=_certify,
-            effort="thorough",
-            unfit=_needs_certifiable,
-        ),
+        _entry("k-anonymity", "table", "quick", _k_anonymity, _always,
+               "counts who shares the released values"),
+        _entry("euclidean", "identity", "quick", _link("euclidean"), _needs_numbers,
+               "links to the nearest record, Euclidean distance"),
+        _entry("mahalanobis", "identity", "quick", _link("mahalanobis"), _needs_two,
+               "links to the nearest record, Mahalanobis distance"),
+        _entry("manhattan", "identity", "standard", _link("manhattan"), _needs_two,
+               "links to the nearest record, Manhattan distance"),
+        _entry("gower", "identity", "quick", _link("gower"), _needs_mixed,
+               "links to the nearest record, Gower's distance"),
+        _entry("transparency", "identity", "quick", _transparency, _no_transparency,
+               "knows the method and its parameters, and works out who it can be"),
+        _entry("interval", "attribute", "quick", _interval, _needs_order,
+               "takes the released number for the original, within 1 % of the originals' ranks"),
+        _entry("homogeneity", "attribute", "quick", _homogeneity, _no_homogeneity,
+               "takes the most frequent confidential value of equal records"),
+        _entry("individual risk", "table", "quick", _individual, _no_weights,
+               "looks for a record's person in the population"),
+        _entry("learned", "identity", "quick", _learn("weighted mean"), _needs_learnable,
+               "links by the weighted distance that links most records", expensive=True),
+        _entry("one-to-one", "identity", "standard", _one_to_one, _needs_two_few,
+               "links all records at once, each original to one"),
+        _entry("probabilistic", "identity", "standard", _probabilistic, _needs_agreement,
+               "links by agreement of variables, weighed by EM"),
+        _entry("prediction", "attribute", "standard", _predict, _no_prediction,
+               "learns from the release to predict what is confidential"),
+        _entry("special uniques", "table", "standard", _suda, _few_values,
+               "looks for records that few variables single out"),
+        _entry("learned bilinear", "identity", "thorough", _learn("bilinear"), _needs_two,
+               "links by the quadratic form that links most records", expensive=True),
+        _entry("learned choquet", "identity", "thorough", _learn("choquet"), _choquet_size,
+               "links by the Choquet integral that links most records", expensive=True),
+        _entry("learned maxitive", "identity", "thorough", _learn("maxitive"), _maxitive_size,
+               "links by the best pairs of variables, found by learning", expensive=True),
+        _entry("certified", "identity", "thorough", _certify, _needs_certifiable,
+               "links by the best weighted distance, proved to be the best", expensive=True),
     )
-}
+}  # fmt: skip
 
 
 def attacks_of(effort: str) -> tuple[Attack, ...]:

@@ -1,7 +1,8 @@
-"""What the intruder is given, read once for all attacks."""
+"""What the intruder is given, read once for all attacks, and which records he attacks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ class Case:
     Attributes
     ----------
     original, masked : tables
-        The two files.
+        The two files; views, so that each column is read once.
     known : tuple of names
         The variables that he knows.
     schema : Schema or None
@@ -41,7 +42,7 @@ class Case:
         Whether learned distances are also tried on records that they were not learned from.
     seconds : float or None
         How long a single attack may take, where it can be told to stop.
-    seed : int
+    seed : int or None
         Of anything random.
     sample : int or None
         About how many records are attacked in a larger table.
@@ -61,28 +62,47 @@ class Case:
     effort: str = "standard"
     held_out: bool = True
     seconds: float | None = None
-    seed: int = 0
+    seed: int | None = None
     sample: int | None = None
     tag: Any = None
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is read once
 
+    def keep(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what was made before under a key, or make it."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
     @property
-    def sides(self) -> AlignedTables:
+    def tables(self) -> AlignedTables:
         """The two tables in the variables that he knows."""
-        if "sides" not in self._kept:
-            self._kept["sides"] = align_tables(
+
+        def read() -> AlignedTables:
+            return align_tables(
                 self.original, self.masked, known=self.known, id=self.id, schema=self.schema
             )
-        found: AlignedTables = self._kept["sides"]
+
+        found: AlignedTables = self.keep("tables", read)
         return found
 
     @property
     def plain(self) -> tuple[Name, ...]:
         """The known variables that are numbers, without a missing one."""
-        sides = self.sides
-        whole = ~(np.isnan(sides.A).any(axis=0) | np.isnan(sides.B).any(axis=0))
-        fit = whole & ~sides.nominal
-        return tuple(name for name, fits in zip(sides.columns, fit) if fits)
+
+        def find() -> tuple[Name, ...]:
+            tables = self.tables
+            whole = ~(np.isnan(tables.A).any(axis=0) | np.isnan(tables.B).any(axis=0))
+            fit = whole & ~tables.nominal
+            return tuple(name for name, fits in zip(tables.columns, fit) if fits)
+
+        names: tuple[Name, ...] = self.keep("plain", find)
+        return names
+
+    @property
+    def plain_tables(self) -> AlignedTables:
+        """The two tables in the variables of `plain`."""
+        found: AlignedTables = self.keep("plain tables", lambda: self.tables.select(self.plain))
+        return found
 
     @property
     def mixed(self) -> bool:
@@ -102,13 +122,11 @@ class Case:
 
     def draw(self, pairs: float) -> Draw | None:
         """Return records to attack where all would be too many pairs; None for all."""
-        m, n = len(self.sides.A), len(self.sides.B)
+        m, n = len(self.tables.A), len(self.tables.B)
         most = int(max(1000, pairs / n))
         if self.sample is not None:
             most = min(most, self.sample)
         if m <= most:
             return None
-        if most not in self._kept:
-            self._kept[most] = draw_strata(self.sides, most, self.seed)
-        drawn: Draw = self._kept[most]
+        drawn: Draw = self.keep(most, lambda: draw_strata(self.tables, most, self.seed))
         return drawn

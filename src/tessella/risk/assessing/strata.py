@@ -75,9 +75,9 @@ class Draw:
         return share
 
 
-def draw_strata(sides: AlignedTables, size: int, random_state: int | None) -> Draw:
+def draw_strata(tables: AlignedTables, size: int, random_state: int | None) -> Draw:
     """Draw masked records: as many from the few far ones as from the many near ones."""
-    away = _distance_to_middle(sides)
+    away = _distance_to_middle(tables)
     m = len(away)
     generator = np.random.default_rng(random_state)
     order = np.argsort(away, kind="stable")
@@ -99,17 +99,17 @@ def draw_strata(sides: AlignedTables, size: int, random_state: int | None) -> Dr
     )
 
 
-def _distance_to_middle(sides: AlignedTables) -> Floats:
+def _distance_to_middle(tables: AlignedTables) -> Floats:
     """Return mean squared deviations; a category counts by how rare it is."""
-    away = np.zeros(len(sides.A))
-    for place in range(len(sides.columns)):
-        x = sides.A[:, place]
+    away = np.zeros(len(tables.A))
+    for place in range(len(tables.columns)):
+        x = tables.A[:, place]
         seen = ~np.isnan(x)
         if not seen.any():
             continue
-        if sides.nominal[place]:
-            _, own, counts = np.unique(x[seen], return_inverse=True, return_counts=True)
-            away[seen] += -np.log(counts[own.reshape(-1)] / seen.sum())
+        if tables.nominal[place]:
+            own = x[seen].astype(np.int64)  # categories are numbered from 0
+            away[seen] += -np.log(np.bincount(own)[own] / len(own))
             continue
         spread = float(x[seen].std())
         if spread > 0:

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._parameters import FLAG, NONE, Number, OneOf, parameters
 from ..._types import Floats, Integers, Name
-from ...exceptions import BadOptionError, BadTableError, UnknownOptionError
-from ...frame import Table
+from ...exceptions import BadTableError
+from ...frame import View
 from ...schema import Schema
 from ..anonymity.confidential import Homogeneity, Spread, read_groups
+from ..anonymity.keys import RENAMED
 
 __all__ = ["l_diversity", "t_closeness"]
 
@@ -20,11 +22,12 @@ __all__ = ["l_diversity", "t_closeness"]
 KINDS = ("distinct", "entropy", "recursive")
 
 
+@parameters(RENAMED, kind=[OneOf(KINDS)], c=[Number(above=0)])
 def l_diversity(
-    release: Any,
+    masked: Any,
     confidential: Sequence[Name] | Name | None = None,
     *,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     groups: Any = None,
     kind: str = "distinct",
     c: float = 2.0,
@@ -34,11 +37,11 @@ def l_diversity(
 
     Parameters
     ----------
-    release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The released table.
     confidential : name or sequence of names, optional
         The confidential variables; otherwise the schema's.
-    keys : name or sequence of names, optional
+    known : name or sequence of names, optional
         The quasi-identifiers; otherwise the schema's, or without a schema every other column.
     groups : array-like of shape (n,), optional
         Classes of your own, in place of keys.
@@ -75,12 +78,7 @@ def l_diversity(
     >>> l_diversity(release, "ill").explain().splitlines()[0]
     'distinct l = 1 (50.0 % of the records are in classes with one value)'
     """
-    if kind not in KINDS:
-        raise UnknownOptionError("kind", kind, KINDS)
-    number_given = isinstance(c, int | float | np.floating) and not isinstance(c, bool)
-    if not number_given or not 0 < c < np.inf:
-        raise BadOptionError("c", c, "a positive number")
-    read = read_groups(release, confidential, keys=keys, groups=groups, schema=schema)
+    read = read_groups(masked, confidential, known=known, groups=groups, schema=schema)
     figures = {name: _diversity(one, kind, c) for name, one in read.spreads.items()}
     measure = f"recursive l (c = {c:g})" if kind == "recursive" else f"{kind} l"
     result: Homogeneity = read.result(Homogeneity, measure, figures, low=True)
@@ -103,11 +101,12 @@ def _diversity(spread: Spread, kind: str, c: float) -> Floats:
     return np.bincount(spread.place[passes], minlength=n_classes).astype(np.float64)
 
 
+@parameters(RENAMED, ordered=[FLAG, NONE])
 def t_closeness(
-    release: Any,
+    masked: Any,
     confidential: Sequence[Name] | Name | None = None,
     *,
-    keys: Sequence[Name] | Name | None = None,
+    known: Sequence[Name] | Name | None = None,
     groups: Any = None,
     ordered: bool | None = None,
     schema: Schema | None = None,
@@ -116,7 +115,7 @@ def t_closeness(
 
     Parameters
     ----------
-    release, confidential, keys, groups, schema
+    masked, confidential, known, groups, schema
         As in `l_diversity`.
     ordered : bool, optional
         Whether values have an order. By default numbers and ordered categories have one (unless
@@ -149,38 +148,32 @@ def t_closeness(
     >>> import pandas as pd
     >>> from tessella.risk import t_closeness
     >>> release = pd.DataFrame({"class": [1, 1, 1, 2, 2, 2, 2, 2, 2], "salary": range(3, 12)})
-    >>> float(t_closeness(release, "salary", keys="class").by_class[0])
+    >>> float(t_closeness(release, "salary", known="class").by_class[0])
     0.375
     """
-    if ordered is not None and not isinstance(ordered, bool):
-        raise BadOptionError("ordered", ordered, "True, False or None")
-    read = read_groups(release, confidential, keys=keys, groups=groups, schema=schema)
+    read = read_groups(masked, confidential, known=known, groups=groups, schema=schema)
     figures: dict[Name, Floats] = {}
-    said = []
+    orders = []
     for name, spread in read.spreads.items():
-        ranks = None if ordered is False else _ranks(read.table, name, spread, schema, ordered)
+        ranks = None if ordered is False else _ranks(read.view, name, spread, ordered)
         figures[name] = _unordered(spread) if ranks is None else _ordered(spread, ranks)
-        said.append(f"{name} {'without' if ranks is None else 'with'} order")
-    note = f"distances between values: {', '.join(said)}"
+        orders.append(f"{name} {'without' if ranks is None else 'with'} order")
+    note = f"distances between values: {', '.join(orders)}"
     read = replace(read, notes=(*read.notes, note))
     result: Homogeneity = read.result(Homogeneity, "t", figures, low=False)
     return result
 
 
-def _ranks(
-    table: Table, name: Name, spread: Spread, schema: Schema | None, ordered: bool | None
-) -> Integers | None:
+def _ranks(view: View, name: Name, spread: Spread, ordered: bool | None) -> Integers | None:
     """Rank the numbers of a spread's values by their order, 0 for the least; None without order."""
-    known = None if schema is None else next((col for col in schema if col.name == name), None)
-    if known is not None and known.kind == "nominal" and ordered is None:
+    if view.schema is not None and view.kind(name) == "nominal" and ordered is None:
         return None
-    facts, first = table.facts(name), np.unique(spread.values, return_index=True)[1]
+    facts, first = view.table.facts(name), np.unique(spread.values, return_index=True)[1]
     if facts.numeric or facts.family == "boolean":
-        codes = [] if known is None else [v for v in known.missing if not isinstance(v, str)]
-        values = table.numeric([name], codes={name: codes}, who="t_closeness").values[first, 0]
+        values = view.numbers(name, who="t_closeness")[first]
     elif facts.ordered:
-        place = {text: at for at, text in enumerate(table.order(name) or ())}
-        own, texts = table.labels(name)
+        place = {text: at for at, text in enumerate(view.table.order(name) or ())}
+        own, texts = view.table.labels(name)
         at = np.array([float(place[text]) for text in texts] + [np.nan])
         values = at[own[first]]
     elif ordered:

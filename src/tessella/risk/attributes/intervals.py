@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import Number, OneOf, check, parameters
 from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadOptionError, BadTableError, UnknownOptionError
+from ...exceptions import BadTableError
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
@@ -21,6 +22,7 @@ __all__ = ["IntervalDisclosure", "interval_disclosure"]
 
 
 BY = {
+    "original rank": "at most {0:g} % of the true values between it and the released value",
     "rank": "released values within {0:g} % of the ranks to each side",
     "sd": "the released value, {0:g} % of the release's standard deviation to each side",
 }
@@ -36,6 +38,8 @@ class IntervalDisclosure(Estimate):
 
     Parameters
     ----------
+    attacked : array of shape (n,)
+        The rows of the masked table that were attacked.
     width : float
         The width to each side, as a share.
     by_variable : dict of name to float
@@ -50,6 +54,7 @@ class IntervalDisclosure(Estimate):
         For each width: the share of values, of records with all values inside, and by guessing.
     """
 
+    attacked: Integers = field(repr=False)
     width: float
     by_variable: Mapping[Name, float]
     columns: tuple[Name, ...]
@@ -84,9 +89,10 @@ class IntervalDisclosure(Estimate):
         return pd.DataFrame({**columns, "chance": self.chance})
 
 
+@parameters(by=[OneOf(BY)])
 def interval_disclosure(
     original: Any,
-    masked: Any,
+    masked: Any = None,
     *,
     width: float = 0.1,
     by: str = "rank",
@@ -94,6 +100,7 @@ def interval_disclosure(
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
     schema: Schema | None = None,
+    records: Any = None,
 ) -> IntervalDisclosure:
     """Count the true values that lie in an interval around the released ones.
 
@@ -104,14 +111,15 @@ def interval_disclosure(
     width : float
         The width of the interval to each side, as a share: of the number of records (up to 1), or
         of the standard deviation.
-    by : {"rank", "sd"}
-        How the interval is made.
+    by : {"rank", "original rank", "sd"}
+        How the interval is made: by ranks of the released values, by ranks of the true ones (the
+        attack "interval" of `assess` and `explore`), or by standard deviations.
     widths : sequence of float
         The widths of `curve`.
     known : sequence of names, optional
         The variables; by default all that both tables have and that have an order. Others named
         here are refused.
-    id, schema
+    id, schema, records
         As in `link`.
 
     Notes
@@ -120,6 +128,10 @@ def interval_disclosure(
 
     - by rank: with y_(1) <= ... <= y_(n) and y_iv at ranks a to b (more than one where values are
       tied), the interval is [y_(a - w), y_(b + w)] with w = floor(width · n), cut at the ends;
+    - by original rank: x_iv is inside if at most width · n true values lie strictly between it and
+      y_iv. By ranks of the release an interval around a value that many share is wide, guessing
+      reaches much, and a coarser release seems to disclose more; ranks of the true values weigh all
+      releases alike;
     - by sd: [y_iv - width · s, y_iv + width · s], s the standard deviation (n - 1) of the release.
 
     `baseline` is the exact expectation of the same count if released records were shuffled. A true
@@ -142,23 +154,26 @@ def interval_disclosure(
     >>> interval_disclosure(original, masked, by="sd", width=0.2).inside.ravel()
     array([ True,  True, False, False])
     """
-    if by not in BY:
-        raise UnknownOptionError("by", by, BY)
     main = _checked(width, by, "width")
     sides = _with_order(align_tables(original, masked, known=known, id=id, schema=schema), known)
     X = sides.B[sides.truth]
     there = ~np.isnan(X)
     if not there.any():
         raise BadTableError("The original has no value in these variables: nothing to disclose.")
-    variables = [_Variable(x, y) for x, y in zip(X.T, sides.A.T)]
+    if records is None:
+        variables = [_Variable(x, y) for x, y in zip(X.T, sides.A.T)]
+        exact = True
+    else:
+        variables = [_Variable(x[records], y[records], x) for x, y in zip(X.T, sides.A.T)]
+        there, exact = there[records], len(records) == len(X)
     inside, guessed = _count(variables, by, main)
-    n, has = len(X), there.sum(axis=1)
+    n, has = len(there), there.sum(axis=1)
     chance = inside.sum(axis=1) / np.maximum(has, 1)
     shares = inside.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
     notes = [f"variables: {', '.join(map(str, sides.columns))}", *sides.notes]
     if gone := int((~there).sum()):
         notes.append(f"{gone:,} true values are missing and left out")
-    if gone := int((np.isnan(sides.A) & there).sum()):
+    if gone := int((np.isnan(sides.A if records is None else sides.A[records]) & there).sum()):
         notes.append(f"{gone:,} released values are missing: not disclosed")
     result: IntervalDisclosure = IntervalDisclosure.of(
         float(chance.sum()),
@@ -166,7 +181,8 @@ def interval_disclosure(
         baseline=_mean(guessed, has),
         attack=f"take the interval around the released value ({BY[by].format(100 * main)})",
         assumptions=notes,
-        exact=True,
+        exact=exact,
+        attacked=np.arange(n) if records is None else np.asarray(records),
         width=main,
         by_variable={name: float(share) for name, share in zip(sides.columns, shares)},
         columns=sides.columns,
@@ -179,10 +195,7 @@ def interval_disclosure(
 
 
 def _checked(width: Any, by: str, name: str) -> float:
-    real = isinstance(width, int | float | np.integer | np.floating) and not isinstance(width, bool)
-    if not real or not 0 < width < np.inf or (by == "rank" and width > 1):
-        upper = ", at most 1" if by == "rank" else ""
-        raise BadOptionError(name, width, f"a positive share{upper}, such as 0.1 for 10 %")
+    check({name: [Number(above=0, most=None if by == "sd" else 1)]}, {name: width})
     return float(width)
 
 
@@ -196,22 +209,20 @@ def _with_order(sides: AlignedTables, known: Any) -> AlignedTables:
             f"Intervals need numbers or ordered categories, and these variables have no order: "
             f"{named}. Leave them out of known=; homogeneity or prediction speaks of them."
         )
-    keep = np.flatnonzero(~sides.nominal)
-    return AlignedTables(
-        columns=tuple(sides.columns[place] for place in keep),
-        A=sides.A[:, keep],
-        B=sides.B[:, keep],
-        truth=sides.truth,
-        nominal=sides.nominal[keep],
-        notes=(*sides.notes, f"left out, having no order: {named}"),
-    )
+    kept = sides.select([name for name, is_ in zip(sides.columns, sides.nominal) if not is_])
+    return replace(kept, notes=(*sides.notes, f"left out, having no order: {named}"))
 
 
 class _Variable:
-    """One variable, sorted once for all widths."""
+    """One variable of the attacked records, sorted once for all widths.
 
-    def __init__(self, x: Floats, y: Floats) -> None:
+    `everybody` has the true values of all records, where only some are attacked.
+    """
+
+    def __init__(self, x: Floats, y: Floats, everybody: Floats | None = None) -> None:
         self.x, self.has = x, ~np.isnan(y)
+        self.true = np.sort(x if everybody is None else everybody)  # NaN comes last
+        self.true = self.true[: np.searchsorted(self.true, np.nan)]
         self.by_x = np.argsort(x)  # NaN comes last
         order = np.argsort(y)[: int(self.has.sum())]
         self.rank = np.zeros(len(y), dtype=np.int64)
@@ -225,6 +236,14 @@ class _Variable:
         """Return low and high ends for the released values in their order; both rise."""
         if by == "sd":
             return self.sorted - width * self.spread, self.sorted + width * self.spread
+        if by == "original rank":
+            reach, last = int(width * len(self.true) + 1e-9), len(self.true) - 1
+            down = np.searchsorted(self.true, self.sorted, side="left") - 1 - reach
+            up = np.searchsorted(self.true, self.sorted, side="right") + reach
+            return (
+                np.where(down < 0, -np.inf, self.true[np.maximum(down, 0)]),
+                np.where(up > last, np.inf, self.true[np.minimum(up, last)]),
+            )
         reach = int(np.floor(width * len(self.x) + 1e-9))
         top = len(self.sorted) - 1
         low = self.sorted[np.maximum(self.first - reach, 0)]
@@ -232,7 +251,7 @@ class _Variable:
 
     def count(self, by: str, width: float) -> tuple[Truths, Floats]:
         """Say which true values lie inside, and the chance of each by a shuffled release."""
-        if not len(self.sorted):
+        if not len(self.sorted) or not len(self.true):
             return np.zeros(len(self.x), dtype=bool), np.zeros(len(self.x))
         low, high = self.ends(by, width)
         inside = self.has & (low[self.rank] <= self.x) & (self.x <= high[self.rank])

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Integers, Truths
-from ...exceptions import BadOptionError
 
 __all__ = ["MANY_CLASSES", "MANY_VALUES", "MODELS", "Target", "predict_target"]
 
@@ -32,9 +31,6 @@ class Target:
     @classmethod
     def of(cls, released: Floats, *, is_category: bool, tolerance: float) -> Target:
         """Describe a target from its released values."""
-        real = isinstance(tolerance, int | float | np.floating) and not isinstance(tolerance, bool)
-        if not real or not 0 <= tolerance < np.inf:
-            raise BadOptionError("tolerance", tolerance, "a share of at least 0, such as 0.1")
         seen = np.sort(released[~np.isnan(released)])
         if is_category or not len(seen):
             values, counts = np.unique(seen, return_counts=True)

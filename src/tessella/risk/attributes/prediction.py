@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._parameters import SEED, Number, Whole, parameters
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError, BadTableError, LinkageError
-from ...frame import Table
+from ...frame import View
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
-from ..anonymity.keys import check_whole
 from ..estimate import Estimate
 from .models import MANY_CLASSES, MANY_VALUES, MODELS, Target, predict_target
 
@@ -91,9 +91,15 @@ class Prediction(Estimate):
     __repr__ = __str__
 
 
+@parameters(
+    {"release": "masked"},
+    tolerance=[Number(least=0)],
+    folds=[Whole(2)],
+    random_state=[SEED],
+)
 def predict_confidential(
     original: Any,
-    release: Any,
+    masked: Any,
     target: Name,
     *,
     known: Sequence[Name] | Name | None = None,
@@ -102,13 +108,13 @@ def predict_confidential(
     folds: int = 5,
     id: Name | None = None,
     schema: Schema | None = None,
-    random_state: int | None = 0,
+    random_state: int | None = None,
 ) -> Prediction:
     """Predict a confidential variable of the persons from the release.
 
     Parameters
     ----------
-    original, release : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         What is true, and what is released. Row i belongs to row i unless `id` is given.
     target : name
         The confidential variable, in both tables.
@@ -159,17 +165,14 @@ def predict_confidential(
     (1.0, True)
     """
     tried = _checked_models(models)
-    n_folds = check_whole("folds", folds, 2)
-    before, after = Table.read(original), Table.read(release)
-    for table, which in ((before, "the original"), (after, "the release")):
-        table.place(target, who=f"target= (in {which})")
+    before, after = View.of(original, schema), View.of(masked, schema)
+    for view, which in ((before, "the original"), (after, "the masked table")):
+        view.table.place(target, who=f"target= (in {which})")
     columns = _known(before, after, target, known, id, schema)
     sides = align_tables(before, after, known=columns, id=id, schema=schema)
     goal = align_tables(before, after, known=[target], id=id, schema=schema)
     truth, released = goal.B[goal.truth, 0], goal.A[:, 0]
-    aim = Target.of(
-        released, is_category=_is_category(goal, before, target, schema), tolerance=tolerance
-    )
+    aim = Target.of(released, is_category=_is_category(goal, before, target), tolerance=tolerance)
     attacked = np.flatnonzero(~np.isnan(truth))
     taught = ~np.isnan(released)
     if not len(attacked) or taught.sum() < 2:
@@ -178,7 +181,7 @@ def predict_confidential(
             "another target=."
         )
     file = _File(sides=sides, released=released, truth=truth, target=target, aim=aim)
-    parts = _parts(len(truth), n_folds, random_state)
+    parts = _parts(len(truth), folds, random_state)
     tries = {model: _try(file, model, parts, random_state) for model in tried}
     outsiders = np.setdiff1d(np.arange(len(sides.B)), sides.truth)
     outside = goal.B[outsiders, 0]
@@ -188,7 +191,7 @@ def predict_confidential(
         for model in tried:
             guess = file.predict(model, taught, sides.B[outsiders], random_state)
             strange[model] = float(aim.right(guess, outside).sum())
-    return _result(file, tries, attacked, n_folds, strange, len(outsiders))
+    return _result(file, tries, attacked, folds, strange, len(outsiders))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +336,7 @@ def _checked_models(models: Sequence[str]) -> tuple[str, ...]:
 
 
 def _known(
-    before: Table, after: Table, target: Name, known: Any, id: Name | None, schema: Schema | None
+    before: View, after: View, target: Name, known: Any, id: Name | None, schema: Schema | None
 ) -> list[Name]:
     if known is not None:
         single = isinstance(known, str) or not hasattr(known, "__iter__")
@@ -345,9 +348,11 @@ def _known(
         return names
     if schema is not None:
         roles = schema.names("quasi-identifier")
-        names = [n for n in roles if before.has(n) and after.has(n) and n not in (target, id)]
+        names = [
+            n for n in roles if before.table.has(n) and after.table.has(n) and n not in (target, id)
+        ]
     else:
-        names = [n for n in before.columns if after.has(n) and n not in (target, id)]
+        names = [n for n in before.columns if after.table.has(n) and n not in (target, id)]
     if not names:
         raise LinkageError.nothing_common(
             [name for name in before.columns if name not in (target, id)],
@@ -356,11 +361,11 @@ def _known(
     return names
 
 
-def _is_category(goal: AlignedTables, before: Table, target: Name, schema: Schema | None) -> bool:
+def _is_category(goal: AlignedTables, before: View, target: Name) -> bool:
     """Say whether the target is predicted as a category: text, categories, flags, few codes."""
-    if bool(goal.nominal[0]) or not before.facts(target).numeric:
+    if bool(goal.nominal[0]) or not before.table.facts(target).numeric:
         return True
-    if schema is not None:
-        return schema[target].kind in ("nominal", "ordinal")
-    whole = before.facts(target).family == "integer"
+    if before.schema is not None:
+        return before.kind(target) in ("nominal", "ordinal")
+    whole = before.table.facts(target).family == "integer"
     return whole and len(np.unique(goal.B[~np.isnan(goal.B)])) <= 10

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._parameters import EFFORT, FLAG, SEED, Number, OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError
 from ..aligned import AlignedTables
@@ -24,7 +25,7 @@ from .choquet import Choquet
 from .competitors import hopeful, least_competitors
 from .distances import OWA, WeightedMean
 from .family import Family
-from .learning import LOWER, Learned, Options, learned, prepared
+from .learning import FAMILIES, LOWER, STARTS, Learned, Options, learned, prepared
 from .mixed_integer import solve
 from .search import ALL_COMPETITORS, tried
 
@@ -96,26 +97,34 @@ class Certified(Learned):
         return "\n".join(lines)
 
 
+@parameters(
+    {"scale": "standardise"},
+    family=[OneOf(FAMILIES)],
+    time_limit=[Number(least=0)],
+    effort=[EFFORT],
+    held_out=[FLAG],
+    random_state=[SEED],
+)
 def certify(
     original: Any,
-    masked: Any,
+    masked: Any = None,
     family: str = "weighted mean",
     *,
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
-    scale: str = "each",
+    standardise: str = "each",
     order: int | None = None,
     time_limit: float = 120.0,
-    effort: int = 6,
+    effort: str = "thorough",
     held_out: bool = False,
     within: Sequence[int] = (1, 3, 5, 10),
-    random_state: int | None = 0,
+    random_state: int | None = None,
 ) -> Certified:
     """Find the parameters that link most records, and prove that none link more.
 
     Parameters
     ----------
-    original, masked, family, known, id, scale, order, effort, held_out, within, random_state
+    original, masked, family, known, id, standardise, order, effort, held_out, within, random_state
         As for `learn`, which comes first. At most 5,000 originals.
     time_limit : float
         Seconds for the proof, learning not counted; for the bilinear form and Choquet integrals,
@@ -158,11 +167,10 @@ def certify(
     >>> best.proved
     True
     """
-    number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
-    if not number or not 0 <= time_limit < float("inf"):
-        raise BadOptionError("time_limit", time_limit, "seconds, at least 0")
-    options = Options(order, effort, EVERYBODY, held_out, checked_within(within), random_state)
-    sides = prepared(original, masked, family, options, known=known, id=id, scale=scale)
+    options = Options(
+        order, STARTS[effort], EVERYBODY, held_out, checked_within(within), random_state
+    )
+    sides = prepared(original, masked, family, options, known=known, id=id, standardise=standardise)
     if len(sides.B) > ALL_COMPETITORS:
         raise BadOptionError(
             "the number of originals", len(sides.B),

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._parameters import EFFORT, FLAG, SEED, OneOf, Whole, parameters
 from ..._types import Integers, Name
-from ...exceptions import BadOptionError, UnknownOptionError
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
 from ..linkage import Linkage, Measure, checked_within, count_family, linkage
@@ -25,9 +25,10 @@ from .family import Family
 from .maxitive import checked_order
 from .search import Search, tried
 
-__all__ = ["FAMILIES", "Learned", "Options", "learn", "learned"]
+__all__ = ["FAMILIES", "STARTS", "Learned", "Options", "learn", "learned"]
 
 
+STARTS = {"quick": 1, "standard": 3, "thorough": 6}  # of searches
 FAMILIES = ("weighted mean", "owa", "bilinear", "choquet", "maxitive")
 MOST_PAIRS = 400_000_000  # that a scan counts; beyond, a sample of records is attacked
 SCANNED = ("owa", "choquet", "maxitive")  # families without a tree
@@ -79,20 +80,28 @@ class Learned(Linkage):
     __repr__ = __str__
 
 
+@parameters(
+    {"scale": "standardise"},
+    family=[OneOf(FAMILIES)],
+    effort=[EFFORT],
+    max_records=[Whole(1)],
+    held_out=[FLAG],
+    random_state=[SEED],
+)
 def learn(
     original: Any,
-    masked: Any,
+    masked: Any = None,
     family: str = "weighted mean",
     *,
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
-    scale: str = "each",
+    standardise: str = "each",
     order: int | None = None,
-    effort: int = 6,
+    effort: str = "thorough",
     max_records: int = 2000,
     held_out: bool = True,
     within: Sequence[int] = (1, 3, 5, 10),
-    random_state: int | None = 0,
+    random_state: int | None = None,
 ) -> Learned:
     """Find parameters of a distance that link as many records as possible.
 
@@ -102,13 +111,13 @@ def learn(
         The two tables, as for `link`.
     family : {"weighted mean", "owa", "bilinear", "choquet", "maxitive"}
         The family of distances; "maxitive" is the Choquet integral of a k-maxitive measure.
-    known, id, scale, within
+    known, id, standardise, within
         As for `link`.
     order : int, optional
         For "choquet": 2 for a 2-additive measure; by default whole up to eight variables. For
         "maxitive": the size of sets with a number of their own; by default 2.
-    effort : int
-        The number of starts.
+    effort : {"quick", "standard", "thorough"}
+        The number of starts: 1, 3 or 6.
     max_records : int
         In larger tables, learn from so many records drawn at random, fewer where they have too
         many competitors to hold. Links are counted over all records, for distances without a tree
@@ -153,8 +162,10 @@ def learn(
     >>> bool(found.distance.weights[0] > 0.9)
     True
     """
-    options = Options(order, effort, max_records, held_out, checked_within(within), random_state)
-    sides = prepared(original, masked, family, options, known=known, id=id, scale=scale)
+    options = Options(
+        order, STARTS[effort], max_records, held_out, checked_within(within), random_state
+    )
+    sides = prepared(original, masked, family, options, known=known, id=id, standardise=standardise)
     return learned(sides, family, options)
 
 
@@ -163,7 +174,7 @@ class Options:
     """How to look; see `learn`."""
 
     order: int | None
-    effort: int
+    starts: int
     max_records: int
     held_out: bool
     within: tuple[int, ...]
@@ -178,21 +189,16 @@ def prepared(
     *,
     known: Sequence[Name] | Name | None,
     id: Name | None,
-    scale: str,
+    standardise: str,
 ) -> AlignedTables:
-    """Check what was asked for, and read and scale both tables."""
-    if family not in FAMILIES:
-        raise UnknownOptionError("family", family, FAMILIES)
-    for name, given in (("effort", options.effort), ("max_records", options.max_records)):
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise BadOptionError(name, given, "a whole number of at least 1")
+    """Check what was asked for, and read and standardise both tables."""
     sides = align_tables(original, masked, known=known, id=id)
     sides.refuse_mixed(family)
     if family == "choquet":
         Choquet.is_whole(len(sides.columns), options.order)
     if family == "maxitive":
         checked_order(len(sides.columns), options.order)
-    return sides.scaled(scale)
+    return sides.scaled(standardise)
 
 
 def learned(
@@ -202,7 +208,7 @@ def learned(
     generator = np.random.default_rng(options.random_state)
     m, n = len(sides.A), len(sides.B)
     some = _drawn(m, options.max_records, generator)
-    search = Search.of(sides, some, options.order, options.effort)
+    search = Search.of(sides, some, options.order, options.starts)
     trail = search.fit(family, some, generator, proved=proved)
     attacked = np.arange(m)
     passes = 1 + len(trail[family].theta) // 20 if family == "maxitive" else 1

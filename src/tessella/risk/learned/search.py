@@ -31,7 +31,7 @@ ALL_COMPETITORS = 5000  # originals up to which every competitor is looked at
 MOST_ROWS = 250_000  # of one line search
 MOST_CELLS = 40_000_000  # numbers held in rows
 ROUNDS = 3  # of adding the competitors that were overlooked
-SHAKES = 2  # copies of the best that are searched from, for each unit of effort
+SHAKES = 2  # copies of the best that are searched from, for each start
 STRENGTHS = (0.3, 1.0, 0.1)  # of the shakes in turn, in logarithms
 SAMPLED = 32  # records that tell how many competitors there are
 
@@ -62,15 +62,15 @@ class Search:
     sides: AlignedTables
     competitors: Competitors
     order: int | None
-    effort: int
+    starts: int
     most: int | None
     partial: bool
 
     @classmethod
-    def of(cls, sides: AlignedTables, records: Integers, order: int | None, effort: int) -> Search:
+    def of(cls, sides: AlignedTables, records: Integers, order: int | None, starts: int) -> Search:
         """Look at all that can decide in tables of moderate size, at the nearest in others."""
         if len(sides.B) > ALL_COMPETITORS:
-            return cls(sides, _nearest(sides, records, []), order, effort, None, True)
+            return cls(sides, _nearest(sides, records, []), order, starts, None, True)
         chance = hopeful(sides, records)
         most = len(np.unique(sides.A[chance], axis=0)) if len(chance) else 0
         few = chance[:: max(1, len(chance) // SAMPLED)]
@@ -78,8 +78,8 @@ class Search:
         if rows <= 1.5 * MOST_ROWS:
             found = least_competitors(sides, chance)
             if len(found.which) <= MOST_ROWS:
-                return cls(sides, found, order, effort, most, False)
-        return cls(sides, _nearest(sides, chance, []), order, effort, most, True)
+                return cls(sides, found, order, starts, most, False)
+        return cls(sides, _nearest(sides, chance, []), order, starts, most, True)
 
     def fit(
         self,
@@ -150,7 +150,7 @@ class Search:
         best, most = max(
             (line_search(rows, start, generator) for start in starts), key=lambda found: found[1]
         )
-        for turn in range(SHAKES * (self.effort if extra is None else min(extra, self.effort))):
+        for turn in range(SHAKES * (self.starts if extra is None else min(extra, self.starts))):
             blow = STRENGTHS[turn % len(STRENGTHS)] * generator.normal(size=len(best.theta))
             shaken = best.repair(best.theta * np.exp(blow))
             found, count = line_search(rows, shaken, generator)
@@ -169,7 +169,7 @@ class Search:
         starts = [best, *(MaxitiveChoquet.from_weights(w.theta, order=best.order) for w in means)]
         found = [search_maxitive(self.sides, competitors, one, generator) for one in starts]
         best, most = max(found, key=lambda pair: pair[1])
-        for _ in range(min(2, self.effort)):
+        for _ in range(min(2, self.starts)):
             blow = np.exp(STRENGTHS[0] * generator.normal(size=len(best.theta)))
             shaken = best.repair(best.essential() * blow)
             one, count = search_maxitive(self.sides, competitors, shaken, generator)

@@ -42,14 +42,18 @@ def attack(
     Parameters
     ----------
     original, masked, known, id
-        As for `attack_rank_swapping`.
-    method : masker or mapping
+        As for `link`.
+    method : masker, str or mapping
         A `RankSwapping`, `IndividualRanking`, `Microaggregation` or `FuzzyMicroaggregation` with
-        the parameters that the table was masked with; or a mapping with "method" ("rank
-        swapping", "individual ranking", "microaggregation", "fuzzy microaggregation") and
-        the arguments of the attack, such as ``{"method": "rank swapping", "percent": 10}``.
+        the parameters that the table was masked with; or the name of the method ("rank
+        swapping", "individual ranking", "microaggregation", "fuzzy microaggregation"), its
+        parameters among `options`; or a mapping of both, such as
+        ``{"method": "rank swapping", "percent": 10}``.
     **options
-        For the attack: effort, sample, random_state, strict and so on.
+        For every attack: columns, strata, schema, effort, sample, random_state, strict. For rank
+        swapping: percent, everyone. For individual ranking: k. For microaggregation: k, blocks,
+        grouping, margin, means, scale. For fuzzy microaggregation: m2 or lambda2, blocks, centres,
+        at_least_k, scale. Each is explained with its attack in the guide.
 
     Returns
     -------
@@ -66,6 +70,8 @@ def attack(
     >>> found.covered, found.single
     (1.0, 1.0)
     """
+    if isinstance(method, str):
+        method = {"method": method}
     given = _described(method) if isinstance(method, Mapping) else _of_masker(method, original, id)
     run = ATTACKS[given.pop("method")]
     return run(original, masked, **{**given, "known": known, "id": id, **options})

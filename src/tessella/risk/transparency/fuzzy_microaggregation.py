@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
+from ..._parameters import EFFORT, FLAG, NONE, Number, parameters
 from ..._types import Floats, Integers, Name
-from ...exceptions import AttackError, BadOptionError, BadTableError, UnknownOptionError
-from ...fuzzy.base import check_number
+from ...exceptions import AttackError, BadOptionError, BadTableError
 from ...fuzzy.field import Field, entropy_law, power_law
 from ...kernels.degrees import EXPONENTIAL, NEAREST, TINY, Law
 from ...kernels.posterior import EQUAL, Draws, log_chances, weigh_originals
-from ...masking.alike import number_alike
 from ...masking.scale import Scale
 from ...parallel import each
 from ...schema import Schema
 from ..linkage import drawn
 from .candidates import Candidates
-from .pairs import EFFORTS
-from .scene import Scene, set_scene
+from .scene import Scene, number_equal_rows, set_scene
 
 __all__ = ["attack_fuzzy_microaggregation"]
 
@@ -33,6 +31,12 @@ NEARLY_CRISP = 1.05  # the fuzziness that stands for "nearest, unless k asks for
 SWEEPS, CLOSE = 100, 1e-3  # of the scaling to one original for each record
 
 
+@parameters(
+    m2=[Number(least=1), NONE],
+    lambda2=[Number(above=0), NONE],
+    at_least_k=[FLAG],
+    effort=[EFFORT],
+)
 def attack_fuzzy_microaggregation(
     original: Any,
     masked: Any,
@@ -68,13 +72,13 @@ def attack_fuzzy_microaggregation(
         All centres of each block, if he knows them: he can compute them from the original. By
         default those that are released; then centres that nobody got are not taken into account.
     at_least_k : bool, default False
-        Whether centres were drawn given the sizes of groups. This is told among the assumptions;
+        Whether centres were drawn given the sizes of groups. This is given among the assumptions;
         what is computed is the same, see Notes.
     scale
         As for `FuzzyMicroaggregation`.
-    effort : {"quick", "standard"}
-        Each record on its own; or, up to 5,000 records, all together: no two of them come from the
-        same original.
+    effort : {"quick", "standard", "thorough"}
+        Each record on its own; or, with more than quick effort and up to 5,000 records, all
+        together: no two of them come from the same original.
 
     Returns
     -------
@@ -117,17 +121,15 @@ def attack_fuzzy_microaggregation(
     centre 0, and record 2 has 1/5.
 
     >>> import numpy as np
-    >>> from tessella.risk import attack_fuzzy_microaggregation
+    >>> from tessella.risk import attack
     >>> original = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> masked = np.array([[0.0], [0.0], [3.0], [3.0]])
-    >>> found = attack_fuzzy_microaggregation(original, masked, m2=2, effort="quick")
+    >>> found = attack(original, masked, "fuzzy microaggregation", m2=2, effort="quick")
     >>> found.belief.round(3)
     array([0.5, 0.4, 0.4, 0.5])
     >>> found.chance
     array([1., 0., 0., 1.])
     """
-    if effort not in EFFORTS:
-        raise UnknownOptionError("effort", effort, EFFORTS)
     law = _law(m2, lambda2)
     moved = at_least_k and law.kind == NEAREST  # to keep k, some records got another centre
     if moved:
@@ -138,7 +140,7 @@ def attack_fuzzy_microaggregation(
     )  # fmt: skip
     weighing = _weigh(scene, law, centres, scale)
     rows = drawn(scene.m, sample, random_state)
-    together = effort == "standard" and scene.n <= LARGEST and len(rows) == scene.n
+    together = effort != "quick" and scene.n <= LARGEST and len(rows) == scene.n
     what = f"m2={m2:g}" if m2 is not None else f"lambda2={lambda2:g}"
     notes = [
         f"he knows that centres were drawn with {what}",
@@ -186,8 +188,9 @@ def _law(m2: float | None, lambda2: float | None) -> Law:
     if (m2 is None) == (lambda2 is None):
         raise BadTableError("Give one of m2 and lambda2, as the table was masked.")
     if m2 is not None:
-        return power_law(check_number("m2", m2, 1.0))
-    return entropy_law(check_number("lambda2", lambda2, 0.0, open_end=True))
+        return power_law(m2)
+    assert lambda2 is not None
+    return entropy_law(lambda2)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -305,7 +308,7 @@ def _weigh(scene: Scene, law: Law, centres: Sequence[Any] | None, scale: Any) ->
     given = [None] * len(scene.blocks) if centres is None else list(centres)
     for b, points in enumerate([p for p, whole in zip(given, scene.whole) if whole]):
         own = slice(cuts[b], cuts[b + 1])
-        parts = number_alike([layers, *gaps[:, own].T])
+        parts = number_equal_rows([layers, gaps[:, own]])
         if points is not None:
             within = measured.part(range(cuts[b], cuts[b + 1]))
             Y[:, own] = _recognised(points, Y[:, own], within, parts)
@@ -316,7 +319,7 @@ def _weigh(scene: Scene, law: Law, centres: Sequence[Any] | None, scale: Any) ->
                 log, near = _common(X[here, own], np.unique(seen, axis=0), law)
                 base[here] += log
                 least[here, b] = near
-    joint = number_alike([np.concatenate([scene.like, scene.likes]), *gaps.T])
+    joint = number_equal_rows([np.concatenate([scene.like, scene.likes]), gaps])
     return _prepared(scene, X, Y, cuts, base, least, joint)
 
 
@@ -356,7 +359,7 @@ def _prepared(
     place = np.minimum(np.searchsorted(names, theirs), len(names) - 1)
     part = np.where(names[place] == theirs, place, -1)
     _, leader, combination = np.unique(
-        number_alike([part, *Y.T]), return_index=True, return_inverse=True
+        number_equal_rows([part, Y]), return_index=True, return_inverse=True
     )
     at = np.empty(scene.n, dtype=np.int64)
     at[order] = np.arange(scene.n)

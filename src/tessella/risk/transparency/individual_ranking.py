@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._parameters import EFFORT, parameters
 from ..._types import Name
 from ...exceptions import AttackError
 from ...grouping.checks import check_k
@@ -19,6 +20,7 @@ from .scene import Scene, set_scene
 __all__ = ["attack_individual_ranking"]
 
 
+@parameters(effort=[EFFORT])
 def attack_individual_ranking(
     original: Any,
     masked: Any,
@@ -70,12 +72,12 @@ def attack_individual_ranking(
     Examples
     --------
     >>> import numpy as np
-    >>> from tessella.risk import attack_individual_ranking
+    >>> from tessella.risk import attack
     >>> original = np.array([[21, 1.0], [62, 3.0], [23, 9.0], [64, 5.0]])
     >>> masked = np.array([[22, 2.0], [63, 2.0], [22, 7.0], [63, 7.0]])
-    >>> attack_individual_ranking(original, masked, k=2, known=[0]).size
+    >>> attack(original, masked, "individual ranking", k=2, known=[0]).size
     array([2, 2, 2, 2])
-    >>> attack_individual_ranking(original, masked, k=2).single
+    >>> attack(original, masked, "individual ranking", k=2).single
     1.0
     """
     scene = set_scene(

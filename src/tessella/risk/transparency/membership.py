@@ -10,9 +10,8 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from ..._types import Floats, Integers, Truths
-from ...masking.alike import number_alike
 from ...masking.scale import Scale
-from .scene import Scene
+from .scene import Scene, number_equal_rows
 
 __all__ = ["Groups", "possible_members"]
 
@@ -43,7 +42,7 @@ def possible_members(
     measured = Scale.of(B, np.ones(scene.n), wish, names)
     gaps = np.concatenate([np.isnan(B), np.isnan(groups.centres)])
     layer = scene.strata[scene.sides.truth[groups.leader]]
-    parts = number_alike([np.concatenate([scene.strata, layer]), *gaps.T])
+    parts = number_equal_rows([np.concatenate([scene.strata, layer]), gaps])
     lists, members = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for part in np.unique(parts):
         rows = np.flatnonzero(parts[: scene.n] == part)

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from ..._parameters import EFFORT, FLAG, NONE, OneOf, Whole, parameters
 from ..._types import Integers, Name, Truths
-from ...exceptions import AttackError, BadOptionError, UnknownOptionError
+from ...exceptions import AttackError, BadOptionError
 from ...grouping.checks import check_k
 from ...kernels.candidates import in_all_lists
-from ...masking.alike import number_alike
 from ...schema import Schema
 from ..linkage import drawn
 from .candidates import Candidates
 from .membership import Groups, possible_members
-from .pairs import EFFORTS, MOST_PAIRS, Pairs
-from .scene import Scene, set_scene
+from .pairs import MOST_PAIRS, Pairs
+from .scene import Scene, number_equal_rows, set_scene
 
 __all__ = ["attack_microaggregation"]
 
@@ -34,6 +34,7 @@ GROUPINGS = {
 LARGEST = 5000  # with more originals no bound on who can be in a group is worked out
 
 
+@parameters(grouping=[OneOf(GROUPINGS)], margin=[Whole(1), NONE], means=[FLAG], effort=[EFFORT])
 def attack_microaggregation(
     original: Any,
     masked: Any,
@@ -115,20 +116,14 @@ def attack_microaggregation(
     Examples
     --------
     >>> import numpy as np
-    >>> from tessella.risk import attack_microaggregation
+    >>> from tessella.risk import attack
     >>> original = np.array([[1.0, 1.0], [2.0, 8.0], [8.0, 2.0], [9.0, 9.0]])
     >>> masked = np.array([[1.5, 1.5], [1.5, 8.5], [8.5, 1.5], [8.5, 8.5]])
-    >>> attack_microaggregation(original, masked, k=2, blocks=[[0], [1]]).single
+    >>> attack(original, masked, "microaggregation", k=2, blocks=[[0], [1]]).single
     1.0
-    >>> attack_microaggregation(original, masked, k=2, blocks=[[0], [1]], known=[0]).size
+    >>> attack(original, masked, "microaggregation", k=2, blocks=[[0], [1]], known=[0]).size
     array([2, 2, 2, 2])
     """
-    if grouping not in GROUPINGS:
-        raise UnknownOptionError("grouping", grouping, GROUPINGS)
-    if effort not in EFFORTS:
-        raise UnknownOptionError("effort", effort, EFFORTS)
-    if margin is not None:
-        _check_margin(margin)
     scene = set_scene(
         original, masked, known=known, id=id, schema=schema, columns=columns, strata=strata,
         blocks=blocks,
@@ -165,11 +160,6 @@ def attack_microaggregation(
     return found.checked(strict and sound, f"microaggregation with k={k} in these blocks")
 
 
-def _check_margin(margin: Any) -> None:
-    if isinstance(margin, bool) or not isinstance(margin, int) or margin < 1:
-        raise BadOptionError("margin", margin, "a number of nearest centres, 1 or more, or None")
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Lists:
     """Lists of originals, ascending, and which of them each masked record takes."""
@@ -196,8 +186,7 @@ def _agreement(scene: Scene) -> _Lists:
 def _visible(scene: Scene, places: list[int], k: int) -> Groups:
     """Read groups off the release: same stratum, same cells missing, same values."""
     A, truth = scene.sides.A[:, places], scene.sides.truth
-    lacking = np.isnan(A)
-    number = number_alike([scene.strata[truth], *np.where(lacking, 0.0, A).T, *lacking.T])
+    number = number_equal_rows([scene.strata[truth], A])
     sizes = np.bincount(number)
     if (small := int(sizes[sizes < k].sum())) > 0:
         named = ", ".join(str(scene.sides.columns[j]) for j in places)

@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from ..._types import Integers, Truths
-from ...exceptions import UnknownOptionError
 from ...kernels.candidates import (
     Exchanges,
     Windows,
@@ -153,11 +152,9 @@ def candidates_in_windows(
     exchanges: Exchanges | None = None,
 ) -> Candidates:
     """Count candidates in windows; with standard effort also drop pairs that cannot be."""
-    if effort not in EFFORTS:
-        raise UnknownOptionError("effort", effort, EFFORTS)
     rows, truth = drawn(scene.m, sample, random_state), scene.sides.truth
     windows = windows_of(scene, reaches)
-    together = effort == "standard" and len(rows) == scene.m
+    together = effort != "quick" and len(rows) == scene.m
     counted, partner = _found(windows, truth, rows, MOST_PAIRS if together else 0)
     size, present = counted[:, 0], counted[:, 1] > 0
     if together and len(partner) == size.sum():
@@ -167,7 +164,7 @@ def candidates_in_windows(
         notes = (*notes, "he uses that masked records and originals belong together one to one")
         if exchanges is not None:
             notes = (*notes, "and that values were exchanged in twos")
-    elif effort == "standard":
+    elif effort != "quick":
         notes = (*notes, "each record on its own: a sample, or too many pairs to rule out more")
     return Candidates.of_sets(
         size=size,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._parameters import EFFORT, FLAG, Number, parameters
 from ..._types import Name
 from ...exceptions import AttackError, BadOptionError
-from ...fuzzy.base import check_number
 from ...kernels.candidates import Exchanges
 from ...masking.perturbation import rows_of_strata
 from ...masking.rank_swapping import window_of
@@ -21,6 +21,7 @@ from .scene import Scene, set_scene
 __all__ = ["attack_rank_swapping"]
 
 
+@parameters(percent=[Number(above=0, most=100)], everyone=[FLAG], effort=[EFFORT])
 def attack_rank_swapping(
     original: Any,
     masked: Any,
@@ -61,8 +62,9 @@ def attack_rank_swapping(
     everyone : bool, default True
         Numbers were exchanged in twos, and no number was left where it is but one of an odd
         number, as `RankSwapping` does it. False uses no more than the window.
-    effort : {"quick", "standard"}
-        Windows, record by record; or also what follows for all records together, see Notes.
+    effort : {"quick", "standard", "thorough"}
+        Windows, record by record; or, with more than quick effort, also what follows for all
+        records together, see Notes.
     sample : int, optional
         Attack so many masked records, drawn at random, each on its own, and give an interval.
     random_state : int, optional
@@ -107,16 +109,14 @@ def attack_rank_swapping(
     Of six, percent=20 is one rank: 1 and 2 were exchanged, 3 and 4, 5 and 6.
 
     >>> import numpy as np
-    >>> from tessella.risk import attack_rank_swapping
+    >>> from tessella.risk import attack
     >>> original = np.array([[1.0, 3], [2, 1], [3, 5], [4, 2], [5, 6], [6, 4]])
     >>> masked = np.array([[2.0, 4], [1, 2], [4, 6], [3, 1], [6, 5], [5, 3]])
-    >>> attack_rank_swapping(original, masked, percent=20, known=[0], effort="quick").expected
+    >>> attack(original, masked, "rank swapping", percent=20, known=[0], effort="quick").expected
     1.6666666666666667
-    >>> attack_rank_swapping(original, masked, percent=20).single
+    >>> attack(original, masked, "rank swapping", percent=20).single
     1.0
     """
-    if check_number("percent", percent, 0.0, open_end=True) > 100:
-        raise BadOptionError("percent", percent, "per cent of n, at most 100")
     scene = set_scene(
         original, masked, known=known, id=id, schema=schema, columns=columns, strata=strata
     )

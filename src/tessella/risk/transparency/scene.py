@@ -14,13 +14,13 @@ import numpy as np
 
 from ..._types import Integers, Name
 from ...exceptions import AttackError
-from ...frame import Table
-from ...masking.alike import number_alike
+from ...frame import Table, View
+from ...kernels.heaps import number_equal
 from ...masking.selection import select
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 
-__all__ = ["Scene", "set_scene"]
+__all__ = ["Scene", "number_equal_rows", "set_scene"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,8 +73,9 @@ def set_scene(
     blocks: Any = None,
 ) -> Scene:
     """Read both tables and sort their columns, or say why they cannot be compared."""
+    original, masked = View.of(original, schema), View.of(masked, schema)
     sides = align_tables(original, masked, known=known, id=id, schema=schema)
-    before, after = Table.read(original), Table.read(masked)
+    before, after = original.table, masked.table
     if columns is None:
         columns = _numbers(before, after, id, strata, schema)
     chosen = select(
@@ -109,6 +110,16 @@ def set_scene(
     )
 
 
+def number_equal_rows(columns: Sequence[Any]) -> Integers:
+    """Number records 0, 1, ... that agree in all columns; missing cells agree with each other."""
+    X = np.column_stack(columns).astype(np.float64)
+    lacking = np.isnan(X)
+    if lacking.any():
+        X = np.hstack([np.where(lacking, 0.0, X), lacking])
+    ids: Integers = number_equal(np.ascontiguousarray(X))[0]
+    return ids
+
+
 def _numbers(
     before: Table, after: Table, id: Name | None, strata: Any, schema: Schema | None
 ) -> list[Name]:
@@ -140,10 +151,8 @@ def _agreeing(
     n = len(sides.B)
     columns = [np.concatenate([strata, strata[sides.truth]])]
     for j in places:
-        both = np.concatenate([sides.B[:, j], sides.A[:, j]])
-        lacking = np.isnan(both)
-        columns += [np.where(lacking, 0.0, both), lacking]
-    numbers = number_alike(columns)
+        columns.append(np.concatenate([sides.B[:, j], sides.A[:, j]]))
+    numbers = number_equal_rows(columns)
     own = np.unique(numbers[:n])
     like = np.searchsorted(own, numbers[:n])
     at = np.minimum(np.searchsorted(own, numbers[n:]), len(own) - 1)
