@@ -435,8 +435,10 @@ def test_who_knows_the_blocks_of_a_release_intersects_them():
 def test_explore_and_assess_give_one_figure_for_intervals():
     """A bug once met: two attacks had this name, and gave 0.0 and 77.5 % for the same tables."""
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
-    candidate = Candidate("rounding", step=1.0)
-    (point,) = explore(table, candidates=[candidate], attacks=["interval"], n_jobs=1, random_state=0)
-    masked = candidate.mask(table, random_state=0).table
+    candidate = Candidate("rounding", base=1.0)
+    (point,) = explore(
+        table, candidates=[candidate], attacks=["interval"], n_jobs=1, random_state=0
+    )
+    masked = candidate.mask(table, random_state=0)
     risk = assess(table, masked, attacks=["interval"], random_state=0)
     assert point.risks["interval"] == pytest.approx(100 * risk["interval"].value)
