@@ -19,7 +19,7 @@ from tessella.exceptions import (
 )
 from tessella.frame import View
 from tessella.rules import Confrontation, Rules
-from tessella.rules.confront import judge
+from tessella.rules.confront import Operands, judge
 from tessella.schema import Schema
 
 NAN = float("nan")
@@ -153,7 +153,7 @@ def test_division_by_zero_is_named_unless_guarded():
     with pytest.raises(RuleTableError, match="divides by zero"):
         Rules.parse("if a / b > 1: a > 1").confront(table)
     with pytest.raises(RuleTableError, match="divides by zero"):
-        judge(Rules.parse("a / b > 1")[0].body, table)
+        judge(Rules.parse("a / b > 1")[0].body, Operands(table))
     # 1 / (1 / b) divides twice, and the first division is what is wrong
     with pytest.raises(RuleTableError, match="3 records"):
         Rules.parse("1 / (1 / b) == b").confront(table)
@@ -390,7 +390,7 @@ def test_a_column_twice_and_quotients_of_aggregates():
 def test_conditions_can_be_judged_alone():
     rule = Rules.parse("if a > 1 and s != 'x': b == 0")[0]
     table = pd.DataFrame({"a": [1, 2, NAN, 2], "s": ["y", "y", "y", "x"], "b": [0, 0, 0, 0]})
-    assert judge(rule.condition, table).tolist() == [-1, 1, 0, -1]
+    assert judge(rule.condition, Operands(table)).tolist() == [-1, 1, 0, -1]
 
 
 @pytest.mark.parametrize("make", [make_business_survey, make_households])

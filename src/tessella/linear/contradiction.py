@@ -67,6 +67,8 @@ def contradicting_rows(A: Floats, b: Floats, G: Floats, h: Floats, sizes: Floats
     stack, right = np.vstack([A, G]), np.concatenate([b, h])
     kind = np.arange(len(right)) < m
     rows = _proof(stack, right, sizes, kind, list(range(len(right))))
+    # The deletion filter: a row that is not needed for some proof goes for good. What remains is
+    # irreducible, because each of its rows was needed when it was tried, among no more rows.
     for row in list(rows):
         fewer = _proof(stack, right, sizes, kind, [other for other in rows if other != row])
         if fewer:

@@ -103,6 +103,9 @@ class Lattice:
         self.solvable = True
         for row, b in zip(rows, right):
             values = [sum(a * x for a, x in zip(row, column)) for column in columns]
+            # Euclid's algorithm on all columns at once: reduce by the smallest until one is left.
+            # The quotients are rounded to the nearest, not down, which keeps remainders below half
+            # of the divisor and the entries of the basis small.
             while sum(value != 0 for value in values) > 1:
                 least = min(
                     (j for j in range(len(values)) if values[j]), key=lambda j: abs(values[j])
@@ -113,6 +116,8 @@ class Lattice:
                         values[j] -= times * values[least]
                         columns[j] = [x - times * y for x, y in zip(columns[j], columns[least])]
             lacks = b - sum(a * x for a, x in zip(row, self.base))
+            # Only one column still changes this row: it alone meets the right-hand side, and is
+            # spent then. Invariant: base keeps all rows so far, the columns left do not change them.
             place = next((j for j, value in enumerate(values) if value), None)
             if place is None:
                 self.solvable &= lacks == 0
@@ -130,6 +135,10 @@ def _nearest_quotient(a: int, b: int) -> int:
 
 def reduced_basis(basis: list[list[int]], root: Floats) -> list[list[int]]:
     """Shorten a lattice basis in the metric |root @ y| (Lenstra, Lenstra and Lovász 1982)."""
+    # Invariant: vectors[:k] is reduced (projections on earlier ones at most 1/2; no orthogonal part
+    # much shorter than the one before, factor 0.99: near 1 gives shorter vectors, 1 may not end).
+    # A short basis is what makes the enumeration of `by_lattice` narrow. Vectors are whole numbers
+    # of any size; only the decisions are taken in floats, so that rounding costs length, not truth.
     vectors = [list(vector) for vector in basis]
     k = 1
     for _ in range(1000 * (len(vectors) + 1)):

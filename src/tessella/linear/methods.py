@@ -60,6 +60,9 @@ def by_flow(
             where[j].append(i)
     if any(len(places) > 2 for places in where.values()):
         return None
+    # With a 1 and a -1 in each column the matrix is that of a network: rows are nodes, columns
+    # arcs; inequalities get an arc of slack to the ground. Such matrices are totally unimodular, so the
+    # nearest whole point is found by augmenting along cheapest paths, one unit at a time.
     signs = _signs(rows, where)
     if signs is None:
         return None
@@ -117,6 +120,9 @@ def by_lattice(part: Component, weights: Floats) -> Method:
     c = len(whole)
     rows, price = _real_rows(part, weights)
     root = np.vstack([np.diag(np.sqrt(weights[whole])), price])
+    # All candidates are base + B t with whole t. In the metric of `root`, with root B = Q R, the
+    # distance is |R t - target|: triangular, so that the last coordinates bound the rest and the
+    # kernel enumerates nearest first (Schnorr and Euchner 1994).
     lattice = whole_solutions(part.rows, whole, real)
     basis = reduced_basis(lattice.basis, root)
     B = _int64(basis, part).reshape(len(basis), c).T.copy()
@@ -172,6 +178,8 @@ def _real_rows(part: Component, weights: Floats) -> tuple[tuple[Floats, ...], Fl
     Q[:m], R[:m, :m] = orthonormal(A[:, c:-1] * spread)
     real, whole, right = A[:, c:-1], A[:, :c], A[:, -1]
     rows = (real, whole, right, reach, C[:, :c], C[:, -1], reach * spread, spread, Q, R)
+    # Whole columns that move by y leave the equations A z = right - whole @ y to the real ones; the
+    # least move that meets them has the length of R^-T whole y (orthonormal rows).
     price: Floats = np.asarray(np.linalg.solve(R[:m, :m].T, whole), dtype=np.float64)
     return tuple(np.ascontiguousarray(array) for array in rows), price
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
+from .._parameters import FLAG, NONE, Instance, parameters
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, BrokenPromiseError
 from ..frame import Numbers, Table
@@ -191,6 +192,7 @@ def _changed(original: Numbers, released: Numbers) -> dict[Name, float]:
     return shares
 
 
+@parameters(round_integers=[FLAG], schema=[Instance(Schema, "a tessella.Schema"), NONE])
 def restore(
     masked: Any,
     rules: Any,

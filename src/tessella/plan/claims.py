@@ -9,15 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 
 from .._types import Name
 from ..exceptions import PlanError
 from ..linear.rows import Row
-from ..rules import Rule, forms
-from ..rules.expressions import negated
+from ..rules import Rule, Rules, forms
+from ..rules.expressions import (
+    Arithmetic,
+    ColumnRef,
+    Compare,
+    Constant,
+    Flag,
+    Literals,
+    Lookup,
+    Member,
+    Missing,
+    Node,
+    Observed,
+    Sum,
+    negated,
+)
 
 __all__ = ["Case", "Claim", "cases_of", "rows_of"]
 
@@ -50,8 +66,78 @@ class Claim:
                 return (form.column,)
         return ()
 
+    @cached_property
+    def truth(self) -> Node:
+        """The same as a truth that `tessella.rules.confront` judges."""
+        return _truth(self.form, loose=self.tolerance > 0)
+
+    @property
+    def allowance(self) -> float:
+        """How far comparisons of `truth` may be off; an interval has other units: see `rows_of`."""
+        loose = isinstance(self.form, forms.Linear | forms.Governing | forms.Multiplicative)
+        return self.tolerance if loose else 0.0
+
 
 Case = tuple[Claim, ...]
+
+
+def _truth(form: forms.Form, *, loose: bool = False) -> Node:
+    """Write a form as a tree again."""
+    match form:
+        case forms.Interval(column, low, high, open_low, open_high):
+            signs = tuple(
+                "<" if is_open and not loose else "<=" for is_open in (open_low, open_high)
+            )
+            if low == high:
+                return _compare(ColumnRef(column), "==", Constant(low))
+            if low == -np.inf:
+                return _compare(ColumnRef(column), signs[1], Constant(high))
+            if high == np.inf:
+                return _compare(Constant(low), signs[0], ColumnRef(column))
+            sides = (Constant(low), ColumnRef(column), Constant(high))
+            return Compare(sides, cast(Any, signs))
+        case forms.Members(column, values, inside):
+            return Member((ColumnRef(column),), Literals(tuple((v,) for v in values)), inside)
+        case forms.Tuples(columns, rows, inside, path):
+            among: Literals | Lookup = (
+                Literals(rows) if path is None else Lookup(path, cast(Any, rows))
+            )
+            return Member(tuple(map(ColumnRef, columns)), among, inside)
+        case forms.Governing(lower, upper, strict):
+            return _compare(ColumnRef(lower), "<" if strict else "<=", ColumnRef(upper))
+        case forms.Linear(coefficients, operator, constant):
+            if operator == "==" and not constant and sorted(coefficients.values()) == [-1.0, 1.0]:
+                return Compare(tuple(map(ColumnRef, coefficients)), ("==",))  # texts, dates too
+            terms = [Arithmetic("*", Constant(v), ColumnRef(n)) for n, v in coefficients.items()]
+            total = Sum(tuple(terms), (1,) * len(terms))
+            return _compare(total, operator, Constant(constant))
+        case forms.Multiplicative(factors, operator, constant):
+            left: list[Node] = [Constant(1)]
+            right: list[Node] = [Constant(constant)]
+            for factor in factors:
+                base: Node = ColumnRef(factor.column)
+                if factor.offset:
+                    base = Sum((base, Constant(factor.offset)), (1, 1))
+                side = left if factor.power > 0 else right
+                side.append(Arithmetic("**", base, Constant(abs(factor.power))))
+            return _compare(reduce(_times, left), operator, reduce(_times, right))
+        case forms.YesNo(column, value):
+            return _compare(ColumnRef(column), "==", Flag(value))
+        case forms.Missingness(column, missing):
+            return Missing(column, missing)
+        case forms.ObservedValues(columns, inside):
+            return Observed(columns, inside=inside)
+        case forms.General() | forms.Unfixed():
+            return Rules.parse([form.text])[0].body
+    raise TypeError(f"no truth for {form!r}")
+
+
+def _compare(left: Node, operator: str, right: Node) -> Node:
+    return Compare((left, right), cast(Any, (operator,)))
+
+
+def _times(left: Node, right: Node) -> Node:
+    return Arithmetic("*", left, right)
 
 
 def cases_of(rule: Rule) -> list[Case]:

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from .check import Finding
 
-__all__ = ["Confrontation", "confront", "fix", "judge"]
+__all__ = ["Confrontation", "Operands", "amounts", "confront", "fix", "judge"]
 
 
+ROUNDING = 1e-9  # numbers are equal if they differ by less, times the size of their terms
 BLOCK = 1 << 16  # records that are judged at a time: what is calculated stays in the cache
 
 
@@ -189,7 +190,7 @@ class Confrontation:
 
 @parameters(tolerance=[Number(least=0, below=1)])
 def confront(
-    rules: Rules, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
+    rules: Rules, table: Any, *, tolerance: float = ROUNDING, schema: Schema | None = None
 ) -> Confrontation:
     """Confront a table with rules: see `Rules.confront`."""
     rounding = float(tolerance)
@@ -198,7 +199,7 @@ def confront(
     signs = np.empty((columns.n_rows, len(rules)), dtype=np.int8, order="F")
     applies = np.full(len(rules), columns.n_rows, dtype=np.int64)
     rows: list[Integers] = []
-    amounts: list[Floats] = []
+    sizes: list[Floats] = []
     problems: list[str] = []
     for place, rule in enumerate(fitted):
         domains = _domains(rule, columns)
@@ -215,37 +216,39 @@ def confront(
             columns, found, rounding=rounding, allowance=rule.tolerance or 0.0, domains=domains
         )
         rows.append(found)
-        amounts.append(here.amount(positive(rule.body)) if len(found) else np.empty(0))
+        sizes.append(here.amount(positive(rule.body)) if len(found) else np.empty(0))
     if problems:
         raise RuleTableError(problems)
     return Confrontation(
-        rules=rules, signs=signs, applies=applies, rows=tuple(rows), amounts=tuple(amounts)
+        rules=rules, signs=signs, applies=applies, rows=tuple(rows), amounts=tuple(sizes)
     )
 
 
-@parameters(tolerance=[Number(least=0, below=1)])
-def judge(
-    truth: Node, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
-) -> Signs:
+def judge(truth: Node, columns: Operands, *, allowance: float = 0.0) -> Signs:
     """Judge one truth, such as a rule's condition: 1, 0 or -1 for each record.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from tessella.rules import Rules
-    >>> from tessella.rules.confront import judge
+    >>> from tessella.rules.confront import Operands, judge
     >>> rule = Rules.parse("if age < 15: income == 0")[0]
-    >>> judge(rule.condition, pd.DataFrame({"age": [12, 40, None], "income": [0, 9, 9]}))
+    >>> judge(rule.condition, Operands(pd.DataFrame({"age": [12, 40, None]})))
     array([ 1, -1,  0], dtype=int8)
     """
-    rounding = float(tolerance)
-    columns = Operands(table, schema)
-    (rule,) = _fitted(Rules([Rule(body=truth, name="The condition")]), columns)
+    (rule,) = _fitted(Rules([Rule(body=truth, tolerance=allowance, name="The condition")]), columns)
     signs = np.empty(columns.n_rows, dtype=np.int8)
-    problem = _judge(rule, columns, rounding, _domains(rule, columns), signs)
+    problem = _judge(rule, columns, ROUNDING, _domains(rule, columns), signs)
     if problem:
         raise RuleTableError([problem])
     return signs
+
+
+def amounts(truth: Node, columns: Operands, *, allowance: float = 0.0) -> Floats:
+    """Return by how much each record breaks a comparison: see `Confrontation.amount`."""
+    rows = slice(0, columns.n_rows)
+    judged = Judge(columns, rows, rounding=ROUNDING, allowance=allowance)
+    return judged.amount(truth)
 
 
 def fix(rules: Rules, table: Any, *, schema: Schema | None = None) -> Rules:

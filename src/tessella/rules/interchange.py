@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .._lazy import optional
+from .._parameters import Number
 from .._toml import toml_text
 from ..exceptions import BadOptionError, Mistake, RuleSyntaxError, RuleTranslationError
 from .collection import LARGEST, RuleEntry, Rules
@@ -24,6 +25,7 @@ from .scanner import Wrong
 
 __all__ = ["from_toml", "from_validate", "read_file", "to_toml", "to_validate"]
 
+AT_LEAST_0 = Number(least=0)
 _KEYS = ("rule", "name", "label", "tolerance")
 
 
@@ -95,8 +97,8 @@ def _faults(given: Any) -> Iterator[tuple[str, str]]:
         if key in given and not (isinstance(given[key], str) and given[key].isprintable()):
             yield f"The {key} is {given[key]!r}.", "Give a text of one line."
     tolerance = given.get("tolerance", 0)
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or tolerance < 0:
-        yield f"The tolerance is {tolerance!r}.", "Give a number of at least 0."
+    if not AT_LEAST_0.accepts(tolerance):
+        yield f"The tolerance is {tolerance!r}.", f"Give {AT_LEAST_0}."
 
 
 def to_toml(rules: Rules) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,14 +12,11 @@ from ..._types import Floats, Integers, Name, Signs, States, Truths
 from ...exceptions import BadTableError
 from ...frame import Table
 from ...plan.claims import Claim, rows_of
-from ...rules import Rules, forms
-from ...rules.confront import judge
+from ...rules import forms
+from ...rules.confront import Operands, amounts, judge
 from ...schema import Schema
 
 __all__ = ["Data", "is_code"]
-
-
-ROUNDING = 1e-9  # numbers are equal if they differ by less than this, times the size of the terms
 
 
 @dataclass(eq=False)
@@ -75,53 +73,30 @@ class Data:
         """Return the values of a column."""
         return self.values[:, self.place(name)]
 
-    def numbers(self, name: Name) -> Floats:
-        """Return a column as numbers, also where it holds codes of categories; NaN for texts."""
-        if name not in self.levels:
-            return self.column(name)
-        said = np.array([*(_number(text) for text in self.levels[name]), np.nan])
-        return said[np.nan_to_num(self.column(name), nan=-1).astype(np.int64)]
+    @cached_property
+    def operands(self) -> Operands:
+        """The columns as rules judge them, with what was edited in `values` before."""
+        return _Edited(self)
 
     def signs(self, claim: Claim) -> Signs:
-        """Say for each record whether it keeps a claim: 1, -1, or 0 where that is unknown."""
-        form, n = claim.form, self.table.n_rows
-        if isinstance(form, forms.Missingness):
-            lacks = self.missing[:, self.place(form.column)]
-            return np.where(lacks == form.missing, 1, -1).astype(np.int8)
-        if isinstance(form, forms.ObservedValues):
-            return np.ones(n, dtype=np.int8)
-        if isinstance(form, forms.General | forms.Unfixed):
-            body = Rules.parse([form.text])[0].body
-            return judge(body, self.table, schema=self.schema)
-        keeps = self._amounts(claim) <= 0
-        unknown = self.missing[:, [self.place(name) for name in claim.columns]].any(axis=1)
-        return np.where(unknown, 0, np.where(keeps, 1, -1)).astype(np.int8)
+        """Return for each record whether it keeps a claim: 1, -1, or 0 where that is unknown."""
+        if isinstance(claim.form, forms.ObservedValues):  # every original record has them
+            return np.ones(self.table.n_rows, dtype=np.int8)
+        return judge(claim.truth, self.operands, allowance=claim.allowance)
 
     def amounts(self, claim: Claim) -> Floats:
         """Return by how much records break a claim, in standard deviations if it has a size."""
-        if isinstance(claim.form, forms.General | forms.Unfixed | forms.Missingness):
-            return (self.signs(claim) < 0).astype(np.float64)
-        return np.maximum(np.nan_to_num(self._amounts(claim)), 0.0)
-
-    def _amounts(self, claim: Claim) -> Floats:
-        """Return how far records are from keeping a claim; 0 or less where they keep it."""
-        form = claim.form
-        match form:
-            case forms.Linear() | forms.Governing() | forms.Interval():
-                same = self._same_texts(form)
-                return self._linear_amounts(claim) if same is None else np.where(same, 0.0, 1.0)
-            case forms.Members(column, values, inside):
-                return np.where(self._among(column, values) == inside, 0.0, 1.0)
-            case forms.YesNo(column, value):
-                return np.where(self._among(column, (str(value),)), 0.0, 1.0)
-            case forms.Tuples(columns, rows, inside):
-                return np.where(self._joint(columns, rows) == inside, 0.0, 1.0)
-            case forms.Multiplicative():
-                left, right = self.sides(form)
-                off = np.abs(left - right) if form.operator == "==" else left - right
-                size = np.maximum(np.abs(left), np.abs(right))
-                return np.where(off <= ROUNDING * size + claim.tolerance, 0.0, 1.0)
-        return np.zeros(self.table.n_rows)
+        broken = self.signs(claim) < 0
+        rows = rows_of(claim)
+        kinds = {self.operands.kind(name) for name in claim.columns}
+        if not broken.any() or not rows or not kinds <= {"number", "yes or no"}:
+            return broken.astype(np.float64)
+        names = rows[0].coefficients.items()
+        total = sum(v * self.operands.numbers(name) for name, v in names)
+        known = np.asarray(total)[~np.isnan(total)]
+        spread = (float(known.std()) if len(known) else 0.0) or 1.0
+        away = amounts(claim.truth, self.operands, allowance=claim.allowance)
+        return np.where(broken, away / spread, 0.0)
 
     def sides(self, form: forms.Multiplicative) -> tuple[Floats, Floats]:
         """Return the products of both sides: factors with positive powers, and the others."""
@@ -134,63 +109,19 @@ class Data:
                 right = right * value
         return left, right
 
-    def _linear_amounts(self, claim: Claim) -> Floats:
-        worst = np.full(self.table.n_rows, -np.inf)
-        for row in rows_of(claim):
-            terms = [value * self.numbers(name) for name, value in row.coefficients.items()]
-            size = np.abs(terms).sum(axis=0) + abs(row.right)
-            off = np.sum(terms, axis=0) - row.right
-            slack = ROUNDING * size
-            if row.operator == "==":
-                off = np.abs(off) - slack
-            elif row.operator == "<=":
-                off = off - slack
-            else:
-                off = np.where(off < -slack, off, np.maximum(off, slack) + 1e-300)
-            sums = np.sum(terms, axis=0)
-            known = sums[~np.isnan(sums)]
-            spread = (float(known.std()) if len(known) else 0.0) or 1.0
-            worst = np.fmax(worst, np.where(off > 0, off / spread + 1e-300, 0.0))
-        return worst
 
-    def _same_texts(self, form: forms.Form) -> Truths | None:
-        """Say where two columns of texts are the same; None if the form says something else."""
-        if not isinstance(form, forms.Linear):
-            return None
-        names = list(form.coefficients)
-        if form.operator != "==" or len(names) != 2 or not set(names) <= set(self.levels):
-            return None
-        texts = [
-            np.array([*self.levels[name], ""])[
-                np.nan_to_num(self.column(name), nan=-1).astype(np.int64)
-            ]
-            for name in names
-        ]
-        return np.asarray(texts[0] == texts[1])
+class _Edited(Operands):
+    """The columns of a table, of which some numbers were edited before grouping."""
 
-    def _among(self, column: Name, values: Sequence[object]) -> Truths:
-        if column not in self.levels:
-            return np.isin(self.column(column), [v for v in values if isinstance(v, int | float)])
-        allowed = {str(value) for value in values}
-        known = np.array([*(text in allowed for text in self.levels[column]), False])
-        return known[np.nan_to_num(self.column(column), nan=-1).astype(np.int64)]
+    def __init__(self, data: Data) -> None:
+        super().__init__(data.table, data.schema)
+        self.data = data
 
-    def _joint(self, columns: Sequence[Name], rows: Sequence[Sequence[object]]) -> Truths:
-        allowed = {tuple(self._token(c, v) for c, v in zip(columns, row)) for row in rows}
-        own = self.values[:, [self.place(name) for name in columns]]
-        distinct, place = np.unique(own, axis=0, return_inverse=True)
-        known = np.array([tuple(row) in allowed for row in distinct.tolist()])
-        return known[place.ravel()]
-
-    def _token(self, column: Name, value: object) -> float:
-        """Return the number that stands for a value that a rule names; NaN if there is none."""
-        if column in self.levels:
-            texts = self.levels[column]
-            return float(texts.index(str(value))) if str(value) in texts else np.nan
-        try:
-            return float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            return np.nan
+    def numbers(self, name: Name) -> Floats:
+        """Return the edited numbers of a column, or those of the table."""
+        if name in self.data.columns and name not in self.data.levels:
+            return self.data.column(name)
+        return super().numbers(name)
 
 
 def is_code(text: str, codes: Sequence[object]) -> bool:
