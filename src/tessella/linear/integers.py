@@ -117,7 +117,7 @@ class Lattice:
                         columns[j] = [x - times * y for x, y in zip(columns[j], columns[least])]
             lacks = b - sum(a * x for a, x in zip(row, self.base))
             # Only one column still changes this row: it alone meets the right-hand side, and is
-            # spent then. Invariant: base keeps all rows so far, the columns left do not change them.
+            # spent then. Invariant: base keeps all rows so far; no column left changes them.
             place = next((j for j, value in enumerate(values) if value), None)
             if place is None:
                 self.solvable &= lacks == 0

@@ -61,8 +61,8 @@ def by_flow(
     if any(len(places) > 2 for places in where.values()):
         return None
     # With a 1 and a -1 in each column the matrix is that of a network: rows are nodes, columns
-    # arcs; inequalities get an arc of slack to the ground. Such matrices are totally unimodular, so the
-    # nearest whole point is found by augmenting along cheapest paths, one unit at a time.
+    # arcs; inequalities get an arc of slack to the ground. Such matrices are totally unimodular,
+    # so the nearest whole point is found by augmenting along cheapest paths, one unit at a time.
     signs = _signs(rows, where)
     if signs is None:
         return None
