@@ -18,6 +18,7 @@ from tessella import Microaggregation, Rules, Schema, Study, make_plan, protect
 from tessella.datasets import make_business_survey, make_households
 from tessella.exceptions import (
     BadOptionError,
+    BadTableError,
     GroupSizeError,
     MissingValuesError,
     PlanError,
@@ -592,7 +593,7 @@ def test_senseless_wishes(wishes):
 def test_blocks_and_a_scale_by_name():
     blocks, scale = [["income"], ["tax"]], {"income": 1.0, "tax": 2.0}
     assert protect(people()[["income", "tax"]], k=4, blocks=blocks, scale=scale, random_state=0)
-    with pytest.raises(BadOptionError, match="positive numbers"):
+    with pytest.raises(BadTableError, match="positive numbers"):
         protect(people()[["income", "tax"]].assign(w=np.nan), k=4, weights="w")
 
 

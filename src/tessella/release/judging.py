@@ -9,37 +9,23 @@ import numpy as np
 
 from .._types import Floats, Name
 from ..auditing import audit
-from ..exceptions import BadOptionError, RefusedError
-from ..frame import Table
+from ..exceptions import RefusedError
+from ..frame import Table, View
 from ..masking.scale import Scale
-from ..rules import Confrontation, Rules
-from ..schema import Schema
+from ..rules import Confrontation
 from .planned import Planned
 from .protocol import Protocol
 from .result import Release
 
-__all__ = ["judge", "weights_of"]
-
-
-def weights_of(source: Table, schema: Schema) -> Floats:
-    """Return the weight of each record, ones where no column weighs them."""
-    weighing = schema.names("weight")
-    if not weighing:
-        return np.ones(source.n_rows)
-    weight = np.ascontiguousarray(source.numeric(weighing[:1], who="weights").values[:, 0])
-    if not (np.isfinite(weight) & (weight > 0)).all():
-        raise BadOptionError("weights", weighing[0], "a column of positive numbers")
-    return weight
+__all__ = ["judge"]
 
 
 def judge(
-    reference: Table,
-    released: Any,
+    reference: View,
+    released: Table,
     *,
     expected: Any,
     masked: Sequence[Name],
-    schema: Schema,
-    rules: Rules,
     before: Confrontation,
     planned: Planned | None,
     tolerance: float,
@@ -49,24 +35,29 @@ def judge(
 
     Parameters
     ----------
-    reference : Table
+    reference : View
         The original as it is compared with: without dropped columns, recoded.
-    released : frame
+    released : Table
         The masked table.
-    expected : frame
+    expected : View or frame
         The reference in the dtypes that the release is to have.
     masked : sequence of names
         The columns that loss is measured in.
+    before : Confrontation
+        The reference confronted with the rules.
     planned : Planned, optional
         The step that promised k.
     """
+    schema: Any = reference.schema
     plan = None if planned is None else planned.plan
+    view = View(released, schema)
+    after = before.rules.confront(view, tolerance=tolerance, schema=schema)
     found = audit(
-        expected, released,
+        expected, view,
         k=None if plan is None else plan.k,
         blocks=None if plan is None else [list(block.columns) for block in plan.blocks],
         strata=(list(plan.strata) or None) if plan is not None else None,
-        rules=rules, schema=schema, tolerance=tolerance,
+        rules=before.rules, schema=schema, tolerance=tolerance, confronted=(before, after),
     )  # fmt: skip
     if not found.passed:
         raise RefusedError(
@@ -74,15 +65,15 @@ def judge(
             "Correct the records that break a rule, or give up a rule. Columns of float32 or of "
             "fixed decimals hold too few digits for some rules: convert them to float64."
         )
-    weight = weights_of(reference, schema)
-    squares = _squares(reference, Table.read(released), masked, schema, weight)
+    weight = reference.weights()
+    squares = _squares(reference, view, masked, weight)
     column_loss = {
         name: 100 * float(np.average(own, weights=weight)) for name, own in squares.items()
     }
     away = np.mean(list(squares.values()), axis=0) if squares else np.zeros(reference.n_rows)
     wrong = before.breaking()
     return Release(
-        table=released,
+        table=released.native,
         plan=plan,
         audit=found,
         loss=sum(column_loss.values()) / len(column_loss) if column_loss else 0.0,
@@ -93,14 +84,14 @@ def judge(
         edited=0 if planned is None else planned.carried.edited,
         merged=0 if planned is None else planned.carried.merged,
         schema=schema,
-        rules=rules,
+        rules=before.rules,
         protocol=protocol,
         labels=[] if planned is None else planned.carried.labels,
     )
 
 
 def _squares(
-    source: Table, released: Table, names: Sequence[Name], schema: Schema, weights: Floats
+    original: View, masked: View, names: Sequence[Name], weights: Floats | None
 ) -> dict[Name, Floats]:
     """Return squared differences in standard deviations, of each masked column that varies.
 
@@ -108,19 +99,18 @@ def _squares(
     on average, so that it does not count.
     """
     squares: dict[Name, Floats] = {}
+    weight = np.ones(original.n_rows) if weights is None else weights
     for name in names:
-        if not source.facts(name).numeric or schema[name].kind == "nominal":
+        if not original.table.facts(name).numeric or original.kind(name) == "nominal":
             continue
-        codes = {name: schema[name].missing}
-        old = source.numeric([name], codes=codes)
-        seen = ~old.missing[:, 0]
+        seen = ~original.missing(name)
         if not seen.any():
             continue
-        x, w = old.values[seen, 0], weights[seen]
-        r = released.numeric([name], codes=codes).values[seen, 0]
+        x, w = original.numbers(name)[seen], weight[seen]
+        r = masked.numbers(name)[seen]
         spread = Scale.of(x[:, None], w, "zscore", [name]).deviation[0]
         if spread > 0:
             own = ((x - r) / spread) ** 2
-            squares[name] = np.full(source.n_rows, float(np.average(own, weights=w)))
+            squares[name] = np.full(original.n_rows, float(np.average(own, weights=w)))
             squares[name][seen] = own
     return squares

@@ -33,7 +33,6 @@ __all__ = [
     "confirmed_schema",
     "mask_planned",
     "refuse_telling",
-    "schema_of",
 ]
 
 
@@ -50,8 +49,6 @@ class Planned:
 
     table: Any
     plan: Plan
-    rules: Rules
-    before: Confrontation
     carried: Carried
 
 
@@ -60,26 +57,24 @@ def mask_planned(
     schema: Schema,
     *,
     k: int,
-    rules: Any,
+    before: Confrontation,
     plan: Plan | None,
     weights: Floats,
-    tolerance: float,
     random_state: Any,
     **wishes: Any,
 ) -> Planned:
-    """Plan and mask; `wishes` are those of `make_plan`, see `WISHES`."""
+    """Plan and mask; `wishes` are those of `make_plan`, see `WISHES`.
+
+    `before` is the table confronted with its rules.
+    """
     check_k(k, source.n_rows)
     if plan is None:
-        given = (Rules() if rules is None else Rules.of(rules)).fix(source, schema=schema)
-        before = given.confront(source, tolerance=tolerance, schema=schema)
-        noticed = _refuse_contradictions(given)
+        noticed = _refuse_contradictions(before.rules)
         apart = _names(source, wishes["strata"])
-        plan = make_plan(schema, given, k=k, **wishes | {"strata": apart})
+        plan = make_plan(schema, before.rules, k=k, **wishes | {"strata": apart})
         plan = replace(plan, notes=(*plan.notes, *noticed))
     else:
-        given = plan.rules
-        before = given.confront(source, tolerance=tolerance, schema=schema)
-        _refuse_other_plan(plan, source, k, {"rules": rules is not None} | _wished(wishes))
+        _refuse_other_plan(plan, source, k)
     _refuse_inconsistent(before, plan)
     _refuse_missing(source, plan, schema)
     carried = carry_out(
@@ -89,32 +84,13 @@ def mask_planned(
         obedient=np.asarray((before.signs >= 0).all(axis=1)),
         chance=chance_of(random_state),
     )  # fmt: skip
-    return Planned(
-        table=_write(source, plan, carried, schema),
-        plan=plan,
-        rules=given,
-        before=before,
-        carried=carried,
-    )
+    return Planned(table=_write(source, plan, carried, schema), plan=plan, carried=carried)
 
 
-def _wished(wishes: dict[str, Any]) -> dict[str, bool]:
-    """Say which wishes are not the usual ones."""
-    usual = {name: (value, None) for name, value in WISHES.items()}
-    return {
-        name: not any(value is other or value == other for other in usual[name])
-        for name, value in wishes.items()
-    }
-
-
-def _refuse_other_plan(plan: Plan, source: Table, k: int, wishes: dict[str, bool]) -> None:
-    """Refuse a plan that is for another table, or that is given beside what it already says."""
+def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
+    """Refuse a plan that is for another table."""
     if plan.k != k:
         raise GroupSizeError.given_twice(k, plan.k)
-    if twice := [name for name, given in wishes.items() if given]:
-        raise BadOptionError(
-            "plan", "a plan", f"either a plan or {', '.join(twice)}; the plan has its own"
-        )
     planned = {*plan.untouched, *(name for block in plan.blocks for name in block.columns)}
     if planned != set(source.columns):
         differ = ", ".join(map(repr, planned.symmetric_difference(source.columns)))
@@ -130,13 +106,6 @@ def _names(source: Table, strata: Any) -> tuple[Name, ...]:
     if not isinstance(strata, list | tuple):
         raise BadOptionError("strata", type(strata).__name__, "names of columns")
     return tuple(strata)
-
-
-def schema_of(source: Table, schema: Schema | None, weights: Hashable | None) -> Schema:
-    """Return the schema, guessed where it is not given; weights are confirmed by naming them."""
-    known = confirmed_schema(source, schema, weights)
-    refuse_telling(known)
-    return known
 
 
 def confirmed_schema(source: Table, schema: Schema | None, weights: Hashable | None) -> Schema:

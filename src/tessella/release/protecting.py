@@ -7,17 +7,16 @@ released table itself, not of what the masking believed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from time import perf_counter
 from typing import Any
 
+from .._parameters import SEED
 from ..exceptions import BadOptionError
-from ..frame import Table
+from ..grouping.checks import check_seed
 from ..plan import Plan
 from ..schema import Schema
-from .judging import judge, weights_of
-from .planned import as_planned, mask_planned, schema_of
-from .protocol import Entry, Protocol
+from .planned import WISHES, refuse_telling
 from .result import Release
+from .study import Study
 
 __all__ = ["protect"]
 
@@ -99,27 +98,33 @@ def protect(
     """
     if plan is not None and not isinstance(plan, Plan):
         raise BadOptionError("plan", type(plan).__name__, "a plan of tessella.make_plan")
-    began = perf_counter()
-    source = Table.read(table)
-    known = schema_of(source, schema, weights)
-    planned = mask_planned(
-        source, known, k=k, rules=rules, plan=plan, weights=weights_of(source, known),
-        tolerance=tolerance, random_state=random_state, columns=columns, strata=strata,
-        blocks=blocks, fit=fit, edit=edit, small=small, missing=missing, distance=distance,
-        scale=scale, method=method, options=options,
+    wishes = {
+        "columns": columns, "strata": strata, "blocks": blocks, "fit": fit, "edit": edit,
+        "small": small, "missing": missing, "distance": distance, "scale": scale,
+        "method": method, "options": options,
+    }  # fmt: skip
+    if plan is not None:
+        wishes["plan"] = plan
+    study = Study(
+        table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
+        tolerance=tolerance, random_state=_seed(random_state),
     )  # fmt: skip
-    masked = [name for block in planned.plan.blocks for name in block.columns]
-    entry = Entry(
-        method="protect",
-        options={"k": k},
-        public={"k": k},
-        account=planned.plan.explain(),
-        columns=tuple(map(str, masked)),
-        seconds=perf_counter() - began,
-        seed=random_state if isinstance(random_state, int) else None,
-    )
-    return judge(
-        source, planned.table, expected=as_planned(source, planned.plan), masked=masked,
-        schema=known, rules=planned.rules, before=planned.before, planned=planned,
-        tolerance=tolerance, protocol=Protocol((entry,)),
-    )  # fmt: skip
+    refuse_telling(study.schema)
+    usual = WISHES | {"plan": None}
+    unusual = {name: value for name, value in wishes.items() if _differs(value, usual[name])}
+    twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n != "plan")]
+    if plan is not None and twice:
+        expected = f"either a plan or {', '.join(twice)}; the plan has its own"
+        raise BadOptionError("plan", "a plan", expected)
+    return study.do("protect", k=k, **unusual).release()
+
+
+def _seed(random_state: Any) -> int | None:
+    """Draw a seed where a generator of random numbers is given."""
+    if random_state is None or (SEED.accepts(random_state) and not hasattr(random_state, "random")):
+        return random_state  # type: ignore[no-any-return]
+    return int(check_seed(random_state).randint(2**31 - 1))
+
+
+def _differs(value: Any, usual: Any) -> bool:
+    return not (value is usual or (type(value) is type(usual) and value == usual))

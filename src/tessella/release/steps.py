@@ -348,7 +348,7 @@ def _kind(options: Mapping[str, Any]) -> str:
 METHOD = registry.register(
     registry.Method(
         name="protect",
-        options=("k", *WISHES),
+        options=("k", "plan", *WISHES),
         title=lambda options: _kind(options).capitalize(),
         masks="both",
         tuned=registry.Tuned(name="k", low=2, high=200, whole=True),

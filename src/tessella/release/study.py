@@ -17,9 +17,9 @@ from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
 from ..plan import Plan
-from ..rules import Rules
+from ..rules import Confrontation, Rules
 from ..schema import Schema
-from .judging import judge, weights_of
+from .judging import judge
 from .patterns import suppress
 from .planned import (
     WISHES,
@@ -38,11 +38,16 @@ __all__ = ["Study"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class State:
-    """A table between two steps."""
+    """A table between two steps.
+
+    `reference` is the original, prepared alike: what loss and audit compare with. `before` is the
+    reference confronted with the rules about its columns, once that was asked for.
+    """
 
     table: Table
-    reference: Table  # the original, prepared alike: what loss and audit compare with
+    reference: View
     schema: Schema
+    before: list[Confrontation]  # of one or none; states with the same reference share it
     masked: tuple[Name, ...] = ()
     planned: Planned | None = None
     entry: Entry | None = None
@@ -64,9 +69,10 @@ class Study:
     tolerance : float, default 1e-9
         How far sides of a rule between floats may be off, times the size of the terms.
     random_state : int or None, default None
-        Every step has a seed of its own, made of this one and the step's place; so a step that is
-        taken back and done again gives the same table. None draws from the operating system's
-        entropy: doing it again then gives another table.
+        The first masking step has this seed, as a masker of its own would; each further one a seed
+        made of this one and its place among them. So a step that is taken back and done again gives
+        the same table. None draws from the operating system's entropy: doing it again then gives
+        another table.
 
     Examples
     --------
@@ -99,9 +105,11 @@ class Study:
         source = Table.read(table)
         known = confirmed_schema(source, schema, weights)
         self.rules = Rules() if rules is None else Rules.of(rules)
+        unknown = [rule for rule in self.rules if not set(rule.columns) <= set(source.columns)]
+        Rules(unknown).fix(source, schema=known)  # raises, and names the columns
         self.tolerance = tolerance
         self.random_state = None if random_state is None else int(random_state)
-        self._states = [State(table=source, reference=source, schema=known)]
+        self._states = [State(table=source, reference=View(source, known), schema=known, before=[])]
         self._undone: list[State] = []
         self._steps: list[Step] = []
         self._undone_steps: list[Step] = []
@@ -109,12 +117,12 @@ class Study:
     @property
     def table(self) -> Any:
         """The table as it is after the last step: not yet judged, and not to be published."""
-        return _native(self._states[-1].table)
+        return self._states[-1].table.native
 
     @property
     def original(self) -> Any:
         """The table that was given."""
-        return _native(self._states[0].table)
+        return self._states[0].table.native
 
     @property
     def masked(self) -> tuple[Name, ...]:
@@ -124,7 +132,24 @@ class Study:
     @property
     def reference(self) -> Any:
         """The original without dropped columns, recoded: what loss and risk compare with."""
-        return _native(self._states[-1].reference)
+        return self._states[-1].reference.table.native
+
+    @property
+    def view(self) -> View:
+        """The same, read once with its schema: hand this on, and no column is read again."""
+        return self._states[-1].reference
+
+    @property
+    def confrontation(self) -> Confrontation:
+        """The reference confronted with the rules about its columns; judged once, and kept."""
+        here = self._states[-1]
+        if not here.before:
+            about = self.rules.for_columns(here.reference.columns, only=True)
+            fixed = about.fix(here.reference, schema=here.schema)
+            here.before.append(
+                fixed.confront(here.reference, tolerance=self.tolerance, schema=here.schema)
+            )
+        return here.before[0]
 
     @property
     def plan(self) -> Plan | None:
@@ -162,7 +187,7 @@ class Study:
         began, here = perf_counter(), self._states[-1]
         if step.method in PREPARING and here.masked:
             raise PlanError(f"Do {step.method!r} before any masking: it changes what is compared.")
-        seed = self._seed(len(self._steps))
+        seed = self._seed(sum(earlier.method not in PREPARING for earlier in self._steps))
         carried = _CARRIERS.get(step.method, _mask)(self, here, step, seed)
         entry = Entry(
             method=step.method,
@@ -202,6 +227,7 @@ class Study:
             first.table, schema=first.schema, rules=self.rules, tolerance=self.tolerance,
             random_state=self.random_state,
         )  # fmt: skip
+        again._states[0] = first  # with what was read and judged already
         for step in self.steps if steps is None else steps:
             again.do(step)
         return again
@@ -210,24 +236,19 @@ class Study:
         """Judge the table as it is now: a release, or why there is none."""
         here = self._states[-1]
         refuse_telling(here.schema)
-        rules = self._rules(here)
-        before = rules.confront(here.reference, tolerance=self.tolerance, schema=here.schema)
         plan = None if here.planned is None else here.planned.plan
-        expected = here.reference if plan is None else as_planned(here.reference, plan)
+        expected = here.reference
+        if plan is not None:
+            expected = View.of(as_planned(here.reference.table, plan), here.schema)
         return judge(
-            here.reference, _native(here.table), expected=expected, masked=here.masked,
-            schema=here.schema, rules=rules, before=before, planned=here.planned,
-            tolerance=self.tolerance, protocol=self.protocol,
+            here.reference, here.table, expected=expected, masked=here.masked,
+            before=self.confrontation, planned=here.planned, tolerance=self.tolerance,
+            protocol=self.protocol,
         )  # fmt: skip
 
-    def _rules(self, here: State) -> Rules:
-        """Return the rules about columns that are there, fixed on the prepared original."""
-        about = self.rules.for_columns(here.reference.columns, only=True)
-        return about.fix(here.reference, schema=here.schema)
-
     def _seed(self, place: int) -> int | None:
-        if self.random_state is None:
-            return None
+        if self.random_state is None or place == 0:
+            return self.random_state
         return int(np.random.SeedSequence([self.random_state, place]).generate_state(1)[0])
 
     def _refuse_count(self, count: int, most: int, what: str) -> None:
@@ -241,10 +262,6 @@ class Study:
             f"{at}. {replace(entry, account='')}" for at, entry in enumerate(self.protocol, start=1)
         ]
         return "\n".join([head, *lines])
-
-
-def _native(table: Table) -> Any:
-    return table.native
 
 
 def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..., State]:
@@ -261,19 +278,47 @@ def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..
         about = step.options.get("columns", step.options.get("column", ()))
         named = about if isinstance(about, list | tuple) else [about]
         entry = Entry(method=step.method, account=" ".join(said), columns=tuple(map(str, named)))
-        return State(table=prepared, reference=prepared, schema=schema, entry=entry)
+        reference = View(prepared, schema)
+        before = _still_valid(here.before, reference, () if step.method == "drop" else named)
+        return State(table=prepared, reference=reference, schema=schema, before=before, entry=entry)
 
     return carry
+
+
+def _still_valid(
+    before: list[Confrontation], reference: View, changed: Iterable[Name]
+) -> list[Confrontation]:
+    """Keep what was judged where no rule that is left is about a changed column."""
+    if not before:
+        return []
+    (found,) = before
+    about = found.rules.for_columns(reference.columns, only=True)
+    if any(set(rule.columns) & set(changed) for rule in about):
+        return []
+    names = found.rules.names
+    places = [names.index(rule.name) for rule in about]
+    return [
+        Confrontation(
+            rules=about,
+            signs=found.signs[:, places],
+            applies=found.applies[places],
+            rows=tuple(found.rows[place] for place in places),
+            amounts=tuple(found.amounts[place] for place in places),
+        )
+    ]
 
 
 def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
     if "k" not in step.options:
         raise BadOptionError("k", None, "the least number of records that share their values")
     refuse_telling(here.schema)
-    wishes = WISHES | {name: value for name, value in step.options.items() if name != "k"}
+    own = ("k", "plan")
+    wishes = WISHES | {name: value for name, value in step.options.items() if name not in own}
+    weights = here.reference.weights()
     planned = mask_planned(
-        here.table, here.schema, k=step.options["k"], rules=study._rules(here), plan=None,
-        weights=weights_of(here.table, here.schema), tolerance=study.tolerance, random_state=seed,
+        here.table, here.schema, k=step.options["k"], before=study.confrontation,
+        plan=step.options.get("plan"),
+        weights=np.ones(here.table.n_rows) if weights is None else weights, random_state=seed,
         **wishes,
     )  # fmt: skip
     columns = [name for block in planned.plan.blocks for name in block.columns]
@@ -289,7 +334,7 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
 
 def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     table, masker, account = mask(
-        step, here.table, schema=here.schema, rules=study._rules(here), seed=seed
+        step, here.table, schema=here.schema, rules=study.confrontation.rules, seed=seed
     )
     untouched = set(getattr(masker, "untouched_", ()))
     columns = [name for name in here.table.columns if name not in untouched]
