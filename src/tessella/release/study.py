@@ -135,11 +135,6 @@ class Study:
         return self._states[-1].reference.table.native
 
     @property
-    def view(self) -> View:
-        """The same, read once with its schema: hand this on, and no column is read again."""
-        return self._states[-1].reference
-
-    @property
     def confrontation(self) -> Confrontation:
         """The reference confronted with the rules about its columns; judged once, and kept."""
         here = self._states[-1]
@@ -161,7 +156,7 @@ class Study:
     def views(self) -> tuple[View, View]:
         """The reference and the table as it is now, read once: what other rooms compare."""
         here = self._states[-1]
-        return View(here.reference, here.schema), View(here.table, here.schema)
+        return here.reference, View.of(here.table, here.schema)
 
     @property
     def schema(self) -> Schema:
