@@ -29,7 +29,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, ContradictionError, RefusedError
-from ..frame import Table
+from ..frame import Table, group_ids
 from ..linear import LinearSystem, round_whole
 from ..linear.integers import as_fraction, whole_row
 from ..linear.rows import Row
@@ -38,7 +38,6 @@ from ..rules.collection import Rules
 from ..rules.forms import Always, Form, Governing, Interval, Linear, Unfixed, linear_rows
 from ..rules.rule import Rule
 from ..schema import Schema
-from .alike import number_alike
 
 __all__ = ["Grid", "Repair", "Restoration", "project_claims", "project_rows", "rows_about"]
 
@@ -338,7 +337,7 @@ class Repair:
             return out
         places = [[self.grid.place(name) for name in row.coefficients] for row in self.rows]
         judged = np.column_stack([known[:, own].all(axis=1) for own in places])
-        alike = number_alike(list(judged.T))
+        alike = group_ids(judged.T.astype(np.int64))
         for number in range(int(alike.max()) + 1):
             records = np.flatnonzero(alike == number)
             rows = [row for row, here in zip(self.rows, judged[records[0]]) if here]
