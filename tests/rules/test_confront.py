@@ -452,3 +452,10 @@ def test_a_view_is_read_once_for_many_confrontations() -> None:
     assert rules.confront(view).breaking().tolist() == [1]
     assert rules.confront(view.table).breaking().tolist() == [1]
     assert view.numbers("a") is first
+
+
+def test_a_column_that_the_schema_does_not_describe_has_no_missing_codes() -> None:
+    table = pd.DataFrame({"a": [1.0, -9.0], "b": ["x", "-9"]})
+    schema = Schema.guess(table[["a"]]).override(a={"missing": [-9]})
+    rules = Rules(["a >= 0", "b == 'x'"])
+    assert rules.confront(table, schema=schema).signs.tolist() == [[1, 1], [0, -1]]

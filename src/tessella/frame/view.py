@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, States, Truths
-from ..exceptions import BadTableError
+from ..exceptions import BadTableError, UnknownColumnError
 from .columns import number_labels, text_of
 from .table import FIRST_CODE, HUGE, NAN, NULL, NUMBER, Table
 
@@ -130,7 +130,10 @@ class View:
 
     def missing_codes(self, name: Name) -> tuple[Any, ...]:
         """Return the values that stand for "missing" in a column."""
-        return () if self.schema is None else tuple(self.schema[name].missing)
+        try:
+            return () if self.schema is None else tuple(self.schema[name].missing)
+        except UnknownColumnError:  # a column that the schema does not describe
+            return ()
 
     def numbers(self, name: Name, *, who: str = "The call") -> Floats:
         """Return a column of numbers or booleans as float64, NaN where missing; read-only.
