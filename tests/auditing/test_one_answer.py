@@ -9,6 +9,7 @@ import pytest
 from tessella import Rules, Schema, audit
 from tessella.loss import lost_cells, measure
 from tessella.masking import PRAM
+from tessella.risk import k_anonymity
 
 TEXTS = pd.DataFrame({"town": ["-9.0", "Reus", "Vic", "Reus"], "pay": [1.0, 2.0, 3.0, 4.0]})
 SCHEMA = Schema({"town": {"kind": "nominal", "missing": (-9,)}, "pay": {"kind": "continuous"}})
@@ -27,7 +28,7 @@ def test_a_code_of_numbers_is_missing_in_texts_for_the_loss():
 
 
 def test_a_code_of_numbers_is_missing_in_texts_for_the_rules():
-    found = Rules('town in {"Reus", "Vic"}').confront(TEXTS, schema=SCHEMA)
+    found = Rules(['town in {"Reus", "Vic"}']).confront(TEXTS, schema=SCHEMA)
     assert found.signs[:, 0].tolist() == [0, 1, 1, 1]
 
 
@@ -35,6 +36,16 @@ def test_a_code_of_numbers_is_missing_in_texts_for_a_masker():
     masked = PRAM(columns=["town"], schema=SCHEMA, random_state=0).fit_transform(TEXTS)
     assert masked["town"].iloc[0] == "-9.0"
     assert "-9.0" not in set(masked["town"].iloc[1:])
+
+
+def test_a_code_of_numbers_is_missing_in_texts_for_the_risk():
+    """Missing cells agree with all others, so that only the code as a value would be unique."""
+    null = TEXTS.assign(town=[None, "Reus", "Vic", "Reus"])
+    found, expected = (
+        k_anonymity(table, known=["town"], schema=SCHEMA, missing_as="any").value
+        for table in (TEXTS, null)
+    )
+    assert found == expected
 
 
 def test_zeros_of_both_signs_are_one_value():
