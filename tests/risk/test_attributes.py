@@ -91,6 +91,9 @@ def test_original_ranks_by_hand():
     some = interval_disclosure(X, Y, by="original rank", width=0.01, records=[3, 50])
     assert some.inside.ravel().tolist() == [False, True]
     assert some.attacked.tolist() == [3, 50]
+    assert some.baseline == pytest.approx(found.baseline)  # about everybody
+    with pytest.raises(BadOptionError, match="original rank"):
+        interval_disclosure(X, Y, records=[3, 50])
 
 
 def test_intervals_by_hand():

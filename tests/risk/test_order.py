@@ -43,7 +43,12 @@ def in_order(found, euclid):
 
 
 @settings(max_examples=10)
-@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(1, 4), st.sampled_from([1, 2]))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(KINDS),
+    st.integers(1, 4),
+    st.sampled_from(["quick", "standard"]),
+)
 def test_separate_calls_of_learn(seed, kind, d, effort):
     original, masked = tables(kind, 24, d, seed)
     found = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._parameters import Number, OneOf, check, parameters
 from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadTableError
+from ...exceptions import BadOptionError, BadTableError
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
@@ -26,6 +26,7 @@ BY = {
     "rank": "released values within {0:g} % of the ranks to each side",
     "sd": "the released value, {0:g} % of the release's standard deviation to each side",
 }
+QUANTILES = 10_000  # released values that tell what guessing reaches where not all are attacked
 WIDTHS = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
 
 
@@ -119,8 +120,10 @@ def interval_disclosure(
     known : sequence of names, optional
         The variables; by default all that both tables have and that have an order. Others named
         here are refused.
-    id, schema, records
+    id, schema
         As in `link`.
+    records : array-like of int, optional
+        Attack these rows of the masked table, as if they were drawn at random; by original ranks.
 
     Notes
     -----
@@ -155,6 +158,8 @@ def interval_disclosure(
     array([ True,  True, False, False])
     """
     main = _checked(width, by, "width")
+    if records is not None and by != "original rank":
+        raise BadOptionError("records", "...", 'records only with by="original rank"')
     sides = _with_order(align_tables(original, masked, known=known, id=id, schema=schema), known)
     X = sides.B[sides.truth]
     there = ~np.isnan(X)
@@ -168,6 +173,9 @@ def interval_disclosure(
         there, exact = there[records], len(records) == len(X)
     inside, guessed = _count(variables, by, main)
     n, has = len(there), there.sum(axis=1)
+    baseline = _mean(guessed, has)
+    if not exact:  # the attacked records may be no fair sample: guesses are about everybody
+        baseline = _guesses(X, sides.A, by, main)
     chance = inside.sum(axis=1) / np.maximum(has, 1)
     shares = inside.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
     notes = [f"variables: {', '.join(map(str, sides.columns))}", *sides.notes]
@@ -178,7 +186,7 @@ def interval_disclosure(
     result: IntervalDisclosure = IntervalDisclosure.of(
         float(chance.sum()),
         n,
-        baseline=_mean(guessed, has),
+        baseline=baseline,
         attack=f"take the interval around the released value ({BY[by].format(100 * main)})",
         assumptions=notes,
         exact=exact,
@@ -269,6 +277,22 @@ def _count(variables: Sequence[_Variable], by: str, width: float) -> tuple[Truth
 
 def _mean(cells: Floats, has: Integers) -> float:
     return float((cells.sum(axis=1) / np.maximum(has, 1)).mean())
+
+
+def _guesses(X: Floats, Y: Floats, by: str, width: float) -> float:
+    """Return the baseline over all records, from QUANTILES of each variable's released values."""
+    found = known = 0.0
+    for x, y in zip(X.T, Y.T):
+        released = np.sort(y)[: int((~np.isnan(y)).sum())]
+        quantiles = released[:: max(1, len(released) // QUANTILES)]
+        some = _Variable(quantiles, quantiles, x)
+        if not len(some.true) or not len(released):
+            continue
+        low, high = some.ends(by, width)
+        hits = np.searchsorted(some.true, high, "right") - np.searchsorted(some.true, low, "left")
+        found += float(hits.mean()) * len(released) / len(y)
+        known += len(some.true)
+    return found / max(known, 1.0)
 
 
 def _curve(variables: Sequence[_Variable], by: str, widths: Sequence[float], there: Truths) -> Any:
