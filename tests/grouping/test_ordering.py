@@ -14,8 +14,8 @@ from tessella.exceptions import UnknownOptionError
 from tessella.grouping import MDAV, OrderedGrouping
 from tessella.grouping.ordering import ORDERS, by_component, by_sum, by_tour, closed_tour
 from tessella.kernels.cut import best_cut, best_opening
+from tessella.kernels.neighbours import all_rows, nearest_row, remove_row
 from tessella.kernels.ordering import centre_path, group_path, insertion_path, nearest_next
-from tessella.kernels.remaining import nearest_remaining, plant, take_out
 from tessella.kernels.tour import greedy_tour, shorten
 from tests.reference.sequences import (
     plain_cut,
@@ -95,27 +95,27 @@ def test_offsets_and_outliers_cost_no_digits():
 @given(coarse)
 def test_nearest_next_is_the_scans_ties_included(X):
     first = len(X) // 2
-    assert (nearest_next(X, plant(X), first) == plain_nearest_next(X, first)).all()
+    assert (nearest_next(X, all_rows(X), first) == plain_nearest_next(X, first)).all()
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (33, 1), (500, 2), (700, 9)])
 def test_nearest_next_is_the_scans(n, d):
     X = smooth(n, n, d)
-    assert (nearest_next(X, plant(X), 0) == plain_nearest_next(X, 0)).all()
+    assert (nearest_next(X, all_rows(X), 0) == plain_nearest_next(X, 0)).all()
 
 
 def test_an_empty_tree_has_nobody():
     X = smooth(0, 40)
-    tree = plant(X)
+    tree = all_rows(X)
     for row in range(40):
-        assert nearest_remaining(tree, X[row]) == row
-        take_out(tree, row)
-    assert nearest_remaining(tree, X[0]) == -1
+        assert nearest_row(tree, X, row) == row
+        remove_row(tree, row)
+    assert nearest_row(tree, X, 0) == -1
 
 
 def test_values_whose_squares_overflow_are_still_visited():
     X = np.array([[0.0], [1e200], [-1e200], [1e180]])
-    assert sorted(nearest_next(X, plant(X), 0)) == [0, 1, 2, 3]
+    assert sorted(nearest_next(X, all_rows(X), 0)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 9, 40])
@@ -147,7 +147,7 @@ def test_group_path_is_the_papers(seed):
     X = smooth(seed)
     labels = np.random.default_rng(seed).integers(0, 6, len(X))
     expected = plain_group_path(X, labels, 4)
-    assert (group_path(X, plant(X), labels, 6, 4) == expected).all()
+    assert (group_path(X, all_rows(X), labels, 6, 4) == expected).all()
 
 
 @given(coarse, seeds)
@@ -155,7 +155,7 @@ def test_walks_visit_everyone_once_and_groups_in_one_go(X, seed):
     labels = np.unique(np.random.default_rng(seed).integers(0, 5, len(X)), return_inverse=True)[1]
     n_groups, weights = labels.max() + 1, np.ones(len(X))
     for order in (
-        group_path(X, plant(X), labels, n_groups, 0),
+        group_path(X, all_rows(X), labels, n_groups, 0),
         centre_path(X, weights, labels, n_groups, 0),
     ):
         assert sorted(order) == list(range(len(X)))

@@ -22,8 +22,8 @@ from tessella.grouping.reordering import (
     mean_variance,
     split_large,
 )
+from tessella.kernels.neighbours import all_rows
 from tessella.kernels.ordering import keep_walking, repeat_ordering
-from tessella.kernels.remaining import plant
 from tests.reference.sequences import plain_repeat_ordering, sse_of_labels
 
 coarse = st.integers(1, 3).flatmap(
@@ -51,7 +51,7 @@ def test_repeated_ordering_is_algorithm_1(seed):
     X, k = smooth(seed, n=25 + seed), 2 + seed % 4
     weights = np.ones(len(X)) if seed % 2 else random.uniform(0.5, 2, len(X))
     start = random.integers(0, 1 + seed % 7, len(X))
-    labels, errors = repeat_ordering(X, weights, plant(X), start, farthest(X, weights), k, 1e-7)
+    labels, errors = repeat_ordering(X, weights, all_rows(X), start, farthest(X, weights), k, 1e-7)
     expected, expected_errors = plain_repeat_ordering(X, weights, start, k, 1e-7)
     assert errors.tolist() == pytest.approx(expected_errors, rel=1e-9)
     assert sse_of_labels(X, weights, labels) == pytest.approx(
@@ -77,7 +77,7 @@ def test_reporddmic_without_walks_is_the_best_of_algorithm_1():
 def test_no_round_raises_the_error(X, k):
     k = min(k, len(X))
     weights, start = np.ones(len(X)), np.zeros(len(X), dtype=np.int64)
-    tree, first = plant(X), farthest(X, weights)
+    tree, first = all_rows(X), farthest(X, weights)
     labels, errors = repeat_ordering(X, weights, tree, start, first, k, 0.1)
     assert (np.diff(errors) <= 1e-9).all()
     firsts = first_records(X, weights, 12)

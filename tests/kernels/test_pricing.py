@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessella.grouping.market import Cuts, Market
+from tessella.grouping.pricing import Cuts, PricingProblem
 from tessella.kernels.bound import few_per_record, group_costs, make_sound, weighted_prices
 from tessella.kernels.subset_rows import broken_cuts, charges_of_pairs, cuts_hit, memberships
 from tests.reference.optimum import sse_of
@@ -29,27 +29,27 @@ def table(kind, n, random):
     return np.repeat(random.normal(size=(n // 2, 2)), 2, axis=0)
 
 
-def all_groups(market, sizes):
+def all_groups(problem, sizes):
     """Every group as a sorted tuple of kinds, with its cost, by trying all."""
-    kinds = np.repeat(np.arange(market.n_kinds), market.copies.astype(int))
+    kinds = np.repeat(np.arange(problem.n_kinds), problem.copies.astype(int))
     for size in sizes:
         for group in {tuple(kinds[list(rows)]) for rows in combinations(range(len(kinds)), size)}:
-            yield group, sse_of(market.X, market.weights, list(group))
+            yield group, sse_of(problem.X, problem.weights, list(group))
 
 
-def overpaid(market, prices, cuts, sizes, least):
+def overpaid(problem, prices, cuts, sizes, least):
     """Groups whose prices exceed costs and charges by more than `least`, by trying all."""
     found = set()
-    for group, cost in all_groups(market, sizes):
+    for group, cost in all_groups(problem, sizes):
         held = [len(set(cut) & set(group)) >= 2 for cut in cuts.triples.tolist()]
         if prices[list(group)].sum() - cost - cuts.prices[held].sum() > least:
             found.add(group)
     return found
 
 
-def asked(market, prices, cuts):
-    """The same by the market."""
-    groups, whole = market.profitable(prices, cuts, 10**9, lambda: False)
+def asked(problem, prices, cuts):
+    """The same by the kernel."""
+    groups, whole = problem.profitable(prices, cuts, 10**9, lambda: False)
     assert whole
     rows = [tuple(kind for kind in group if kind >= 0) for group in groups.tolist()]
     assert len(set(rows)) == len(rows)  # each found once
@@ -64,16 +64,16 @@ def test_every_profitable_group_is_found(kind, weighted, k):
     for _ in range(3):
         X = table(kind, 10, random)
         weights = random.integers(1, 4, size=10).astype(float) if weighted else np.ones(10)
-        market = Market(X, weights, k)
-        prices = market.cheap * random.uniform(0.5, 2.5, size=market.n_kinds)
-        prices += random.normal(scale=0.1, size=market.n_kinds)
+        problem = PricingProblem(X, weights, k)
+        prices = problem.cheap * random.uniform(0.5, 2.5, size=problem.n_kinds)
+        prices += random.normal(scale=0.1, size=problem.n_kinds)
         sizes = range(k, 2 * k)
-        found = asked(market, prices, NO_CUTS)
-        searched = market.sizes_to_search(prices, NO_CUTS)
-        assert overpaid(market, prices, NO_CUTS, searched, 1e-9) <= found
-        assert found <= overpaid(market, prices, NO_CUTS, searched, -1e-9)
+        found = asked(problem, prices, NO_CUTS)
+        searched = problem.sizes_to_search(prices, NO_CUTS)
+        assert overpaid(problem, prices, NO_CUTS, searched, 1e-9) <= found
+        assert found <= overpaid(problem, prices, NO_CUTS, searched, -1e-9)
         if not found:  # then there is none of any size
-            assert not overpaid(market, prices, NO_CUTS, sizes, 1e-9)
+            assert not overpaid(problem, prices, NO_CUTS, sizes, 1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -82,21 +82,21 @@ def test_charges_of_cuts_do_not_hide_a_profitable_group(weighted):
     for _ in range(6):
         X = random.normal(size=(9, 2))
         weights = random.uniform(0.5, 2.0, size=9) if weighted else np.ones(9)
-        market = Market(X, weights, 3)
+        problem = PricingProblem(X, weights, 3)
         triples = random.choice(list(combinations(range(9), 3)), 5, replace=False)
         cuts = Cuts(triples=triples, prices=random.uniform(0, 0.5, size=5))
-        prices = market.cheap * random.uniform(1.0, 3.0, size=9)
-        found = asked(market, prices, cuts)
-        assert overpaid(market, prices, cuts, range(3, 6), 1e-9) <= found
-        assert found <= overpaid(market, prices, NO_CUTS, range(3, 6), -1e-9)
+        prices = problem.cheap * random.uniform(1.0, 3.0, size=9)
+        found = asked(problem, prices, cuts)
+        assert overpaid(problem, prices, cuts, range(3, 6), 1e-9) <= found
+        assert found <= overpaid(problem, prices, NO_CUTS, range(3, 6), -1e-9)
 
 
 def test_search_gives_up_when_told_and_says_so():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    market = Market(X, np.ones(60), 4)
-    _, whole = market.profitable(market.cheap * 3, NO_CUTS, 50, lambda: False)
+    problem = PricingProblem(X, np.ones(60), 4)
+    _, whole = problem.profitable(problem.cheap * 3, NO_CUTS, 50, lambda: False)
     assert not whole
-    groups, whole = market.profitable(market.cheap * 3, NO_CUTS, 10**6, lambda: True)
+    groups, whole = problem.profitable(problem.cheap * 3, NO_CUTS, 10**6, lambda: True)
     assert not whole
     assert len(groups) == 0
 
@@ -104,12 +104,12 @@ def test_search_gives_up_when_told_and_says_so():
 def test_a_million_identical_groups_are_one():
     # A bug once met: with 200 equal records, every choice of three was looked at.
     X = np.concatenate([np.zeros((200, 2)), np.random.default_rng(0).normal(size=(20, 2))])
-    market = Market(X, np.ones(220), 3)
-    assert market.n_kinds == 21
+    problem = PricingProblem(X, np.ones(220), 3)
+    assert problem.n_kinds == 21
     prices = np.full(21, 0.01)
-    groups, whole = market.profitable(prices, NO_CUTS, 10**6, lambda: False)
+    groups, whole = problem.profitable(prices, NO_CUTS, 10**6, lambda: False)
     assert whole
-    equal = int(np.argmax(market.copies))
+    equal = int(np.argmax(problem.copies))
     assert [equal] * 3 in groups[:, :3].tolist()
     assert len(groups) <= 30
 

@@ -28,7 +28,7 @@ from ..exceptions import (
 )
 from ..grouping.checks import check_records, check_seed, check_weights
 from ..kernels.degrees import NEAREST, Law
-from ..kernels.heaps import number_equal
+from ..kernels.duplicates import number_equal
 from ..parallel import each
 from .collapse import find_collapse
 from .constraints import Constraints

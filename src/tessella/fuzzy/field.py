@@ -18,7 +18,7 @@ from .._types import Floats, Integers
 from ..exceptions import BadTableError
 from ..kernels.assignment import Outlook, draw, find_nearest, spread, write_degrees
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
-from ..kernels.leaves import order_by_leaves, rounded
+from ..kernels.duplicates import order_by_leaves, rounded
 from ..kernels.sweep import Sums, sweep
 from ..parallel import each
 

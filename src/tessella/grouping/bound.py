@@ -24,7 +24,7 @@ from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning, Unkno
 from ..kernels.groups import squared_error, weighted_centres
 from .checks import check_k, check_records, check_weights, split_strata
 from .column_generation import ColumnGeneration
-from .market import Market, cheap_prices
+from .pricing import PricingProblem, cheap_prices
 
 __all__ = ["LowerBound", "bound_of_parts", "lower_bound"]
 
@@ -311,15 +311,15 @@ class _Work:
             )
 
     def _improve(self, part: int, rows: Integers, groups: Integers | None) -> None:
-        market = Market(self.X[rows], self.weights[rows], self.k)
+        problem = PricingProblem(self.X[rows], self.weights[rows], self.k)
         known = np.empty((0, 2 * self.k - 1), dtype=np.int64)
         if groups is not None:
-            known = _rows_of_kinds(market, groups)
-        columns = ColumnGeneration(market, known, self.left)
+            known = _rows_of_kinds(problem, groups)
+        columns = ColumnGeneration(problem, known, self.left)
 
         def rise(value: float) -> None:
-            worth = market.scale * value
-            worth -= ROUNDING * market.scale * float(market.copies @ np.abs(columns.prices))
+            worth = problem.scale * value
+            worth -= ROUNDING * problem.scale * float(problem.copies @ np.abs(columns.prices))
             if worth > self.values[part]:
                 self.values[part] = worth
                 self.methods[part] = CUTS if (columns.cuts.prices > 0).any() else COLUMNS
@@ -355,12 +355,12 @@ class _Work:
         )
 
 
-def _rows_of_kinds(market: Market, labels: Integers) -> Integers:
+def _rows_of_kinds(problem: PricingProblem, labels: Integers) -> Integers:
     """Return the groups of a labelling as sorted rows of kinds; groups of 2k or more left out."""
     order = np.argsort(labels, kind="stable")
-    kinds = market.kind_of[order]
+    kinds = problem.kind_of[order]
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1, append=-1))
-    width = 2 * market.k - 1
+    width = 2 * problem.k - 1
     rows = [np.sort(kinds[a:b]) for a, b in pairwise(starts) if b - a <= width]
     known = np.full((len(rows), width), -1, dtype=np.int64)
     for at, row in enumerate(rows):

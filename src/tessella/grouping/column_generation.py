@@ -5,7 +5,7 @@ Over all groups G of at least k records, the bound is the optimum of
     maximise sum_i y_i   subject to   sum_{i in G} y_i <= SSE(G) for every G,
 
 the dual of choosing shares of groups that cover each record once. There are far too many groups,
-so the programme knows some, is solved, and a *market* (see `market`) is asked for all groups
+so the programme knows some, is solved, and the *pricing problem* (see `pricing`) gives all groups
 that its prices overpay; these are added, and so on. Prices move within a box around the best sound
 ones (Marsten, Hogan and Blankenship 1975), because far from sound ones too many groups are
 profitable. After every question the prices are lowered until they are sound again, so a valid bound
@@ -28,7 +28,7 @@ from scipy.sparse import csr_array, hstack
 from .._types import Floats, Integers
 from ..kernels.bound import few_per_record, make_sound, sums_over
 from ..kernels.subset_rows import broken_cuts, cuts_hit, memberships
-from .market import Cuts, Market
+from .pricing import Cuts, PricingProblem
 
 __all__ = ["ColumnGeneration"]
 
@@ -54,7 +54,7 @@ QUIET = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Proposal:
     """What the linear programme proposes."""
 
     prices: Floats
@@ -66,30 +66,32 @@ class Plan:
 
 
 class ColumnGeneration:
-    """Raise prices in a market; `value` is a valid bound after every step.
+    """Raise prices; `value` is a valid bound after every step.
 
     Parameters
     ----------
-    market : Market
+    problem : PricingProblem
     groups : ndarray of shape (m, 2k - 1)
         Groups to begin with, as sorted rows of kinds padded with -1; may be empty.
     left : callable
         Tells how many seconds are left; none or fewer to stop.
     """
 
-    def __init__(self, market: Market, groups: Integers, left: Callable[[], float]) -> None:
-        self.market, self.left = market, left
-        self.prices = market.cheap
+    def __init__(
+        self, problem: PricingProblem, groups: Integers, left: Callable[[], float]
+    ) -> None:
+        self.problem, self.left = problem, left
+        self.prices = problem.cheap
         self.cuts = Cuts(triples=np.empty((0, 3), np.int64), prices=np.empty(0))
         self.value = self._worth(self.prices, self.cuts.prices)
         self.finished = False
         self.groups, self.costs = groups[:0], np.empty(0)
         self._known: set[bytes] = set()
-        near = np.full((market.n_kinds, 2 * market.k - 1), -1, dtype=np.int64)
-        near[:, : market.k] = np.sort(market.near, axis=1)
+        near = np.full((problem.n_kinds, 2 * problem.k - 1), -1, dtype=np.int64)
+        near[:, : problem.k] = np.sort(problem.near, axis=1)
         self._learn(near)
         self._learn(groups)
-        self._unit = self.value / market.n
+        self._unit = self.value / problem.n
         self._reach, self._most = FIRST_REACH, FIRST_MOST
         self._spread = self._surroundings()
 
@@ -101,19 +103,19 @@ class ColumnGeneration:
         near = NEAR if with_cuts else DONE
         values = [self.value]  # at each round of cuts
         while not self._over():
-            plan = self._plan()
-            if plan is None:
+            proposal = self._propose()
+            if proposal is None:
                 return
             before = self.value
             learned = len(self.groups)
-            whole = self._try(plan)
+            whole = self._try(proposal)
             learned = len(self.groups) - learned
             note(self.value)
             gained = self.value - before
-            settled = plan.hoped - self.value <= near * self.value
-            if settled and plan.binding <= near * self.value:
+            settled = proposal.hoped - self.value <= near * self.value
+            if settled and proposal.binding <= near * self.value:
                 values.append(self.value)
-                if with_cuts and self._cut(plan, values):
+                if with_cuts and self._cut(proposal, values):
                     continue
                 if near <= DONE:
                     self.finished = True
@@ -121,16 +123,16 @@ class ColumnGeneration:
                 near /= 10
             elif settled:
                 self._reach = min(self._reach * 2.0, MOST_REACH)
-            elif gained > 0.5 * (plan.hoped - before):
+            elif gained > 0.5 * (proposal.hoped - before):
                 self._reach = min(self._reach * 1.3, MOST_REACH)
-            elif not whole and (learned < self.market.n_kinds or self._reach <= LEAST_REACH):
+            elif not whole and (learned < self.problem.n_kinds or self._reach <= LEAST_REACH):
                 self._most *= 4  # not many groups are overpaid, the search is just long
             elif gained <= 0.0:
                 self._reach = max(self._reach * 0.6, LEAST_REACH)
 
-    def _plan(self) -> Plan | None:
+    def _propose(self) -> Proposal | None:
         """Solve the programme over the known groups, prices in the box around the sound ones."""
-        market, cuts, n = self.market, self.cuts, self.market.n_kinds
+        problem, cuts, n = self.problem, self.cuts, self.problem.n_kinds
         box = self._reach * self._spread
         cut_box = CUT_REACH * self._spread[cuts.triples].max(axis=1, initial=0.0)
         hits = self._hits(self.groups)
@@ -145,7 +147,7 @@ class ColumnGeneration:
         radius = np.concatenate([box, cut_box]) / self._unit
         low = centre - radius
         low[n:] = np.maximum(low[n:], 0.0)
-        worth = np.concatenate([market.copies, -np.ones(len(cuts.prices))])
+        worth = np.concatenate([problem.copies, -np.ones(len(cuts.prices))])
         for method in ("highs-ipm", "highs-ds"):
             answer = linprog(
                 -worth,
@@ -161,7 +163,7 @@ class ColumnGeneration:
             return None
         pull = np.abs(answer.upper.marginals)
         pull[:n] += np.abs(answer.lower.marginals[:n])
-        return Plan(
+        return Proposal(
             prices=answer.x[:n] * self._unit,
             cut_prices=np.maximum(answer.x[n:], 0.0) * self._unit,
             hoped=-answer.fun * self._unit,
@@ -170,39 +172,39 @@ class ColumnGeneration:
             shares=-answer.ineqlin.marginals,
         )
 
-    def _try(self, plan: Plan) -> bool:
-        """Ask the market what the plan overpays, learn it, and keep the plan if its bound is best.
+    def _try(self, proposal: Proposal) -> bool:
+        """Find what the proposal overpays, learn it, and keep the proposal if its bound is best.
 
-        The answer tells whether the market looked at everything; only then is there a bound.
+        Returns whether the search was exhaustive; only then is there a bound.
         """
-        market = self.market
-        prices = plan.prices - QUIET * self._unit
-        cuts = Cuts(triples=self.cuts.triples, prices=plan.cut_prices)
-        groups, whole = market.profitable(prices, cuts, self._most, self._over)
-        profits = sums_over(groups, prices) - market.costs(groups)
+        problem = self.problem
+        prices = proposal.prices - QUIET * self._unit
+        cuts = Cuts(triples=self.cuts.triples, prices=proposal.cut_prices)
+        groups, whole = problem.profitable(prices, cuts, self._most, self._over)
+        profits = sums_over(groups, prices) - problem.costs(groups)
         profits -= self._hits(groups) @ cuts.prices
         sizes = (groups >= 0).sum(axis=1)
         order = np.argsort(-profits / sizes, kind="stable")[: (profits > 0.0).sum()]
         groups, profits = groups[order], profits[order]
-        self._learn(groups[few_per_record(groups, market.n_kinds, GROUPS_PER_RECORD)])
+        self._learn(groups[few_per_record(groups, problem.n_kinds, GROUPS_PER_RECORD)])
         if not whole:
             return False
-        prices = make_sound(prices, market.copies, groups, profits)
+        prices = make_sound(prices, problem.copies, groups, profits)
         value = self._worth(prices, cuts.prices)
         if value > self.value:
             self.prices, self.cuts, self.value = prices, cuts, value
         return True
 
-    def _cut(self, plan: Plan, values: list[float]) -> bool:
-        """Add cuts that the plan's shares break; the answer tells whether there are new ones."""
+    def _cut(self, proposal: Proposal, values: list[float]) -> bool:
+        """Add cuts that the proposal's shares break; the answer tells whether there are new ones."""
         if len(values) > PATIENCE and values[-1] - values[-1 - PATIENCE] < DONE * self.value:
             return False
-        n = self.market.n_kinds
-        used = plan.shares > 1e-7
-        groups = plan.groups[used]
-        single = self.market.copies == 1
+        n = self.problem.n_kinds
+        used = proposal.shares > 1e-7
+        groups = proposal.groups[used]
+        single = self.problem.copies == 1
         triples, excess = broken_cuts(
-            groups, plan.shares[used], *memberships(groups, n), single, LEAST_EXCESS
+            groups, proposal.shares[used], *memberships(groups, n), single, LEAST_EXCESS
         )
         useful = self.cuts.prices > 0.0
         old, prices = self.cuts.triples[useful], self.cuts.prices[useful]
@@ -226,8 +228,8 @@ class ColumnGeneration:
                 self._known.add(key)
                 new.append(row)
         self.groups = np.concatenate([self.groups, groups[new]])
-        self.costs = np.concatenate([self.costs, self.market.costs(groups[new])])
-        if len(self.groups) > GROUPS_KNOWN * self.market.n_kinds + 1000:
+        self.costs = np.concatenate([self.costs, self.problem.costs(groups[new])])
+        if len(self.groups) > GROUPS_KNOWN * self.problem.n_kinds + 1000:
             slack = self.costs - sums_over(self.groups, self.prices)
             kept = np.sort(np.argsort(slack, kind="stable")[: len(slack) // 2])
             self.groups, self.costs = self.groups[kept], self.costs[kept]
@@ -236,18 +238,20 @@ class ColumnGeneration:
     def _hits(self, groups: Integers) -> csr_array:
         """Which cuts charge which groups, as a matrix of zeros and ones."""
         n_cuts = len(self.cuts.triples)
-        starts, hit = cuts_hit(groups, *memberships(self.cuts.triples, self.market.n_kinds), n_cuts)
+        starts, hit = cuts_hit(
+            groups, *memberships(self.cuts.triples, self.problem.n_kinds), n_cuts
+        )
         return csr_array((np.ones(len(hit)), hit, starts), shape=(len(groups), n_cuts))
 
     def _over(self) -> bool:
         return self.left() <= 0.0
 
     def _worth(self, prices: Floats, cut_prices: Floats) -> float:
-        return float(self.market.copies @ prices - cut_prices.sum())
+        return float(self.problem.copies @ prices - cut_prices.sum())
 
     def _surroundings(self) -> Floats:
         """How far a kind's price may sensibly move: as far as its own and its neighbours' go."""
-        cheap, near = self.market.cheap, self.market.near
+        cheap, near = self.problem.cheap, self.problem.near
         out = cheap[near].mean(axis=1)
         into, count = np.zeros(len(cheap)), np.zeros(len(cheap))
         np.add.at(into, near[:, 1:], cheap[:, None])

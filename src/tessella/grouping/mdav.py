@@ -13,11 +13,11 @@ import numpy as np
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError
 from ..kernels import mdav as WAYS
+from ..kernels.duplicates import group_equal
+from ..kernels.farthest import build_sectors
 from ..kernels.groups import weighted_centres
-from ..kernels.heaps import pile
 from ..kernels.mdav import mean_of, sums_of, take_groups
-from ..kernels.nearby import plant
-from ..kernels.outward import arrange
+from ..kernels.tree import build_tree
 from .base import Grouping
 
 __all__ = ["CBFS", "MDAV", "VMDAV"]
@@ -32,21 +32,22 @@ def outside_in(X: Floats, weights: Floats, k: int, way: int, *, gamma: float = 0
     """Take groups out until fewer than 2k records (MDAV) or k (the others) are left, at -1."""
     sums, centre = sums_of(X, weights), np.empty(X.shape[1])
     mean_of(sums, centre)
-    heaps = pile(X, centre)
-    by_place, weights = np.full(len(X), -1), weights[heaps.rows]
+    duplicates = group_equal(X, centre)
+    by_place, weights = np.full(len(X), -1), weights[duplicates.rows]
     in_sectors = False
     while (by_place < 0).sum() >= (2 * k if way == WAYS.MDAV else k):
         if way != WAYS.VMDAV:
             mean_of(sums, centre)
-        remaining = np.flatnonzero(heaps.tops < heaps.ends)
-        tree = plant(heaps.points, remaining, centre, len(remaining) == len(heaps.points))
-        near = tree.heaps[tree.heaps >= 0]
-        sectors = arrange(heaps.points, near, centre, SECTOR if in_sectors else 2**62)
-        share = take_groups(heaps, weights, k, way, gamma, by_place, sums, tree, sectors)
+        remaining = np.flatnonzero(duplicates.firsts < duplicates.ends)
+        in_order = len(remaining) == len(duplicates.points)
+        tree = build_tree(duplicates.points, remaining, centre, in_order)
+        near = tree.members[tree.members >= 0]
+        sectors = build_sectors(duplicates.points, near, centre, SECTOR if in_sectors else 2**62)
+        share = take_groups(duplicates, weights, k, way, gamma, by_place, sums, tree, sectors)
         if share > MUCH:  # try the other way
             in_sectors = not in_sectors
     labels = np.empty_like(by_place)
-    labels[heaps.rows] = by_place
+    labels[duplicates.rows] = by_place
     return labels
 
 

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from .._types import Floats, Integers
 from ..exceptions import UnknownOptionError
 from ..kernels.cut import best_cut, best_opening
+from ..kernels.neighbours import all_rows
 from ..kernels.ordering import group_path, nearest_next
-from ..kernels.remaining import plant
 from ..kernels.tour import greedy_tour, shorten
 from ..parallel import n_cores
 from .base import Grouping
@@ -55,7 +55,7 @@ def by_sum(X: Floats, weights: Floats, k: int) -> Integers:  # noqa: ARG001
 
 def by_nearest(X: Floats, weights: Floats, k: int) -> Integers:  # noqa: ARG001
     """Walk to the nearest record not yet visited, from the one farthest from the centre."""
-    return nearest_next(X, plant(X), farthest_from_centre(X, weights))
+    return nearest_next(X, all_rows(X), farthest_from_centre(X, weights))
 
 
 def by_groups(method: str, X: Floats, weights: Floats, k: int) -> Integers:
@@ -65,7 +65,7 @@ def by_groups(method: str, X: Floats, weights: Floats, k: int) -> Integers:
     heuristic = getattr(mdav, method)(k)
     labels = heuristic._group(X, weights, k, np.random.default_rng(0))
     first = farthest_from_centre(X, weights)
-    return group_path(X, plant(X), labels, int(labels.max()) + 1, first)
+    return group_path(X, all_rows(X), labels, int(labels.max()) + 1, first)
 
 
 def by_mdav(X: Floats, weights: Floats, k: int) -> Integers:

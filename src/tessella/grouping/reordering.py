@@ -19,8 +19,8 @@ from threadpoolctl import ThreadpoolController
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError
 from ..kernels.cut import best_cut
+from ..kernels.neighbours import all_rows
 from ..kernels.ordering import keep_walking, repeat_ordering
-from ..kernels.remaining import plant
 from ..parallel import each
 from .base import Grouping
 from .ordering import ORDERS, check_order, farthest_from_centre
@@ -142,13 +142,15 @@ class IMHM(Grouping):
         k: int,
         random: np.random.Generator,  # noqa: ARG002
     ) -> Integers:
-        tree = plant(X)
+        remaining = all_rows(X)
         firsts = first_records(X, weights, fewer(self.max_rounds, len(X), least=20))
         orders = self.orders or [o for o in ORDERS if len(X) <= SAMPLE or o not in SLOW_ORDERS]
 
         def run(order: str) -> Outcome:
             labels, _ = best_cut(X, weights, ORDERS[order](X, weights, k), k)
-            labels, errors = keep_walking(X, weights, tree, labels, firsts, k, self.patience, True)
+            labels, errors = keep_walking(
+                X, weights, remaining, labels, firsts, k, self.patience, True
+            )
             return labels, errors[-1]
 
         return best_first(each(run, orders))[0][0]
@@ -240,16 +242,16 @@ class RepOrdMic(Grouping):
         return super()._group_part(X, weights, k, seed)
 
     def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
-        tree, first = plant(X), farthest_from_centre(X, weights)
+        remaining, first = all_rows(X), farthest_from_centre(X, weights)
         tolerance = self.tol * mean_variance(X, weights)
 
         def run(start: Integers) -> Outcome:
-            labels, errors = repeat_ordering(X, weights, tree, start, first, k, tolerance)
+            labels, errors = repeat_ordering(X, weights, remaining, start, first, k, tolerance)
             return labels, errors[-1]
 
         def walk(outcome: Outcome) -> Outcome:
             labels, errors = keep_walking(
-                X, weights, tree, outcome[0], firsts, k, len(firsts) + 1, False
+                X, weights, remaining, outcome[0], firsts, k, len(firsts) + 1, False
             )
             return labels, errors[-1]
 

@@ -17,12 +17,109 @@ import numpy as np
 from .._types import Floats, Integers
 from ._jit import kernel
 
-LEAF = 8  # as `nearest.box_tree` has them
+LEAF = (
+    8  # records in a leaf, and boxes in a block: both are measured side by side, column by column
+)
 FAN = 32
 SLACK = 1e-9
 TINY = 1e-20  # of squares of standardised values
 
 OWA, CHOQUET, PAIRS, SUM = 1, 2, 3, 4
+
+
+@kernel
+def _split(values: Floats, order: Integers, first: int, last: int, middle: int) -> None:
+    """Reorder so that values at first..middle-1 are at most those at middle..last-1."""
+    left, right = first, last - 1
+    while left < right:
+        pivot = values[order[(left + right) // 2]]
+        low, high = left, right
+        while low <= high:
+            while values[order[low]] < pivot:
+                low += 1
+            while values[order[high]] > pivot:
+                high -= 1
+            if low <= high:
+                order[low], order[high] = order[high], order[low]
+                low += 1
+                high -= 1
+        if middle <= high:
+            right = high
+        elif middle >= low:
+            left = low
+        else:
+            return
+
+
+@kernel
+def halves(X: Floats, depth: int) -> tuple[Integers, Integers]:
+    """Cut the columns-first table X (d x n) `depth` times in halves, each along its widest column.
+
+    Returns the records in the order of the 2^depth leaves, and where each leaf starts (and one
+    more, where the last ends).
+    """
+    d, n = X.shape
+    order = np.arange(n)
+    starts = np.empty(2**depth + 1, dtype=np.int64)
+    starts[0], starts[2**depth] = 0, n
+    stride = 2**depth
+    while stride > 1:
+        for node in range(0, 2**depth, stride):
+            first, last = starts[node], starts[node + stride]
+            widest, width = 0, -1.0
+            for column in range(d):
+                smallest, largest = np.inf, -np.inf
+                for at in range(first, last):
+                    x = X[column, order[at]]
+                    smallest, largest = min(smallest, x), max(largest, x)
+                if largest - smallest > width:
+                    widest, width = column, largest - smallest
+            middle = (first + last) // 2
+            _split(X[widest], order, first, last, middle)
+            starts[node + stride // 2] = middle
+        stride //= 2
+    return order, starts
+
+
+@kernel
+def box_tree(X: Floats, starts: Integers) -> tuple[Floats, Floats, Floats, Integers]:
+    """Boxes over the leaves of X (d x n, in the order of leaves), 32 to a block.
+
+    Level 0 has the leaves; a node of level h + 1 holds the 32 nodes of one block of level h.
+    Returns the records of each leaf (leaf, column, 8; padded with infinity), the low and the high
+    corners of each block's boxes (block, column, 32; padded with empty boxes), and the first block
+    of each level (and one more, where the last ends).
+    """
+    d = X.shape[0]
+    n_leaves = starts.shape[0] - 1
+    first_block = np.zeros(32, dtype=np.int64)
+    n_levels, n_nodes = 0, n_leaves
+    while True:
+        n_blocks = (n_nodes + FAN - 1) // FAN
+        first_block[n_levels + 1] = first_block[n_levels] + n_blocks
+        n_levels += 1
+        if n_blocks == 1:
+            break
+        n_nodes = n_blocks
+    leaves = np.full((n_leaves, d, LEAF), np.inf)
+    low = np.full((first_block[n_levels], d, FAN), np.inf)
+    high = np.full((first_block[n_levels], d, FAN), -np.inf)
+    for leaf in range(n_leaves):
+        block, place = leaf // FAN, leaf % FAN
+        for column in range(d):
+            for at in range(starts[leaf], starts[leaf + 1]):
+                x = X[column, at]
+                leaves[leaf, column, at - starts[leaf]] = x
+                low[block, column, place] = min(low[block, column, place], x)
+                high[block, column, place] = max(high[block, column, place], x)
+    for level in range(1, n_levels):
+        for node in range(first_block[level] - first_block[level - 1]):
+            block, place = first_block[level] + node // FAN, node % FAN
+            inner = first_block[level - 1] + node
+            for column in range(d):
+                low[block, column, place] = low[inner, column].min()
+                high[block, column, place] = high[inner, column].max()
+    return leaves, low, high, first_block[: n_levels + 1].copy()
 
 
 @kernel
@@ -68,7 +165,7 @@ def count_in_tree(
 ) -> tuple[Integers, Integers]:
     """Count the originals nearer than, and tied with, the own one of some masked records.
 
-    `tree` is that of `nearest.box_tree` over the distinct originals, `weights` says how many
+    `tree` is that of `box_tree` over the distinct originals, `weights` says how many
     originals each stands for (in the order of leaves), `X` has the masked records (m x d), `homes`
     the leaf of each one's own original and its seat there (m x 2). Power is 2 (squares) or 1.
     A search ends when `cap` nearer ones are seen: then nearer >= cap, and tied is not complete.

@@ -2,7 +2,7 @@
 
 All three take one group after another out of the records that remain, each around a *seed* that is
 far out. What a plain scan finds in O(n) per group, two structures find among fewer records: the
-farthest one (`outward`), the nearest ones (`nearby`). They only narrow the search. Every choice is
+farthest one (`farthest`), the nearest ones (`tree`). They only narrow the search. Every choice is
 made on the distances that a scan would compute, ties to the lowest row.
 
 It is one kernel for three ways, because a kernel is compiled together with all that it calls.
@@ -15,13 +15,10 @@ import math
 import numpy as np
 
 from .._types import Floats, Integers
-from . import nearby, outward
 from ._jit import kernel
-from .heaps import Heaps
-from .nearby import Scratch, Tree, nearest, scratch
-from .outward import Sectors, farthest
-
-take_from_tree, take_from_sectors = nearby.take_out, outward.take_out
+from .duplicates import Duplicates
+from .farthest import Sectors, farthest, remove_from_block
+from .tree import Scratch, Tree, make_scratch, nearest, remove_point
 
 MDAV, VMDAV, CBFS = 0, 1, 2
 
@@ -59,7 +56,7 @@ def mean_of(sums: Floats, mean: Floats) -> None:
 
 @kernel
 def take_groups(
-    heaps: Heaps,
+    duplicates: Duplicates,
     weights: Floats,
     k: int,
     way: int,
@@ -71,13 +68,19 @@ def take_groups(
 ) -> float:
     """Take groups out until too few records are left, or tree and sectors have served.
 
-    Labels and weights are by place, see `Heaps`. Groups are numbered in the order in which they are
-    taken, -1 are the records that remain. `sums` are those of the records that remain; `tree` and
-    `sectors` hold their points, the sectors around the centre from which seeds are measured.
+    Labels and weights are by place, see `Duplicates`. Groups are numbered in the order in which
+    they are taken, -1 are the records that remain. `sums` are those of the records that remain;
+    `tree` and `sectors` hold their points, the sectors around the centre from which seeds are
+    measured.
     Returns the share of the sectors that a search for a seed looked at, on average.
     """
-    points, heap_of, d = heaps.points, heaps.heap_of, heaps.points.shape[1]
-    aim, centre, distances, room = np.empty(d), sectors.centre.copy(), np.empty(k), scratch(d)
+    points, point_of, d = duplicates.points, duplicates.point_of, duplicates.points.shape[1]
+    aim, centre, distances, scratch = (
+        np.empty(d),
+        sectors.centre.copy(),
+        np.empty(k),
+        make_scratch(d),
+    )
     members, group_sums = np.empty(2 * k, dtype=np.int64), np.zeros((2, d + 1))
     group, left, n_points = labels.max() + 1, 0, sectors.counts.sum()
     for label in labels:
@@ -91,42 +94,46 @@ def take_groups(
             mean_of(sums, centre)
         for turn in range(2 if way == MDAV and left >= 3 * k else 1):
             for j in range(d):
-                aim[j] = centre[j] if turn == 0 else points[heap_of[members[0]], j]
-            members[0], taken, size = farthest(sectors, heaps, aim), 0, 1
+                aim[j] = centre[j] if turn == 0 else points[point_of[members[0]], j]
+            members[0], taken, size = farthest(sectors, duplicates, aim), 0, 1
             looked += sectors.state[0]
             searches += 1
             for j in range(d):
-                aim[j] = points[heap_of[members[0]], j]
+                aim[j] = points[point_of[members[0]], j]
             group_sums[:] = 0.0
             while taken < size:
-                n_points -= take(members, taken, size, heaps, tree, sectors)
+                n_points -= _remove(members, taken, size, duplicates, tree, sectors)
                 taken = size
                 if size < k:
                     if way == CBFS:
                         last = members[size - 1]
-                        add_record(group_sums, points, heap_of[last], weights[last])
+                        add_record(group_sums, points, point_of[last], weights[last])
                         mean_of(group_sums, aim)
                     size = size + 1 if way == CBFS else k
-                    nearest(tree, room, heaps, aim, distances[taken:size], members[taken:size])
+                    home = tree.places[point_of[members[0]]]
+                    nearest(
+                        tree, scratch, duplicates, aim, home,
+                        distances[taken:size], members[taken:size],
+                    )  # fmt: skip
             if way == VMDAV:
-                size = _extend(members, k, left - k, gamma, heaps, tree, room, sectors)
+                size = _extend(members, k, left - k, gamma, duplicates, tree, scratch, sectors)
             for i in range(size):
                 labels[members[i]] = group
-                add_record(sums, points, heap_of[members[i]], -weights[members[i]])
+                add_record(sums, points, point_of[members[i]], -weights[members[i]])
             group += 1
             left -= size
     return float(looked / (searches * n_blocks))
 
 
 @kernel
-def take(
-    members: Integers, first: int, last: int, heaps: Heaps, tree: Tree, sectors: Sectors
+def _remove(
+    members: Integers, first: int, last: int, duplicates: Duplicates, tree: Tree, sectors: Sectors
 ) -> int:
-    """Take records off their heaps, and points out of which none is left; return how many points.
+    """Remove records, and points of which no record remains; return how many points.
 
-    `members` from `first` to `last` are each the lowest row of its heap when its turn comes.
+    `members` from `first` to `last` are each the lowest remaining row of its point in turn.
     """
-    heap_of, tops, ends = heaps.heap_of, heaps.tops, heaps.ends
+    point_of, firsts, ends = duplicates.point_of, duplicates.firsts, duplicates.ends
     points, boxes, parents, seats = tree.points, tree.boxes, tree.parents, tree.seats
     blocks, counts, tree_places, sector_places = (
         sectors.points,
@@ -134,13 +141,13 @@ def take(
         tree.places,
         sectors.places,
     )
-    d, gone, single = tree.centre.shape[0], 0, heaps.points.shape[0] == heap_of.shape[0]
+    d, gone, single = tree.centre.shape[0], 0, duplicates.points.shape[0] == point_of.shape[0]
     for i in range(first, last):
-        heap = members[i] if single else heap_of[members[i]]
-        tops[heap] += 1
-        if single or tops[heap] == ends[heap]:
-            take_from_tree(points, boxes, parents, seats, d, tree_places[heap])
-            take_from_sectors(blocks, counts, d, sector_places[heap])
+        distinct = members[i] if single else point_of[members[i]]
+        firsts[distinct] += 1
+        if single or firsts[distinct] == ends[distinct]:
+            remove_point(points, boxes, parents, seats, d, tree_places[distinct])
+            remove_from_block(blocks, counts, d, sector_places[distinct])
             gone += 1
     return gone
 
@@ -160,9 +167,9 @@ def _extend(
     k: int,
     outside: int,
     gamma: float,
-    heaps: Heaps,
+    duplicates: Duplicates,
     tree: Tree,
-    room: Scratch,
+    scratch: Scratch,
     sectors: Sectors,
 ) -> int:
     """Let records that are much nearer to the group than to the others join it, up to 2k - 1.
@@ -170,7 +177,7 @@ def _extend(
     A record that is nearest to the group, at distance a, and at distance b from the nearest other
     one outside, joins if a < gamma b. Returns the size of the group.
     """
-    points, heap_of, rows = heaps.points, heaps.heap_of, heaps.rows
+    points, point_of, rows = duplicates.points, duplicates.point_of, duplicates.rows
     found, squares = np.empty(2, dtype=np.int64), np.empty(2)
     near, near_squares = np.full(2 * k, -1), np.full(2 * k, np.inf)
     size = k
@@ -178,7 +185,11 @@ def _extend(
         best = 0
         for i in range(size):
             if near[i] < 0:
-                nearest(tree, room, heaps, points[heap_of[members[i]]], squares[:1], found[:1])
+                point = point_of[members[i]]
+                nearest(
+                    tree, scratch, duplicates, points[point], tree.places[point],
+                    squares[:1], found[:1],
+                )  # fmt: skip
                 near[i], near_squares[i] = found[0], squares[0]
             if near_squares[i] < near_squares[best] or (
                 near_squares[i] == near_squares[best] and rows[near[i]] < rows[near[best]]
@@ -187,7 +198,8 @@ def _extend(
         joining = near[best]
         found[0], squares[0] = -1, np.inf
         if outside > 1:
-            nearest(tree, room, heaps, points[heap_of[joining]], squares, found)
+            point = point_of[joining]
+            nearest(tree, scratch, duplicates, points[point], tree.places[point], squares, found)
             if found[0] == joining:
                 found[0], squares[0] = found[1], squares[1]
         if not math.sqrt(near_squares[best]) < gamma * math.sqrt(squares[0]):
@@ -196,7 +208,7 @@ def _extend(
             if near[i] == joining:
                 near[i] = -1
         members[size], near[size], near_squares[size] = joining, found[0], squares[0]
-        take(members, size, size + 1, heaps, tree, sectors)
+        _remove(members, size, size + 1, duplicates, tree, sectors)
         size += 1
         outside -= 1
     return size

@@ -8,25 +8,25 @@ from .._types import Floats, Integers
 from ._jit import kernel
 from .cut import best_cut
 from .groups import squared_error, weighted_centres
-from .remaining import Tree, copied, nearest_remaining, plant, take_out
+from .neighbours import Remaining, all_rows, copy_rows, nearest_row, remove_row
 
 TABLE = 1024  # groups up to this size keep their distances in a table
 ROUNDS = 1000  # of ordering and cutting, at most; about ten are usual
 
 
 @kernel
-def nearest_next(X: Floats, tree: Tree, first: int) -> Integers:
+def nearest_next(X: Floats, remaining: Remaining, first: int) -> Integers:
     """Walk from a record to the nearest one not yet visited, until none remains.
 
-    Empties the tree.
+    Removes all rows.
     """
     n = X.shape[0]
     order = np.empty(n, dtype=np.int64)
     order[0] = first
-    take_out(tree, first)
+    remove_row(remaining, first)
     for p in range(1, n):
-        order[p] = nearest_remaining(tree, X[order[p - 1]])
-        take_out(tree, order[p])
+        order[p] = nearest_row(remaining, X, order[p - 1])
+        remove_row(remaining, order[p])
     return order
 
 
@@ -171,11 +171,13 @@ def insertion_path(X: Floats, members: Integers, entry: int) -> Integers:
 
 
 @kernel
-def group_path(X: Floats, tree: Tree, labels: Integers, n_groups: int, first: int) -> Integers:
+def group_path(
+    X: Floats, remaining: Remaining, labels: Integers, n_groups: int, first: int
+) -> Integers:
     """Visit all groups, each along its insertion path, the next entered at its nearest record.
 
     The walk begins at record `first`; every further group is the one that holds the record
-    nearest to the last one visited. Empties the tree.
+    nearest to the last one visited. Removes all rows.
     """
     n = X.shape[0]
     rows, begins = members_of(labels, n_groups)
@@ -190,9 +192,9 @@ def group_path(X: Floats, tree: Tree, labels: Integers, n_groups: int, first: in
         path = insertion_path(X, members, entry)
         for row in path:
             order[done] = row
-            take_out(tree, row)
+            remove_row(remaining, row)
             done += 1
-        entered = nearest_remaining(tree, X[order[done - 1]])
+        entered = nearest_row(remaining, X, order[done - 1])
     return order
 
 
@@ -207,7 +209,7 @@ def centre_path(
     """
     n, d = X.shape
     centres = weighted_centres(X, weights, labels, n_groups)
-    groups = nearest_next(centres, plant(centres), labels[first])
+    groups = nearest_next(centres, all_rows(centres), labels[first])
     rows, begins = members_of(labels, n_groups)
     order, leanings = np.empty(n, dtype=np.int64), np.empty(n)
     done = 0
@@ -230,7 +232,13 @@ def centre_path(
 
 @kernel
 def repeat_ordering(
-    X: Floats, weights: Floats, tree: Tree, labels: Integers, first: int, k: int, tolerance: float
+    X: Floats,
+    weights: Floats,
+    remaining: Remaining,
+    labels: Integers,
+    first: int,
+    k: int,
+    tolerance: float,
 ) -> tuple[Integers, Floats]:
     """Order group by group, cut, and again from the new groups, while the error falls.
 
@@ -240,7 +248,7 @@ def repeat_ordering(
     errors = np.empty(ROUNDS)
     least, done = np.inf, 0
     while done < ROUNDS:
-        order = group_path(X, copied(tree), labels, labels.max() + 1, first)
+        order = group_path(X, copy_rows(remaining), labels, labels.max() + 1, first)
         found, error = best_cut(X, weights, order, k)
         errors[done] = error
         done += 1
@@ -256,7 +264,7 @@ def repeat_ordering(
 def keep_walking(
     X: Floats,
     weights: Floats,
-    tree: Tree,
+    remaining: Remaining,
     labels: Integers,
     firsts: Integers,
     k: int,
@@ -280,7 +288,7 @@ def keep_walking(
         if by_centres and done % 2 == 0:
             order = centre_path(X, weights, labels, n_groups, firsts[done])
         else:
-            order = group_path(X, copied(tree), labels, n_groups, firsts[done])
+            order = group_path(X, copy_rows(remaining), labels, n_groups, firsts[done])
         found, error = best_cut(X, weights, order, k)
         before = errors[done]
         idle = 0 if before - error > 1e-5 * before else idle + 1

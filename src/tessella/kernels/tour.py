@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Floats, Integers
 from ._jit import kernel
-from .remaining import nearest_remaining, plant, take_out
+from .neighbours import all_rows, nearest_row, remove_row
 
 LONGEST = 25_000  # records reversed in one move, at most: keeps the time near-linear
 SEGMENT = 3  # records moved together by Or-opt, at most
@@ -64,12 +64,13 @@ def greedy_tour(X: Floats, edges: Integers) -> Integers:
             for j in range(X.shape[1]):
                 points[n_ends, j] = X[a, j]
             n_ends += 1
-    tree = plant(points[:n_ends])
+    points = points[:n_ends]
+    remaining = all_rows(points)
     order = np.empty(n, dtype=np.int64)
     done, entered = 0, 0
     while entered >= 0:
         before, here = -1, ends[entered]
-        take_out(tree, entered)
+        remove_row(remaining, entered)
         while True:
             order[done] = here
             done += 1
@@ -78,8 +79,8 @@ def greedy_tour(X: Floats, edges: Integers) -> Integers:
                 break
             before, here = here, onward
         if numbers[here] != entered:
-            take_out(tree, numbers[here])
-        entered = nearest_remaining(tree, X[here])
+            remove_row(remaining, numbers[here])
+        entered = nearest_row(remaining, points, numbers[here])
     return order
 
 

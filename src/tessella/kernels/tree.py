@@ -1,7 +1,8 @@
-"""The m nearest of the records that remain: a tree of boxes whose points can be taken out.
+"""Exact nearest neighbours in a tree of boxes whose points can be removed.
 
 A leaf holds up to sixteen points, a node up to sixteen boxes, both column by column: one vector
-register holds the same column of all sixteen. Boxes tighten when records leave.
+register holds the same column of all sixteen. Boxes tighten when points are removed.
+Equal rows are one point (see `duplicates`).
 
 The search runs on rounded copies (float32, centred, scaled by a power of two), half the memory and
 twice the lanes, and decides nothing by them. Let s be a rounded squared distance, t the true one on
@@ -14,6 +15,9 @@ m-th smallest s: the *limit*. Records within the limit are measured in float64, 
 their order as a plain scan would, and ties go to the lowest row: tree and scan agree to the last
 bit. A box bounds the rounded distances of its records in the same arithmetic, and rounding is
 monotone, so no box is judged farther than a record in it.
+
+`benchmarks/trees.py` compares it with SciPy's cKDTree, which cannot remove points: cKDTree takes
+about twice as long or more to find the neighbours of every record.
 """
 
 from __future__ import annotations
@@ -25,23 +29,24 @@ import numpy as np
 
 from .._types import Floats, Integers, Singles
 from ._jit import kernel, spliced
-from .heaps import Heaps
-from .leaves import LEAF, STEP, order_by_leaves, rounded
+from .duplicates import LEAF, STEP, Duplicates, order_by_leaves, rounded
 
 LANES = LEAF  # and one pass over the lanes handles STEP columns
-PENDING = 64  # records that wait to be measured exactly
+# Points that wait to be measured in float64: by the time they are, the limit has fallen and most
+# need not be. A guess; with 128 instead of 64 the time is the same within noise.
+PENDING = 64
 FARTHEST = np.float32(3e38)  # beyond every finite distance, and below that of an empty box
-NOBODY = np.iinfo(np.int64).max
-ROUNDING = 2.0**-24
+NOBODY = np.iinfo(np.int64).max  # where fewer records remain than were asked for
+ROUNDING = 2.0**-24  # half a unit in the last place of float32, relative
 
 
 class Tree(NamedTuple):
-    """Boxes of boxes of records; nodes are numbered upwards, the parents of leaves first."""
+    """Boxes of boxes of points; nodes are numbered upwards, the parents of leaves first."""
 
     points: Singles  # (leaves, columns, 16), flat; NaN where no record is
     boxes: Singles  # (nodes, columns, 2, 16), flat: low and negated high sides of the children
-    heaps: Integers  # (leaves, 16), flat: which point
-    places: Integers  # (heaps,) where each point stands in `heaps`
+    members: Integers  # (leaves, 16), flat: which distinct point
+    places: Integers  # (distinct,) where each point stands in `members`
     below: Integers  # (nodes,) the first child; a leaf f counts as node `nodes` + f
     parents: Integers  # (nodes,) -1 for the root
     seats: Integers  # (nodes,) which child of its parent
@@ -100,14 +105,14 @@ def add_gaps(boxes: Singles, start: int, query: Singles, out: Singles) -> None:
 
 
 @kernel
-def plant(points: Floats, which: Integers, centre: Floats, ordered: bool) -> Tree:
+def build_tree(points: Floats, which: Integers, centre: Floats, ordered: bool) -> Tree:
     """Build the tree of some points in O(n d log n), or O(n d) if they are in order of leaves."""
     d = points.shape[1]
     copy = rounded(points, which, centre)
     columns, n = copy.table.shape
     order = np.arange(n) if ordered else order_by_leaves(copy.table, d)
     n_leaves = (n + LANES - 1) // LANES
-    below, parents, seats = _stack_up(n_leaves)
+    below, parents, seats = _number_nodes(n_leaves)
     tree = Tree(
         np.zeros(n_leaves * columns * LANES, dtype=np.float32),
         _empty_boxes(below.shape[0], columns, d),
@@ -127,8 +132,8 @@ def plant(points: Floats, which: Integers, centre: Floats, ordered: bool) -> Tre
 
 
 @kernel
-def scratch(d: int) -> Scratch:
-    """Make room for searches among points of d columns."""
+def make_scratch(d: int) -> Scratch:
+    """Allocate what searches among points of d columns write on."""
     return Scratch(
         np.zeros((d + STEP - 1) // STEP * STEP, dtype=np.float32),
         np.empty(LANES, dtype=np.float32),
@@ -142,7 +147,7 @@ def scratch(d: int) -> Scratch:
 
 
 @kernel
-def _stack_up(n_leaves: int) -> tuple[Integers, Integers, Integers]:
+def _number_nodes(n_leaves: int) -> tuple[Integers, Integers, Integers]:
     """Number the nodes over some leaves, level by level: first children, parents, seats."""
     count, n_nodes = n_leaves, 0
     while count > 1 or n_nodes == 0:
@@ -179,8 +184,8 @@ def _fill(tree: Tree, leaf: int, table: Singles, which: Integers, order: Integer
     columns, d, first = table.shape[0], tree.centre.shape[0], leaf * LANES
     count = min(LANES, which.shape[0] - first)
     for slot in range(count):
-        heap = which[order[first + slot]]
-        tree.heaps[first + slot], tree.places[heap] = heap, first + slot
+        distinct = which[order[first + slot]]
+        tree.members[first + slot], tree.places[distinct] = distinct, first + slot
     for slot in range(count, LANES):
         tree.points[leaf * columns * LANES + slot] = np.nan
     node, seat = leaf // LANES, leaf % LANES
@@ -218,12 +223,14 @@ def _smallest(values: Singles, first: int, sign: np.float32) -> np.float32:
 
 
 @kernel
-def take_out(
+def remove_point(
     points: Singles, boxes: Singles, parents: Integers, seats: Integers, d: int, place: int
 ) -> None:
-    """Take the point at a place out of the tree, and tighten the boxes that it held open.
+    """Remove the point at a place from the tree, and tighten the boxes that it held open.
 
-    The arrays are those of the `Tree`: to hand them over one by one saves counting references.
+    Only a point on the face of a box holds it open; the loop over parents ends at the first box
+    whose face another point or child holds. The arrays are those of the `Tree`: numba counts
+    references of every array of a tuple that is passed, so they are passed one by one.
     """
     columns, leaf, slot = (d + STEP - 1) // STEP * STEP, place // LANES, place % LANES
     for j in range(d):
@@ -250,62 +257,67 @@ def take_out(
 
 @kernel
 def nearest(
-    tree: Tree, room: Scratch, heaps: Heaps, point: Floats, distances: Floats, found: Integers
+    tree: Tree,
+    scratch: Scratch,
+    duplicates: Duplicates,
+    point: Floats,
+    home: int,
+    distances: Floats,
+    found: Integers,
 ) -> None:
     """Find as many of the nearest remaining records of a point as `found` has room for.
 
-    Sets squared distances and places, nearest first, of equals the lowest row first. At least as
-    many records must remain.
+    Sets squared distances and places, nearest first, of equals the lowest row first; places are
+    NOBODY where fewer records remain. `home` is the place in the tree of a point near the query, or
+    -1: its leaf is searched first, so that the limit is low before any box is opened.
     """
     m = found.shape[0]
-    points, boxes, children, centre = tree.points, tree.boxes, tree.below, tree.centre
-    query, gaps, lanes, open = room.query, room.gaps, room.lanes, room.open
-    bounds, nodes, pending, squares = room.bounds, room.nodes, room.pending, room.squares
-    tops, ends, single = heaps.tops, heaps.ends, heaps.points.shape[0] == heaps.rows.shape[0]
+    children, points, boxes, centre = tree.below, tree.points, tree.boxes, tree.centre
+    query, gaps, lanes, open = scratch.query, scratch.gaps, scratch.lanes, scratch.open
+    bounds, nodes = scratch.bounds, scratch.nodes
+    pending, squares = scratch.pending, scratch.squares
+    firsts, ends = duplicates.firsts, duplicates.ends
+    single = duplicates.points.shape[0] == duplicates.rows.shape[0]  # no two rows are equal
     n_nodes, columns, d = children.shape[0], query.shape[0], centre.shape[0]
     length = 0.0
     for j in range(d):
         x = (point[j] - centre[j]) * tree.scale
         query[j] = x
         length += x * x
+    # 2 e of the module's docstring, and the relative error of a sum of d squares and of the root;
+    # 2.02 and 16 instead of 2 and the few operations there are leave room to spare.
     blur = 2.02 * ROUNDING * (tree.reach + math.sqrt(length))
     margin = 1.0 + (1.5 * d + 16.0) * ROUNDING
-    smallest = np.empty(m, dtype=np.float32)
+    smallest = np.empty(m, dtype=np.float32)  # the m smallest rounded squares so far
     for i in range(m):
         distances[i], found[i], smallest[i] = np.inf, NOBODY, FARTHEST
-    limit, waiting = FARTHEST, np.int64(0)  # typed: a literal has _settle compiled once more
+    limit, waiting = FARTHEST, np.int64(0)  # typed: a literal has _measure compiled once more
+    # A stack of nodes to visit, the nearest on top. From n_nodes on, a number is that of a leaf.
     bounds[0], nodes[0], height = 0.0, n_nodes - 1, 1
+    home_leaf = home // LANES if home >= 0 else -1
+    if home >= 0:
+        bounds[1], nodes[1], height = 0.0, n_nodes + home_leaf, 2
     while height > 0:
         height -= 1
         if bounds[height] > limit:
             continue
         node = nodes[height]
-        below = children[node]
-        add_gaps(boxes, 2 * node * columns * LANES, query, gaps)
-        n_open = 0
-        if below < n_nodes or limit == FARTHEST:
-            for i in range(LANES):  # sorted, the nearest last
-                if gaps[i] < FARTHEST and gaps[i] <= limit:
-                    to = n_open
-                    while to > 0 and gaps[open[to - 1]] < gaps[i]:
-                        open[to] = open[to - 1]
-                        to -= 1
-                    open[to] = i
-                    n_open += 1
+        if node >= n_nodes:
+            below, n_open, open[0], gaps[0] = node, 1, 0, np.float32(0.0)
         else:
-            for i in range(LANES):  # in any order, and without a branch
-                open[n_open] = i
-                n_open += gaps[i] <= limit
-        if below < n_nodes:
-            for o in range(n_open):
-                bounds[height], nodes[height] = gaps[open[o]], below + open[o]
-                height += 1
-            continue
+            below = children[node]
+            add_gaps(boxes, 2 * node * columns * LANES, query, gaps)
+            n_open = _open_children(gaps, limit, below < n_nodes or limit == FARTHEST, open)
+            if below < n_nodes:
+                for o in range(n_open):
+                    bounds[height], nodes[height] = gaps[open[o]], below + open[o]
+                    height += 1
+                continue
         while n_open > 0:
             n_open -= 1
-            if gaps[open[n_open]] > limit:
-                continue
             leaf = below - n_nodes + open[n_open]
+            if gaps[open[n_open]] > limit or (leaf == home_leaf and node < n_nodes):
+                continue
             add_squares(points, leaf * columns * LANES, query, lanes)
             hits = 0
             for i in range(LANES):
@@ -313,15 +325,15 @@ def nearest(
             if hits == 0:
                 continue
             for i in range(LANES):
-                if not lanes[i] <= limit:  # NaN is nobody
+                if not lanes[i] <= limit:  # a comparison with NaN, a removed point, is false
                     continue
                 if waiting == PENDING:
-                    _settle(pending, squares, waiting, limit, heaps, point, distances, found)
+                    _measure(pending, squares, waiting, limit, duplicates, point, distances, found)
                     waiting = np.int64(0)
-                heap = tree.heaps[leaf * LANES + i]
-                pending[waiting], squares[waiting] = heap, lanes[i]
+                distinct = tree.members[leaf * LANES + i]
+                pending[waiting], squares[waiting] = distinct, lanes[i]
                 waiting += 1
-                for _ in range(1 if single else min(m, ends[heap] - tops[heap])):
+                for _ in range(1 if single else min(m, ends[distinct] - firsts[distinct])):
                     to = m - 1
                     if lanes[i] >= smallest[to]:
                         break
@@ -331,33 +343,54 @@ def nearest(
                     smallest[to] = lanes[i]
                 root = (math.sqrt(smallest[m - 1]) + blur) * margin
                 limit = np.float32(min(root * root, FARTHEST))
-    _settle(pending, squares, waiting, limit, heaps, point, distances, found)
+    _measure(pending, squares, waiting, limit, duplicates, point, distances, found)
+
+
+@spliced
+def _open_children(gaps: Singles, limit: np.float32, in_order: bool, open: Integers) -> int:
+    """List the children whose boxes are within the limit; sorted, the nearest last, if asked."""
+    n_open = 0
+    if in_order:
+        for i in range(LANES):
+            if gaps[i] < FARTHEST and gaps[i] <= limit:
+                to = n_open
+                while to > 0 and gaps[open[to - 1]] < gaps[i]:
+                    open[to] = open[to - 1]
+                    to -= 1
+                open[to] = i
+                n_open += 1
+    else:
+        for i in range(LANES):  # without a branch: always written, counted where it is near
+            open[n_open] = i
+            n_open += gaps[i] <= limit
+    return n_open
 
 
 @kernel
-def _settle(
+def _measure(
     pending: Integers,
     squares: Singles,
     waiting: np.int64,
     limit: np.float32,
-    heaps: Heaps,
+    duplicates: Duplicates,
     point: Floats,
     distances: Floats,
     found: Integers,
 ) -> None:
-    """Measure the waiting points exactly and sort their records into the nearest."""
+    """Measure the waiting points in float64 and sort their records into the nearest."""
+    rows = duplicates.rows
     for i in range(waiting):
         if squares[i] > limit:
             continue
-        heap, distance = pending[i], 0.0
+        distinct, distance = pending[i], 0.0
         for j in range(point.shape[0]):
-            side = heaps.points[heap, j] - point[j]
+            side = duplicates.points[distinct, j] - point[j]
             distance += side * side
-        for place in range(heaps.tops[heap], heaps.ends[heap]):
+        for place in range(duplicates.firsts[distinct], duplicates.ends[distinct]):
             to = found.shape[0] - 1
-            if _after(distance, place, distances[to], found[to], heaps.rows):
+            if _after(distance, place, distances[to], found[to], rows):
                 break
-            while to > 0 and _after(distances[to - 1], found[to - 1], distance, place, heaps.rows):
+            while to > 0 and _after(distances[to - 1], found[to - 1], distance, place, rows):
                 distances[to], found[to] = distances[to - 1], found[to - 1]
                 to -= 1
             distances[to], found[to] = distance, place

@@ -1,4 +1,4 @@
-"""A market: records offer prices, groups have costs, and every profitable group is found.
+"""The pricing problem of column generation: find every group worth more than it costs.
 
 Identical records (same values, same weight) are merged into one *kind* with a number of copies:
 by symmetry they may as well offer the same price, and a table of integers with many duplicates
@@ -10,24 +10,62 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .._types import Floats, Integers
+from ..kernels import neighbours
 from ..kernels.bound import group_costs, weighted_prices
 from ..kernels.pricing import best_hopes, best_shares, profitable_groups
 from ..kernels.subset_rows import charges_of_pairs
 from ..parallel import each
-from .neighbours import nearest_others
 
-__all__ = ["Market", "cheap_prices"]
+__all__ = ["PricingProblem", "cheap_prices", "nearest_others"]
 
 
 # Records whose root pairs make one piece of work.
 PIECE = 64
 # Listed neighbours for the cheap bound with unequal weights, in multiples of k.
 LISTED = 4
+# Pieces of work of a search for neighbours: a fixed number, whatever the number of cores.
+NEIGHBOUR_PIECES = 256
+
+
+def nearest_others(X: Floats, count: int) -> tuple[Integers, Floats]:
+    """Find the `count` nearest others of each record.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The records, n > count.
+    count : int
+        How many others.
+
+    Returns
+    -------
+    rows : ndarray of shape (n, count)
+        Row numbers, nearest first, of equally near ones the lowest.
+    squares : ndarray of shape (n, count)
+        Squared distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, squares = nearest_others(np.array([[0.0], [1.0], [3.0]]), 1)
+    >>> rows.ravel(), squares.ravel()
+    (array([1, 0, 1]), array([1., 1., 4.]))
+    """
+    n = len(X)
+    remaining = neighbours.all_rows(X)
+    rows, squares = np.empty((n, count), dtype=np.int64), np.empty((n, count))
+
+    def find(piece: tuple[int, int]) -> None:
+        neighbours.nearest_others(remaining, *piece, rows, squares)
+
+    each(find, pairwise(np.unique(np.linspace(0, n, NEIGHBOUR_PIECES + 1).astype(np.int64))))
+    return rows, squares
 
 
 def cheap_prices(X: Floats, weights: Floats, k: int) -> Floats:
@@ -60,7 +98,7 @@ class _OverError(Exception):
     """Ends a search whose time is up."""
 
 
-class Market:
+class PricingProblem:
     """The records of one stratum, n >= 2k, on a scale where the mean weight is 1.
 
     Attributes
@@ -169,7 +207,7 @@ class Market:
         over: Callable[[], bool],
     ) -> tuple[Integers, bool]:
         offers = np.ascontiguousarray(prices[self._kind])
-        market = (self._table, self._weights, offers, self._weights * offers / (size - 1))
+        terms = (self._table, self._weights, offers, self._weights * offers / (size - 1))
         grid = self._grid(size, float(offers.max()))
 
         def in_pieces(kernel: Callable[[tuple[int, int]], Any]) -> list[Any]:
@@ -188,12 +226,12 @@ class Market:
             shares += 2 * r * grid
             shares[:2] = 0.0
         else:
-            shares = np.hstack(in_pieces(lambda p: best_shares(market, size, grid, *p)))
-        hoped = in_pieces(lambda p: best_hopes(market, shares[size - 1], size, grid, *p))
+            shares = np.hstack(in_pieces(lambda p: best_shares(terms, size, grid, *p)))
+        hoped = in_pieces(lambda p: best_hopes(terms, shares[size - 1], size, grid, *p))
         hopes = (np.concatenate([h[0] for h in hoped]), np.concatenate([h[1] for h in hoped]))
         twins = self._twin
         answers = in_pieces(
-            lambda p: profitable_groups(market, shares, hopes, charges, twins, size, grid, *p, most)
+            lambda p: profitable_groups(terms, shares, hopes, charges, twins, size, grid, *p, most)
         )
         return np.concatenate([a[0] for a in answers]), all(a[1] for a in answers)
 

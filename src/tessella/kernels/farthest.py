@@ -26,8 +26,7 @@ import numpy as np
 
 from .._types import Floats, Integers
 from ._jit import kernel, spliced
-from .heaps import Heaps
-from .leaves import STEP
+from .duplicates import STEP, Duplicates
 
 LANES = 64  # points in a block
 
@@ -37,8 +36,8 @@ class Sectors(NamedTuple):
 
     points: Floats  # (blocks, columns, 64), flat; NaN where no point is
     radii: Floats  # (blocks,)
-    heaps: Integers  # (blocks, 64), flat: which point
-    places: Integers  # (heaps,) where each point stands in `heaps`
+    members: Integers  # (blocks, 64), flat: which distinct point
+    places: Integers  # (distinct,) where each point stands in `members`
     counts: Integers  # (blocks,) how many points remain
     heads: Integers  # (sectors,) the first block that is not empty
     ends: Integers  # (sectors,) where the sector's blocks end
@@ -70,7 +69,7 @@ def add_squares(points: Floats, start: int, query: Floats, out: Floats) -> None:
 
 
 @kernel
-def _outward_order(squares: Floats, size: int) -> Integers:
+def _outermost_first(squares: Floats, size: int) -> Integers:
     """Order by sectors of a size, in them by square, the largest first, to one part in a thousand.
 
     A radix sort on the leading 22 bits, which order floats that are not negative, then by sector.
@@ -99,7 +98,7 @@ def _outward_order(squares: Floats, size: int) -> Integers:
 
 
 @kernel
-def arrange(points: Floats, by_place: Integers, centre: Floats, size: int) -> Sectors:
+def build_sectors(points: Floats, by_place: Integers, centre: Floats, size: int) -> Sectors:
     """Arrange some points around a centre, in sectors of a size, a multiple of 64; in O(n d).
 
     The points of a sector follow each other in `by_place`.
@@ -114,7 +113,7 @@ def arrange(points: Floats, by_place: Integers, centre: Floats, size: int) -> Se
             squares[i] += side * side
             low[j, i // size] = min(low[j, i // size], side)
             high[j, i // size] = max(high[j, i // size], side)
-    order = _outward_order(squares, size)
+    order = _outermost_first(squares, size)
     n_blocks, columns = (n + LANES - 1) // LANES, (d + STEP - 1) // STEP * STEP
     sectors = Sectors(
         np.zeros(n_blocks * columns * LANES),
@@ -144,27 +143,27 @@ def arrange(points: Floats, by_place: Integers, centre: Floats, size: int) -> Se
                 if place >= n:
                     sectors.points[block * columns * LANES + lane] = np.nan
                     continue
-                heap = by_place[order[place]]
-                sectors.heaps[place], sectors.places[heap] = heap, place
+                distinct = by_place[order[place]]
+                sectors.members[place], sectors.places[distinct] = distinct, place
                 sectors.counts[block] += 1
                 for j in range(d):
-                    sectors.points[(block * columns + j) * LANES + lane] = points[heap, j]
+                    sectors.points[(block * columns + j) * LANES + lane] = points[distinct, j]
                 radius = max(radius, squares[order[place]])
             sectors.radii[block] = math.sqrt(radius)
     return sectors
 
 
 @kernel
-def take_out(points: Floats, counts: Integers, d: int, place: int) -> None:
-    """Take the point at a place out of its block; the arrays are those of the `Sectors`."""
+def remove_from_block(points: Floats, counts: Integers, d: int, place: int) -> None:
+    """Remove the point at a place from its block; the arrays are those of the `Sectors`."""
     columns, block, lane = (d + STEP - 1) // STEP * STEP, place // LANES, place % LANES
     points[block * columns * LANES + lane] = np.nan
     counts[block] -= 1
 
 
 @kernel
-def _face(sectors: Sectors, point: Floats) -> float:
-    """Turn to a point: set the query and the sectors' bounds, return the length of p."""
+def _bound_sectors(sectors: Sectors, point: Floats) -> float:
+    """Set the query and the parts A, B, |p_S| of the sectors' bounds; return the length of p."""
     above, below, across = sectors.above, sectors.below, sectors.across
     n_sectors = above.shape[0]
     for s in range(n_sectors):
@@ -187,11 +186,11 @@ def _face(sectors: Sectors, point: Floats) -> float:
 
 
 @kernel
-def farthest(sectors: Sectors, heaps: Heaps, point: Floats) -> int:
+def farthest(sectors: Sectors, duplicates: Duplicates, point: Floats) -> int:
     """Return the place of the remaining record farthest from a point, of equals the lowest row."""
     points, radii, counts, lanes = sectors.points, sectors.radii, sectors.counts, sectors.lanes
     columns, n_sectors = sectors.query.shape[0], sectors.heads.shape[0]
-    length = _face(sectors, point)
+    length = _bound_sectors(sectors, point)
     # Rounding, and underflow of squares, by which a computed distance may exceed the bound.
     margin, tiny = 1e-14 * (sectors.centre.shape[0] + 10), 1e-150
     start, outermost = 0, -1.0
@@ -220,7 +219,7 @@ def farthest(sectors: Sectors, heaps: Heaps, point: Floats) -> int:
             add_squares(points, block * columns * LANES, sectors.query, lanes)
             for i in range(LANES):
                 if lanes[i] >= best:
-                    place = heaps.tops[sectors.heaps[block * LANES + i]]
-                    if lanes[i] > best or heaps.rows[place] < heaps.rows[found]:
+                    place = duplicates.firsts[sectors.members[block * LANES + i]]
+                    if lanes[i] > best or duplicates.rows[place] < duplicates.rows[found]:
                         best, found = lanes[i], place
     return found

@@ -1,7 +1,12 @@
-"""Cut a table into leaves of sixteen points that are near each other.
+"""Points made ready for a tree: equal rows grouped, near points side by side.
 
-It is done on a rounded copy: float32, centred, and scaled by a power of two, so that no value is
-too large or too small for it.
+Ninety zeros in a hundred are one point to search among, so equal rows become one *distinct point*.
+Distinct points are numbered leaf by leaf (`order_by_leaves`) and rows are moved likewise, so that
+what a group touches is close together in memory. The number of a row after the move is its *place*;
+ties are still broken by the row number before the move.
+
+Points are ordered on a rounded copy: float32, centred, and scaled by a power of two, so that no
+value overflows or underflows. The order decides only speed: every search measures in float64.
 """
 
 from __future__ import annotations
@@ -14,9 +19,85 @@ import numpy as np
 from .._types import Floats, Integers, Singles
 from ._jit import kernel
 
-LEAF = 16  # points in a leaf
-STEP = 5  # the rounded copy has a multiple of so many columns, the last are zeros
-SAMPLE = 16  # points that are looked at to find a wide column
+LEAF = 16  # points in a leaf: one vector register of float32 on AVX-512, two on AVX2
+# The rounded copy has a multiple of this number of columns, the last ones zeros: the loop over
+# columns is unrolled so many times. Tables of microdata mostly have up to 10 or 15 columns.
+STEP = 5
+SAMPLE = 16  # points looked at to find a wide column; a wrong choice costs time, never correctness
+# 2^64 over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4): spreads bits.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Duplicates(NamedTuple):
+    """Rows grouped by their values; those of a point are removed in the order of their numbers."""
+
+    points: Floats  # (distinct, d) the values, in the order of `order_by_leaves`
+    point_of: Integers  # (n,) the distinct point at each place
+    rows: Integers  # (n,) the row at each place, ascending for each distinct point
+    firsts: Integers  # (distinct,) the place of the lowest row that remains
+    ends: Integers  # (distinct,) the first place of the next distinct point
+
+
+@kernel
+def group_equal(X: Floats, centre: Floats) -> Duplicates:
+    """Group equal rows, in O(n d), and order the distinct points, in O(n d log n)."""
+    n, d = X.shape
+    number, seen_at = number_equal(X)
+    n_distinct = seen_at.shape[0]
+    order = order_by_leaves(rounded(X, seen_at, centre).table, d)
+    points, renumbered = np.empty((n_distinct, d)), np.empty(n_distinct, dtype=np.int64)
+    for distinct in range(n_distinct):
+        renumbered[order[distinct]] = distinct
+        for j in range(d):
+            points[distinct, j] = X[seen_at[order[distinct]], j]
+    # A counting sort of the rows by distinct point; it is stable, so rows stay ascending.
+    firsts, ends = np.zeros(n_distinct, dtype=np.int64), np.zeros(n_distinct, dtype=np.int64)
+    for row in range(n):
+        ends[renumbered[number[row]]] += 1
+    for distinct in range(1, n_distinct):
+        firsts[distinct] = ends[distinct - 1]
+        ends[distinct] += ends[distinct - 1]
+    rows, point_of, filled = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), firsts.copy()
+    for row in range(n):
+        distinct = renumbered[number[row]]
+        rows[filled[distinct]], point_of[filled[distinct]] = row, distinct
+        filled[distinct] += 1
+    return Duplicates(points, point_of, rows, firsts, ends)
+
+
+@kernel
+def number_equal(X: Floats) -> tuple[Integers, Integers]:
+    """Number distinct rows in the order in which they are met; return also where each was met.
+
+    A hash table with linear probing, at most half full. A hash that collides costs a comparison;
+    rows are equal only if all their values are. -0.0 and 0.0 have different hashes and may stay
+    apart: callers lose time by that, nothing else.
+    """
+    n, d = X.shape
+    size = 4
+    while size < 2 * n:
+        size *= 2
+    table, n_distinct = np.full(size, -1), 0
+    number, seen_at = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    bits = X.view(np.uint64)
+    for row in range(n):
+        code = np.uint64(0)
+        for j in range(d):
+            code = (code ^ bits[row, j]) * GOLDEN
+            code ^= code >> np.uint64(32)
+        slot = np.int64(code & np.uint64(size - 1))
+        while table[slot] >= 0:
+            other, same = seen_at[table[slot]], 0
+            while same < d and X[other, same] == X[row, same]:
+                same += 1
+            if same == d:
+                break
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            table[slot], seen_at[n_distinct] = n_distinct, row
+            n_distinct += 1
+        number[row] = table[slot]
+    return number, seen_at[:n_distinct].copy()
 
 
 class Rounded(NamedTuple):
@@ -66,7 +147,8 @@ def _halve(
     """Reorder first..last-1 so that no value before `middle` is larger than one after it.
 
     Quickselect that copies instead of swapping: both copies are always written and only the
-    counters depend on the comparison, so there is no branch to mispredict.
+    counters depend on the comparison, so there is no branch to mispredict. The pivot is the median
+    of three medians of three (Tukey's ninther).
     """
     while last - first > 1:
         step = (last - first) // 9
