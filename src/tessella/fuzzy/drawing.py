@@ -16,8 +16,8 @@ from sklearn.base import clone
 from .._types import Floats, Integers
 from ..grouping.checks import check_seed
 from ..grouping.mdav import MDAV
-from ..kernels.assignment import excess, recognise
 from ..kernels.degrees import Law
+from ..kernels.memberships import excess, recognise
 from .base import FuzzyClusterer
 from .field import Field, arrange
 

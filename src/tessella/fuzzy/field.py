@@ -16,9 +16,9 @@ import numpy as np
 
 from .._types import Floats, Integers
 from ..exceptions import BadTableError
-from ..kernels.assignment import Outlook, draw, find_nearest, spread, write_degrees
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
 from ..kernels.duplicates import order_by_leaves, rounded
+from ..kernels.memberships import Outlook, draw_memberships, find_nearest, spread, write_degrees
 from ..kernels.sweep import Sums, sweep
 from ..parallel import each
 
@@ -118,10 +118,12 @@ class Field:
         return Swept.of(sums, packed, centres)
 
     def draw(self, centres: Floats, law: Law, chances: Floats) -> tuple[Outlook, Floats]:
-        """Draw a centre for each record; return the outlook and expected sizes, see `draw`."""
+        """Draw a centre for each record; return the outlook and expected sizes, see the kernel."""
         packed, n = arrange(centres), self.n
         outlook = Outlook(np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
-        parts = self.on_pieces(lambda rows: draw(self.records, rows, packed, law, chances, outlook))
+        parts = self.on_pieces(
+            lambda rows: draw_memberships(self.records, rows, packed, law, chances, outlook)
+        )
         return outlook, sum(parts, np.zeros(len(centres)))
 
     def nearest(self, centres: Floats, neglect: float = 0.0) -> Integers:

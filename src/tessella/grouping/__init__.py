@@ -12,7 +12,6 @@ from .._lazy import on_first_use
 
 if TYPE_CHECKING:
     from .base import Grouping as Grouping
-    from .bound import LowerBound as LowerBound
     from .bound import lower_bound as lower_bound
     from .decomposition import IGD as IGD
     from .mdav import CBFS as CBFS
@@ -29,7 +28,6 @@ _HOMES = {
     "Grouping": ".base",
     "IGD": ".decomposition",
     "IMHM": ".reordering",
-    "LowerBound": ".bound",
     "MDAV": ".mdav",
     "OrderedGrouping": ".ordering",
     "RepOrdMic": ".reordering",

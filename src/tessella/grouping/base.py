@@ -6,13 +6,15 @@ given the records of one stratum, which goes with which (`_group`). Everything e
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._parameters import Constraint, check_parameters
 from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError
 from ..kernels.groups import renumber, squared_error, weighted_centres
@@ -37,6 +39,9 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     gap_ : float
         Share of `inertia_` that is not yet proved unavoidable, computed on demand.
     """
+
+    # What parameters may be; k is checked with the number of records.
+    _parameters: ClassVar[Mapping[str, Sequence[Constraint]]] = {}
 
     def __init__(self, k: int = 3) -> None:
         self.k = k
@@ -67,6 +72,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        check_parameters(self)
         records = check_records(X, self)
         k = check_k(self.k, len(records))
         weights = check_weights(sample_weight, records)

@@ -13,14 +13,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from .._parameters import EFFORT, NONE, Number, parameters
 from .._types import Floats, Integers
-from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning, UnknownOptionError
+from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning
 from ..kernels.groups import squared_error, weighted_centres
 from .checks import check_k, check_records, check_weights, split_strata
 from .column_generation import ColumnGeneration
@@ -29,7 +29,6 @@ from .pricing import PricingProblem, cheap_prices
 __all__ = ["LowerBound", "bound_of_parts", "lower_bound"]
 
 
-EFFORTS = ("quick", "standard", "thorough")
 # Seconds that standard effort takes at most, unless a time limit says otherwise.
 STANDARD_SECONDS = 60.0
 # Records of a stratum beyond which column generation is left out: it looks at all pairs.
@@ -113,6 +112,7 @@ class LowerBound:
         return "\n".join(lines)
 
 
+@parameters(effort=[EFFORT], time_limit=[Number(above=0), NONE])
 def lower_bound(
     X: ArrayLike,
     k: int = 3,
@@ -189,10 +189,6 @@ def lower_bound(
     >>> round(bound.value, 4), bound.gap < 1e-6
     (10.75, True)
     """
-    if effort not in EFFORTS:
-        raise UnknownOptionError("effort", effort, EFFORTS)
-    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
-        raise BadOptionError("time_limit", time_limit, "a positive number of seconds, or None")
     records = check_records(X)
     k = check_k(k, len(records))
     weights = check_weights(sample_weight, records)

@@ -33,11 +33,17 @@ from .pricing import Cuts, PricingProblem
 __all__ = ["ColumnGeneration"]
 
 
-# The box around sound prices, as a multiple of a record's cheap price and its surroundings'.
+# None of these numbers enters the validity of a bound, only how soon it rises. They were set by
+# hand, and what happens if one is doubled was not measured.
+#
+# The box around sound prices, as a multiple of a record's cheap price and its surroundings'. It
+# grows while proposals keep their word and shrinks when they do not, so the first size matters
+# little.
 FIRST_REACH, LEAST_REACH, MOST_REACH = 0.3, 0.03, 4.0
 # How far a cut's price may move, as a multiple of the same.
 CUT_REACH = 10.0
-# Sets that a piece of the search for profitable groups may look at, at first.
+# Sets that a piece of the search for profitable groups may look at, at first; fourfold when a
+# search ends there although few groups were found.
 FIRST_MOST = 100_000
 # Groups, and cuts, added at once that share a record.
 GROUPS_PER_RECORD, CUTS_PER_RECORD = 10, 3
@@ -196,7 +202,7 @@ class ColumnGeneration:
         return True
 
     def _cut(self, proposal: Proposal, values: list[float]) -> bool:
-        """Add cuts that the proposal's shares break; the answer tells whether there are new ones."""
+        """Add cuts that the proposal's shares break; return whether any is new."""
         if len(values) > PATIENCE and values[-1] - values[-1 - PATIENCE] < DONE * self.value:
             return False
         n = self.problem.n_kinds

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.base import clone
 
+from .._parameters import NONE, Instance
 from .._types import Floats, Integers
-from ..exceptions import BadOptionError
 from ..kernels.decompose import decompose, partition_of, shrink
 from ..kernels.groups import renumber, weighted_centres
 from ..parallel import n_cores
@@ -67,14 +69,11 @@ class IGD(Grouping):
     [0, 1, 0, 1, 0, 1, 2, 2]
     """
 
+    _parameters: ClassVar = {"start": [Instance(Grouping, "a grouping, such as VMDAV()"), NONE]}
+
     def __init__(self, k: int = 3, *, start: Grouping | None = None) -> None:
         super().__init__(k)
         self.start = start
-
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
-        if self.start is not None and not isinstance(self.start, Grouping):
-            raise BadOptionError("start", self.start, "a grouping, such as VMDAV()")
-        return super()._group_part(X, weights, k, seed)
 
     def _group(
         self,

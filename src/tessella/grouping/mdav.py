@@ -6,12 +6,12 @@ far out is far from the centre of all that remain, so groups form from the outsi
 
 from __future__ import annotations
 
-from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
+from .._parameters import Number
 from .._types import Floats, Integers
-from ..exceptions import BadOptionError
 from ..kernels import mdav as WAYS
 from ..kernels.duplicates import group_equal
 from ..kernels.farthest import build_sectors
@@ -23,9 +23,11 @@ from .base import Grouping
 __all__ = ["CBFS", "MDAV", "VMDAV"]
 
 
-# One sector is best where records are densest in the middle, many where they are in clusters.
+# One sector is best where records are densest in the middle, many where they are in clusters. Which
+# it is shows while groups are formed: if a search looks at more than MUCH of all points, the other
+# is tried. Both numbers are guesses, and only time depends on them.
 SECTOR = 1024  # points in a sector, if there are many
-MUCH = 0.2  # share of all points that is too much for a search for the farthest
+MUCH = 0.2
 
 
 def outside_in(X: Floats, weights: Floats, k: int, way: int, *, gamma: float = 0.0) -> Integers:
@@ -177,15 +179,11 @@ class VMDAV(Grouping):
     [0, 0, 0, 0, 1, 1, 1]
     """
 
+    _parameters: ClassVar = {"gamma": [Number(least=0)]}
+
     def __init__(self, k: int = 3, *, gamma: float = 0.2) -> None:
         super().__init__(k)
         self.gamma = gamma
-
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
-        gamma = self.gamma
-        if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 <= gamma < np.inf:
-            raise BadOptionError("gamma", gamma, "a number of at least 0, such as 0.2")
-        return super()._group_part(X, weights, k, seed)
 
     def _group(
         self,

@@ -7,13 +7,14 @@ order, the cut is optimal for it, so a better order can only come from knowing m
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
+from .._parameters import OneOf
 from .._types import Floats, Integers
-from ..exceptions import UnknownOptionError
 from ..kernels.cut import best_cut, best_opening
 from ..kernels.neighbours import all_rows
 from ..kernels.ordering import group_path, nearest_next
@@ -21,7 +22,7 @@ from ..kernels.tour import greedy_tour, shorten
 from ..parallel import n_cores
 from .base import Grouping
 
-__all__ = ["ORDERS", "OrderedGrouping", "check_order", "farthest_from_centre"]
+__all__ = ["ORDERS", "OrderedGrouping", "farthest_from_centre"]
 
 
 NEIGHBOURS = 10  # of each record, tried as its neighbours on a tour
@@ -118,12 +119,6 @@ ORDERS: dict[str, Callable[[Floats, Floats, int], Integers]] = {
 }
 
 
-def check_order(order: object, name: str = "order") -> None:
-    """Refuse an order that there is not."""
-    if not isinstance(order, str) or order not in ORDERS:
-        raise UnknownOptionError(name, order, ORDERS)
-
-
 class OrderedGrouping(Grouping):
     r"""Put the records in an order, then cut the order with the least squared error.
 
@@ -188,13 +183,11 @@ class OrderedGrouping(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
+    _parameters: ClassVar = {"order": [OneOf(tuple(ORDERS))]}
+
     def __init__(self, k: int = 3, *, order: str = "mdav") -> None:
         super().__init__(k)
         self.order = order
-
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
-        check_order(self.order)
-        return super()._group_part(X, weights, k, seed)
 
     def _group(
         self,

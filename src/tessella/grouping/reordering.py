@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from .._parameters import SEED, Number, OneOf, Whole, check
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError
 from ..kernels.cut import best_cut
@@ -23,7 +24,7 @@ from ..kernels.neighbours import all_rows
 from ..kernels.ordering import keep_walking, repeat_ordering
 from ..parallel import each
 from .base import Grouping
-from .ordering import ORDERS, check_order, farthest_from_centre
+from .ordering import ORDERS, farthest_from_centre
 
 __all__ = ["IMHM", "RepOrdMic", "kmeans_starts"]
 
@@ -113,6 +114,8 @@ class IMHM(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
+    _parameters: ClassVar = {"max_rounds": [Whole(1)], "patience": [Whole(1)]}
+
     def __init__(
         self,
         k: int = 3,
@@ -130,9 +133,7 @@ class IMHM(Grouping):
         if isinstance(self.orders, str) or (self.orders is not None and len(self.orders) == 0):
             raise BadOptionError("orders", self.orders, 'a list such as ["nearest", "pca"]')
         for order in self.orders or ():
-            check_order(order, name="an order of orders")
-        check_count("max_rounds", self.max_rounds)
-        check_count("patience", self.patience)
+            check({"an order of orders": [OneOf(tuple(ORDERS))]}, {"an order of orders": order})
         return super()._group_part(X, weights, k, seed)
 
     def _group(
@@ -219,6 +220,13 @@ class RepOrdMic(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
+    _parameters: ClassVar = {
+        "max_clusters": [Whole(1)],
+        "tol": [Number(least=0)],
+        "walks": [Whole(0)],
+        "random_state": [SEED],
+    }
+
     def __init__(
         self,
         k: int = 3,
@@ -233,13 +241,6 @@ class RepOrdMic(Grouping):
         self.tol = tol
         self.walks = walks
         self.random_state = random_state
-
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
-        check_count("max_clusters", self.max_clusters)
-        check_count("walks", self.walks, least=0)
-        if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not self.tol >= 0:
-            raise BadOptionError("tol", self.tol, "a number of at least 0")
-        return super()._group_part(X, weights, k, seed)
 
     def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
         remaining, first = all_rows(X), farthest_from_centre(X, weights)
@@ -258,12 +259,6 @@ class RepOrdMic(Grouping):
         outcomes = each(run, kmeans_starts(X, weights, self.max_clusters, random))
         firsts = first_records(X, weights, fewer(self.walks, len(X)))
         return best_first(each(walk, best_first(outcomes)[: fewer(WALKED, len(X))]))[0][0]
-
-
-def check_count(name: str, given: object, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least `least`."""
-    if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
-        raise BadOptionError(name, given, f"a whole number of at least {least}")
 
 
 def best_first(outcomes: list[Outcome]) -> list[Outcome]:

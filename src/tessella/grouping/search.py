@@ -14,16 +14,17 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._parameters import EFFORT, NONE, SEED, Number, check_parameters
 from .._types import Floats, Integers
-from ..exceptions import BadOptionError, InterruptedWarning, UnknownOptionError
-from ..kernels.anneal import anneal, nearest_in_window
+from ..exceptions import InterruptedWarning
+from ..kernels.anneal import anneal
 from ..kernels.groups import renumber, squared_error, weighted_centres
+from ..kernels.neighbours import nearest_in_window
 from ..kernels.windows import (
     balls,
     improve_windows,
@@ -208,6 +209,12 @@ class Search(Grouping):
     array([0, 0, 1, 0, 1, 1])
     """
 
+    _parameters: ClassVar = {
+        "effort": [EFFORT],
+        "time_limit": [Number(above=0), NONE],
+        "random_state": [SEED],
+    }
+
     def __init__(
         self,
         k: int = 3,
@@ -232,12 +239,8 @@ class Search(Grouping):
         strata: ArrayLike | None = None,
     ) -> Self:
         """Partition the records; see `Grouping.fit`."""
-        if self.effort not in EFFORTS:
-            raise UnknownOptionError("effort", self.effort, EFFORTS)
-        limit = self.time_limit
-        if limit is not None and not (isinstance(limit, Real) and limit > 0):
-            raise BadOptionError("time_limit", limit, "a positive number of seconds, or None")
-        self._watch = Watch(_n_rows(X), limit, self.callback)
+        check_parameters(self)
+        self._watch = Watch(_n_rows(X), self.time_limit, self.callback)
         try:
             super().fit(X, y, sample_weight=sample_weight, strata=strata)
             self.stopped_ = self._watch.reason

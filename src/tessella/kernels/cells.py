@@ -4,7 +4,7 @@ A *cell* is a simplex of parameters θ given by its corners; a record is linked 
 rows have a positive product with θ. Rows are linear, so corners decide: a row that is positive at
 every corner never matters in the cell, and a record with a row that is positive at no corner is
 linked nowhere in it. The records that are left, counting once each set of which every two exclude
-each other (`excluding`), bound the number of links. Halving an edge gives two cells, to which only
+each other (`cliques`), bound the number of links. Halving an edge gives two cells, to which only
 what is undecided is handed down.
 
 A row is kept as its products with the corners, and as a mask: bit v is set where it is positive at
@@ -17,7 +17,7 @@ import numpy as np
 
 from .._types import Floats, Integers
 from ._jit import kernel
-from .excluding import covers, exclude, most_together
+from .cliques import covers, exclude, most_together
 
 Cells = tuple[
     Floats,

@@ -25,12 +25,14 @@ from .._types import Floats, Integers
 from ._jit import kernel
 from .elementary import exponentials, powers
 
-LANES = 16  # centres in a block
-TILE = 32  # records in a tile
-STEP = 4  # columns that are added up together
+LANES = 16  # centres in a block: two or four vector registers of float64
+# Records in a tile: the squares to one block, 32 x 16 doubles, are 4 kB and stay in the L1 cache.
+# A larger tile has a larger box, so more blocks are visited; a smaller one shares less work.
+TILE = 32
+STEP = 4  # columns added up together: fewer loads and stores of the sums; part of the rounding
 TINY = 1e-290  # added to both sides of a ratio of squares, so that 0 / 0 is 1
 FAR = 1e200  # where the places of a block that hold no centre are
-FEW = 4  # with no more blocks than that, all are visited
+FEW = 4  # with no more blocks than that, all are visited: ordering them would cost more
 POWER, EXPONENTIAL, NEAREST = 0, 1, 2
 
 
@@ -163,6 +165,7 @@ def _order_blocks(centres: Centres, law: Law, room: Room) -> int:
             gaps[block] += gap * gap
             reach = max(high - lows[block], highs[block] - low)
             reaches[block] += reach * reach
+    # The nearest centre is within sqrt(reach); solve "degree at the limit = share" for the limit.
     reach, share = np.inf, 0.5 * law.neglect / (n_blocks * LANES)
     for block in range(n_blocks):
         reach = min(reach, reaches[block])
@@ -228,7 +231,8 @@ def visit(centres: Centres, law: Law, room: Room) -> int:
             room.visited[block] = block
     used = 0
     while used < count:
-        # Between looks at the bound a quarter more is visited: looking costs about as much.
+        # Between looks at the bound a quarter more is visited: the looks, of which there are then
+        # O(log blocks), cost little, and at most a quarter of the visits is in vain.
         upto = min(count, used + 1 + used // 4) if sparse else count
         for place in range(used, upto):
             squares = room.squares[place]
@@ -251,6 +255,11 @@ def visit(centres: Centres, law: Law, room: Room) -> int:
 
 @kernel
 def _fill_degrees(law: Law, centres: Centres, used: int, room: Room) -> None:
+    """Turn squares into degrees, and add up the mass.
+
+    Sums run lane by lane over blocks, then over lanes: the same order for every tile, whatever
+    the compiler does with a vector.
+    """
     sums, least = room.lanes, room.more
     sums[:] = 0.0
     for i in range(TILE):

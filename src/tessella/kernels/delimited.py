@@ -47,6 +47,9 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
     `wanted` is the number of a record, the first being 0, whose line is asked for; the text is read
     so far only. -1 for none.
     """
+    # A machine with three loops: over records, over the fields of a record, over the bytes of a
+    # field, first those in quotes, then bare ones. `i` only moves forward: O(n), one look ahead.
+    # What follows a closing quote up to the delimiter is read as bare bytes and reported (`stray`).
     n = text.shape[0]
     fields, records, agreeing, header_end = expected, 0, 0, n
     ragged, ragged_fields, blank, first_blank = 0, 0, 0, 0
@@ -65,7 +68,7 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
                 while i < n:
                     byte = text[i]
                     if byte == quote:
-                        if i + 1 < n and text[i + 1] == quote:
+                        if i + 1 < n and text[i + 1] == quote:  # two stand for one
                             i += 1
                         else:
                             closed = True
@@ -113,6 +116,7 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
                 cr += 1
             i += 1
             line += 1
+        # A blank line is no record, unless there is one field, which it then holds empty.
         if stop == start:
             blank += 1
             first_blank = began if first_blank == 0 else first_blank

@@ -28,7 +28,9 @@ from .._types import Floats, Integers
 from ._jit import kernel, spliced
 from .duplicates import STEP, Duplicates
 
-LANES = 64  # points in a block
+# Points in a block: long enough that measuring a block outweighs bounding it, short enough that
+# the outermost block is soon used up. A guess.
+LANES = 64
 
 
 class Sectors(NamedTuple):

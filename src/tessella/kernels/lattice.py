@@ -20,11 +20,18 @@ from ._jit import kernel
 from .polyhedron import FAILED, nearest_point
 
 NEAREST, NEAR, NONE = 0, 1, 2
+# Nodes of the enumeration after which the best point so far is taken and called NEAR. Twice as many
+# double the worst time of a record. A guess.
 NODES = 20_000
 
 
 @kernel
 def _obeys(y: Integers, low: Floats, high: Floats, G: Integers, h: Integers) -> bool:
+    """Whether low <= y <= high and G y <= h, in whole numbers.
+
+    A sum in int64 may wrap around, so it is formed in float64 too. Beyond 2^62 the sign of that is
+    right; below, the true sum fits, and wrapping on the way does no harm.
+    """
     for j in range(y.shape[0]):
         if not low[j] <= y[j] <= high[j]:
             return False
@@ -128,7 +135,8 @@ def nearest_lattice_points(
     off, target = np.zeros(c), np.zeros(r)
     t, centre, step, cost = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r + 1)
     for i in range(n):
-        # Twice more after the first: rounding of large numbers is undone in small ones.
+        # The lattice point nearest to `inside` by rounding each coordinate (Babai 1986). Twice more
+        # after the first: rounding errors of large numbers are undone in small ones.
         start[:] = base
         for _ in range(3):
             for k in range(r):
@@ -141,6 +149,7 @@ def nearest_lattice_points(
                     start[j] += B[j, k] * np.int64(t[k])
         for j in range(c):
             off[j] = start[j] - inside[i, j]
+        # |start + B t - inside|^2 in the metric is |R t - target|^2 + constant.
         constant = 0.0
         for j in range(c):
             for k in range(c):
@@ -155,6 +164,9 @@ def nearest_lattice_points(
         best, nodes = np.inf, 0
         cost[r] = max(0.0, constant) + outside[i]
         beyond = 0.0
+        # The nearest plane of each level (Babai) costs at most R_kk^2 / 4: the first limit holds a
+        # lattice point, 0.26 instead of 0.25 against rounding. It may break an inequality; then
+        # the limit is raised fourfold, which doubles the radius, until a point is found.
         for k in range(r):
             beyond += 0.26 * R[k, k] * R[k, k]
         within = cost[r] + beyond if r > 0 else np.inf
@@ -164,6 +176,10 @@ def nearest_lattice_points(
                 centre[level] = target[level] / R[level, level]
                 t[level] = np.rint(centre[level])
                 step[level] = 1.0 if centre[level] > t[level] else -1.0
+            # Depth first: level r - 1 fixes the last coordinate. cost[level + 1] is what the fixed
+            # ones cost, `centre` the best real value of this one, given them. Values are tried in
+            # the order of their distance (Schnorr and Euchner): step is +1, -2, +3, ... or its
+            # negative, so the first value that costs too much ends the level.
             while level < r or r == 0:
                 nodes += 1
                 if nodes > NODES:
@@ -212,6 +228,7 @@ def nearest_lattice_points(
                         break
                 t[level] += step[level]
                 step[level] = -step[level] - (1.0 if step[level] > 0 else -1.0)
+            # Every point within the limit was seen: a best one inside it is the nearest.
             if nodes > NODES or best <= within:
                 break
             beyond *= 4.0

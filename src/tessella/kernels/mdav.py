@@ -22,9 +22,13 @@ from .tree import Scratch, Tree, make_scratch, nearest, remove_point
 
 MDAV, VMDAV, CBFS = 0, 1, 2
 
-WEAR = 0.4  # tree and sectors have served when this share of their points is left,
-SEARCHES = 500  # or when seeds have cost as much as so many searches through all sectors;
-FEW = 256  # for as few points as this they serve to the end
+# Tree and sectors are built anew when this share of their points is left: leaves are then more than
+# half empty. Doubled, they are built anew whenever a fifth of the points is gone.
+WEAR = 0.4
+# They are also built anew when seeds have cost as much as so many searches through all sectors: the
+# centre has moved, and distances from the old one bound too little. A guess.
+SEARCHES = 500
+FEW = 256  # as few points as this are searched to the end: building costs more than it saves
 
 
 @kernel

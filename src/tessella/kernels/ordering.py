@@ -10,8 +10,8 @@ from .cut import best_cut
 from .groups import squared_error, weighted_centres
 from .neighbours import Remaining, all_rows, copy_rows, nearest_row, remove_row
 
-TABLE = 1024  # groups up to this size keep their distances in a table
-ROUNDS = 1000  # of ordering and cutting, at most; about ten are usual
+TABLE = 1024  # groups up to this size keep their distances in a table, of 8 MB then
+ROUNDS = 1000  # of ordering and cutting, at most; about ten are usual: a guard, not a setting
 
 
 @kernel

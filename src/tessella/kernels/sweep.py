@@ -116,7 +116,7 @@ def _weigh(
         if i < size:
             weight, mass, least = weights[rows[first + i]], room.mass[i], room.least[i]
             if law.kind == POWER:
-                narrow = mass ** (-1.0 / law.rate)  # S^(1-m)
+                narrow = mass ** (-1.0 / law.rate)  # S^(1-m), as rate = 1 / (m - 1)
                 factor = weight * narrow / mass
                 objective[0] += weight * least * narrow
             else:
@@ -146,7 +146,11 @@ def _add(used: int, room: Room, sums: Sums) -> None:
 
 @kernel
 def _add_block(degrees: Floats, records: Floats, points: Floats, masses: Floats) -> None:
-    """Add to the sums of one block, four records at a time."""
+    """Add to the sums of one block, four records at a time.
+
+    Four products are added before the sum is loaded and stored once. The last tile repeats a
+    record; its repeated rows have degree 0 (see `_weigh`), so they add nothing.
+    """
     d, lanes = records.shape[1], masses.shape[0]  # not LANES: a known number would be unrolled
     for four in range(TILE // 4):
         a, i = four * 4 * LANES, four * 4

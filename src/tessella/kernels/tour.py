@@ -13,8 +13,10 @@ from .._types import Floats, Integers
 from ._jit import kernel
 from .neighbours import all_rows, nearest_row, remove_row
 
-LONGEST = 25_000  # records reversed in one move, at most: keeps the time near-linear
-SEGMENT = 3  # records moved together by Or-opt, at most
+# Records reversed in one move, at most: a move costs what it reverses, so this keeps the time near-
+# linear (Bentley 1992 limits reversals, too). A guess; tours of up to 50,000 records never meet it.
+LONGEST = 25_000
+SEGMENT = 3  # records moved together by Or-opt, at most, as Or (1976) has it
 GAIN = 1e-10  # share of the lengths involved that counts as a gain; guards against rounding
 
 

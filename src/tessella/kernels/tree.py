@@ -33,7 +33,7 @@ from .duplicates import LEAF, STEP, Duplicates, order_by_leaves, rounded
 
 LANES = LEAF  # and one pass over the lanes handles STEP columns
 # Points that wait to be measured in float64: by the time they are, the limit has fallen and most
-# need not be. A guess; with 128 instead of 64 the time is the same within noise.
+# need not be. A guess.
 PENDING = 64
 FARTHEST = np.float32(3e38)  # beyond every finite distance, and below that of an empty box
 NOBODY = np.iinfo(np.int64).max  # where fewer records remain than were asked for

@@ -11,9 +11,10 @@ import numpy as np
 
 from .._types import Bytes, Floats, Integers
 from ._jit import kernel
-from .anneal import anneal, nearest_in_window
-from .chance import draw, draw_below, start_stream
+from .anneal import anneal
 from .groups import renumber, squared_error, weighted_centres
+from .neighbours import nearest_in_window
+from .random_stream import draw, draw_below, start_stream
 
 
 @kernel
@@ -46,6 +47,7 @@ def tile(points: Floats, largest: int, seed: int) -> tuple[Integers, Integers]:
             n_tiles += 1
             starts[n_tiles] = end
             continue
+        # A random plane, as in random projection trees (Dasgupta and Freund 2008).
         rows = order[begin:end].copy()
         a = rows[draw_below(stream, rows.shape[0])]
         farthest, b = -1.0, a
@@ -62,7 +64,9 @@ def tile(points: Floats, largest: int, seed: int) -> tuple[Integers, Integers]:
             for q in range(d):
                 total += points[rows[r], q] * (points[b, q] - points[a, q])
             height[r] = total
-        order[begin:end] = rows[np.argsort(height, kind="mergesort")]
+        order[begin:end] = rows[np.argsort(height, kind="mergesort")]  # stable: no ties by chance
+        # Not always in the middle: else the outermost planes of all tilings would nearly agree.
+        # The bounds 0.35 and 0.65 are a guess; they keep the depth below 1.7 log2(n).
         cut = begin + int(rows.shape[0] * (0.35 + 0.3 * draw(stream)))
         ends[depth] = min(max(cut, begin + 1), end - 1)
         depth += 1
@@ -174,6 +178,8 @@ def improve_windows(
     Each window gets `moves` proposals a record, at temperatures given in its own mean cost of a
     record.
     """
+    # The stream of a window is its number t, whatever piece it is part of: the number of cores does
+    # not matter. Records are copied, so that a window lies together in the cache.
     d = X.shape[1]
     for t in range(first, last):
         own = rows[starts[t] : starts[t + 1]]
@@ -198,6 +204,8 @@ def improve_windows(
             near_X, near_weights, near, new, k, moves * n, hot * before / n, cold * before / n,
             seed, t, halt,
         )  # fmt: skip
+        # Annealing ends at a low temperature, not at its best state, and sums of updates have
+        # rounding errors: both partitions are measured afresh, and the better one is kept.
         new = renumber(new, n // k)
         centres = weighted_centres(near_X, near_weights, new, new.max() + 1)
         if squared_error(near_X, near_weights, new, centres) < before:
@@ -238,6 +246,8 @@ def start_in_tiles(X: Floats, order: Integers, starts: Integers, k: int) -> Inte
                 for q in range(d):
                     total += (X[left[a], q] - X[left[0], q]) ** 2
                 distance[a] = total
+            # The k nearest in O(n_left), in their order: those below the k-th smallest distance,
+            # and of those that tie with it as many as are missing, the first ones.
             bound = np.partition(distance, k - 1)[k - 1]
             kept, n_closer = 0, 0
             for a in range(n_left):

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._types import Floats, Integers
-from ..kernels.groups import weighted_centres
-from ..kernels.medians import medians_of_runs
+from ..kernels.groups import medians_of_runs, weighted_centres
 
 __all__ = ["AGGREGATES", "group_means", "group_medians"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Integers
-from ...kernels.competing import least_rows, product, unbeaten
+from ...kernels.competitors import least_rows, product, unbeaten
 from ...parallel import each
 from ..aligned import AlignedTables
 from .family import Family

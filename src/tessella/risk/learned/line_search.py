@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..._types import Floats, Truths
-from ...kernels.competing import count_positive, lowest, spans, widest_step
+from ...kernels.competitors import count_positive, lowest, spans, widest_step
 from .competitors import Rows
 from .family import Family
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._types import Floats, Integers, Truths
-from ...kernels.competing import count_positive, lowest
+from ...kernels.competitors import count_positive, lowest
 from ...kernels.maxitive import links_along, margins, sorted_pairs
 from ...parallel import each
 from ..aligned import AlignedTables

@@ -1,4 +1,4 @@
-"""What degrees say of each record: its distribution over centres, a draw from it, its uncertainty.
+"""Memberships drawn by degrees: each record's distribution over centres, a draw, its uncertainty.
 
 Every function walks over tiles, see `degrees`, and writes to the rows it is given, so pieces of a
 table may be worked on side by side.
@@ -65,7 +65,7 @@ def find_nearest(X: Floats, rows: Integers, centres: Centres, law: Law, labels: 
 
 
 @kernel
-def draw(
+def draw_memberships(
     X: Floats, rows: Integers, centres: Centres, law: Law, chances: Floats, outlook: Outlook
 ) -> Floats:
     """Draw a centre for some rows; return the expected number of records of each centre.
