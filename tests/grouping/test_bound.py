@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
+from tessella._parameters import EFFORT
 from tessella.exceptions import (
     BadOptionError,
     BadTableError,
@@ -174,7 +175,7 @@ def test_same_bound_on_one_core(monkeypatch):
 
 def test_efforts_are_ordered_and_history_rises():
     X = np.random.default_rng(8).normal(size=(200, 5))
-    values = [lower_bound(X, 3, effort=effort).value for effort in module.EFFORTS]
+    values = [lower_bound(X, 3, effort=effort).value for effort in EFFORT.options]
     assert values[0] * 1.2 < values[1]
     assert values[1] <= values[2] * (1 + 1e-4)
     seen = []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tessella.exceptions import UnknownOptionError
+from tessella.exceptions import BadOptionError, UnknownOptionError
 from tessella.grouping import MDAV, OrderedGrouping
 from tessella.grouping.ordering import ORDERS, by_component, by_sum, by_tour, closed_tour
 from tessella.kernels.cut import best_cut, best_opening
@@ -272,7 +272,7 @@ def test_never_worse_than_the_groups_it_orders(weights):
 def test_unknown_orders_are_refused_even_for_small_tables():
     with pytest.raises(UnknownOptionError, match=r"order='tsp' is not known.*'tour'"):
         OrderedGrouping(k=3, order="tsp").fit(smooth(0, 4))
-    with pytest.raises(UnknownOptionError):
+    with pytest.raises(BadOptionError):
         OrderedGrouping(k=3, order=["pca"]).fit(smooth(0, 9))
 
 
