@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._parameters import check, parameters
 from ..._types import Floats, Name
-from ...kernels.heaps import number_equal
+from ...kernels.duplicates import number_equal
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate

@@ -15,7 +15,7 @@ import numpy as np
 from ..._types import Integers, Name
 from ...exceptions import AttackError
 from ...frame import Table, View
-from ...kernels.heaps import number_equal
+from ...kernels.duplicates import number_equal
 from ...masking.selection import select
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
