@@ -42,8 +42,8 @@ def test_thresholds_by_value_and_means() -> None:
 def test_weights_make_shares() -> None:
     """The 900 weighs as much as all others: it is no extreme 20 %, it is half."""
     weights = np.where(TEN["income"] == 900, 9.0, 1.0)
-    masker = TopBottomCoding(top=0.2, weights=weights)
-    assert masker.fit_transform(TEN)["income"].equals(TEN["income"])
+    masker = TopBottomCoding(top=0.2)
+    assert masker.fit_transform(TEN, weights=weights)["income"].equals(TEN["income"])
     assert masker.coded_ == {"income": (0, 0)}
 
 

@@ -97,7 +97,7 @@ def test_bad_input() -> None:
         with pytest.raises(GroupSizeError):
             IndividualRanking(k).fit(X)  # type: ignore[arg-type]
     with pytest.raises(GroupSizeError, match="strata"):
-        IndividualRanking(2, strata=np.array([0, 0, 0, 0, 0, 1])).fit(X)
+        IndividualRanking(2).fit(X, strata=np.array([0, 0, 0, 0, 0, 1]))
     X[0, 0] = np.nan
     with pytest.raises(GroupSizeError, match="missing pattern"):
         IndividualRanking(2).fit(X)

@@ -53,7 +53,7 @@ def test_weights_count_in_the_covariance() -> None:
     rng = np.random.default_rng(2)
     X = np.concatenate([rng.normal(0, 1, 10_000), rng.normal(0, 1000, 10_000)])[:, None]
     weights = np.repeat([1.0, 1e-12], 10_000)
-    noise = NoiseAddition(1.0, weights=weights, random_state=0).fit_transform(X) - X
+    noise = NoiseAddition(1.0, random_state=0).fit_transform(X, weights=weights) - X
     assert noise.std() == pytest.approx(1.0, rel=0.06)
 
 
@@ -75,10 +75,8 @@ def test_moments_are_kept_to_rounding(correlated_noise: bool) -> None:
     X = correlated(500)
     X = np.column_stack([X, X[:, 0] - X[:, 1]])  # a singular covariance
     weights = np.random.default_rng(3).uniform(1, 5, 500)
-    masker = NoiseAddition(
-        0.8, correlated=correlated_noise, keep_moments=True, weights=weights, random_state=4
-    )
-    Y = masker.fit_transform(X)
+    masker = NoiseAddition(0.8, correlated=correlated_noise, keep_moments=True, random_state=4)
+    Y = masker.fit_transform(X, weights=weights)
     before, after = (np.cov(Z.T, bias=True, aweights=weights) for Z in (X, Y))
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-6)
     means = [np.average(Z, axis=0, weights=weights) for Z in (X, Y)]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._parameters import OneOf
 from .._types import Floats, Name
-from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError, UnknownOptionError
+from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError
 from ..grouping.checks import check_k
 from ..schema import Schema
-from .perturbation import Perturbation, Reading, rows_of_strata
+from .perturbation import Declared, Perturbation, Reading, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
 __all__ = ["TopBottomCoding"]
-
-
-BY = ("quantile", "value")
-REPLACE = ("threshold", "mean")
 
 
 class TopBottomCoding(Perturbation):
@@ -74,6 +71,11 @@ class TopBottomCoding(Perturbation):
     {'income': (1, 2)}
     """
 
+    _parameters: ClassVar[Declared] = {
+        "by": [OneOf(("quantile", "value"))],
+        "replace": [OneOf(("threshold", "mean"))],
+    }
+
     def __init__(
         self,
         top: Any = 0.01,
@@ -104,10 +106,7 @@ class TopBottomCoding(Perturbation):
         self.random_state = random_state
 
     def _check(self) -> None:
-        if self.by not in BY:
-            raise UnknownOptionError("by", self.by, BY)
-        if self.replace not in REPLACE:
-            raise UnknownOptionError("replace", self.replace, REPLACE)
+        super()._check()
         if self.top is None and self.bottom is None:
             raise BadOptionError("top", None, "top or bottom, or nothing would be coded")
 

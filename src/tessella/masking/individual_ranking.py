@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._parameters import OneOf
 from .._types import Floats, Integers
-from ..exceptions import BrokenPromiseError, UnknownOptionError
+from ..exceptions import BrokenPromiseError
 from ..frame import Numbers
 from ..grouping.checks import check_k
 from ..grouping.univariate import UnivariateOptimal
@@ -15,13 +16,10 @@ from ..schema import Schema
 from .aggregation import AGGREGATES
 from .alike import number_alike
 from .base import parts_of
-from .perturbation import Perturbation, Reading, rows_of_strata
+from .perturbation import Declared, Perturbation, Reading, rows_of_strata
 from .registry import Method, Options, Tuned, register, shrunk
 
 __all__ = ["IndividualRanking"]
-
-
-METHODS = ("optimal", "fixed")
 
 
 class IndividualRanking(Perturbation):
@@ -81,6 +79,8 @@ class IndividualRanking(Perturbation):
     1
     """
 
+    _parameters: ClassVar[Declared] = {"method": [OneOf(("optimal", "fixed"))]}
+
     def __init__(
         self,
         k: int = 3,
@@ -103,10 +103,6 @@ class IndividualRanking(Perturbation):
         self.round_integers = round_integers
         self.rules = rules
         self.random_state = random_state
-
-    def _check(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownOptionError("method", self.method, METHODS)
 
     def _perturb(self, read: Reading) -> Floats:
         values, weights = read.original.values, read.chosen.weights

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._parameters import FLAG, Number
 from .._types import Floats
-from ..exceptions import BadOptionError, BadTableError, UnchangedWarning
+from ..exceptions import BadTableError, UnchangedWarning
 from ..frame import Numbers
-from ..fuzzy.base import check_number
 from ..schema import Schema
-from .perturbation import Perturbation, Reading, normal, rows_of_strata
+from .perturbation import Declared, Perturbation, Reading, normal, rows_of_strata
 from .registry import Method, Options, Tuned, register
 from .scale import Scale
 
@@ -87,6 +87,12 @@ class NoiseAddition(Perturbation):
     {'age': 'int64', 'income': 'float64'}
     """
 
+    _parameters: ClassVar[Declared] = {
+        "amount": [Number(above=0)],
+        "correlated": [FLAG],
+        "keep_moments": [FLAG],
+    }
+
     def __init__(
         self,
         amount: float = 0.1,
@@ -111,12 +117,6 @@ class NoiseAddition(Perturbation):
         self.round_integers = round_integers
         self.rules = rules
         self.random_state = random_state
-
-    def _check(self) -> None:
-        check_number("amount", self.amount, 0.0, open_end=True)
-        for name in ("correlated", "keep_moments"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise BadOptionError(name, getattr(self, name), "True or False")
 
     def _perturb(self, read: Reading) -> Floats:
         values = read.original.values

@@ -6,15 +6,16 @@ promises k-anonymity; all of them can be brought back to the rules afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
 
-from .._parameters import FLAG, NONE, Instance, parameters
+from .._parameters import FLAG, NONE, Constraint, Instance, check_parameters, parameters
 from .._types import Floats, Integers, Name, Truths
-from ..exceptions import BadTableError, BrokenPromiseError
+from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError
 from ..frame import Numbers, Table
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
@@ -24,7 +25,10 @@ from .repair import Grid, Repair, Restoration
 from .scale import Scale
 from .selection import Selection, select
 
-__all__ = ["Perturbation", "Reading", "normal", "restore", "rows_of_strata"]
+__all__ = ["Perturbation", "Reading", "by_record", "normal", "restore", "rows_of_strata"]
+
+
+Declared = Mapping[str, Sequence[Constraint]]  # what parameters may be
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,13 +60,21 @@ class Perturbation(Masker):
     rules: Any
     random_state: Any
     restoration_: Restoration | None
+    _parameters: ClassVar[Declared] = {}
 
-    def fit(self, table: Any, y: object = None) -> Self:
+    def fit(self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None) -> Self:
         """Mask and measure, without keeping the masked table."""
-        self.fit_transform(table, y)
+        self.fit_transform(table, y, weights=weights, strata=strata)
         return self
 
-    def fit_transform(self, table: Any, y: object = None) -> Any:  # noqa: ARG002
+    def fit_transform(
+        self,
+        table: Any,
+        y: object = None,  # noqa: ARG002
+        *,
+        weights: Any = None,
+        strata: Any = None,
+    ) -> Any:
         """Mask a table.
 
         Parameters
@@ -71,6 +83,8 @@ class Perturbation(Masker):
             The original table; it is not changed.
         y : ignored
             Present for scikit-learn.
+        weights, strata : array-like of shape (n,), or names of columns, optional
+            In place of those of the constructor, which takes names only.
 
         Returns
         -------
@@ -79,7 +93,7 @@ class Perturbation(Masker):
         """
         self._check()
         rules = None if self.rules is None else Rules.of(self.rules)
-        read = self._reading(Table.read(table))
+        read = self._reading(Table.read(table), *by_record(self, weights, strata))
         repair = None if rules is None else self._repair(read, rules)
         masked = self._release(read, self._perturb(read), repair)
         released = self._read(Table.read(masked), read.chosen)
@@ -92,7 +106,8 @@ class Perturbation(Masker):
         return masked
 
     def _check(self) -> None:
-        """Say what is wrong with the parameters, before anything is read."""
+        """Check the parameters before anything is read."""
+        check_parameters(self)
 
     def _perturb(self, read: Reading) -> Floats:
         """Return the masked numbers, shape (n, d); what is in missing cells does not matter."""
@@ -101,10 +116,10 @@ class Perturbation(Masker):
     def _look_at(self, read: Reading, released: Numbers) -> None:
         """Learn something from the released numbers, or refuse them."""
 
-    def _reading(self, source: Table) -> Reading:
+    def _reading(self, source: Table, weights: Any, strata: Any) -> Reading:
         chosen = select(
-            source, columns=self.columns, blocks=None, strata=self.strata,
-            weights=self.weights, schema=self.schema, who=type(self).__name__,
+            source, columns=self.columns, blocks=None, strata=strata, weights=weights,
+            schema=self.schema, who=type(self).__name__,
         )  # fmt: skip
         original = self._read(source, chosen)
         scale = Scale.of(original.values, chosen.weights, "zscore", chosen.masked)
@@ -155,10 +170,22 @@ class Perturbation(Masker):
         self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if all(isinstance(name, str) for name in source.columns):
             self.feature_names_in_ = np.array(source.columns, dtype=object)
-        self._by_record = chosen.by_record
 
     def _chance(self) -> Chance:
         return chance_of(self.random_state)
+
+
+def by_record(masker: Any, weights: Any, strata: Any) -> tuple[Any, Any]:
+    """Return weights and strata as given to `fit_transform`, or the columns that are named."""
+    for name in ("weights", "strata"):
+        own = getattr(masker, name)
+        if hasattr(own, "__array__") or hasattr(own, "to_numpy"):
+            hint = f"names of columns; an array goes to fit_transform(table, {name}=...)"
+            raise BadOptionError(name, type(own).__name__, hint)
+    return (
+        masker.weights if weights is None else weights,
+        masker.strata if strata is None else strata,
+    )
 
 
 def normal(chance: Chance, size: int) -> Floats:
@@ -295,8 +322,8 @@ class _Unperturbed(Perturbation):
     def _fixed(self, rules: Rules, read: Reading) -> Rules:  # noqa: ARG002
         return rules if self.original is None else rules.fix(self.original, schema=self.schema)
 
-    def _reading(self, source: Table) -> Reading:
-        read = super()._reading(source)
+    def _reading(self, source: Table, weights: Any, strata: Any) -> Reading:
+        read = super()._reading(source, weights, strata)
         if self.original is None:
             return read
         if self.original.n_rows != source.n_rows:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._parameters import FLAG, check_parameters
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, BadTableError, UnknownColumnError
 from ..frame import Table
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from ..schema import Schema
-from .perturbation import rows_of_strata
+from .perturbation import Declared, by_record, rows_of_strata
 from .registry import Method, Options, Tuned, listed, register
 from .repair import Restoration
-from .selection import LeftOut, Selection, select_categories
+from .selection import Selection, select_categories
 
 __all__ = ["PRAM"]
 
@@ -42,9 +43,9 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         The columns to mask; all others are released as they are. By default all that are neither
         `strata` nor `weights`, and a column of numbers among them is an error. Columns of whole
         numbers are masked if they are named; the schema's quasi-identifiers, if there is one.
-    strata : name, list of names or array-like of shape (n,), optional
+    strata : name or list of names, optional
         Categories are those of the stratum, and so are frequencies. Released as they are.
-    weights : name or array-like of shape (n,), optional
+    weights : name, optional
         Positive weights; frequencies are weighted.
     schema : Schema, optional
         Roles, kinds and missing codes.
@@ -98,6 +99,7 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
     """
 
     restoration_: Restoration | None
+    _parameters: ClassVar[Declared] = {"invariant": [FLAG]}
 
     def __init__(
         self,
@@ -122,12 +124,19 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         self.rules = rules
         self.random_state = random_state
 
-    def fit(self, table: Any, y: object = None) -> Self:
+    def fit(self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None) -> Self:
         """Draw, without keeping the masked table."""
-        self.fit_transform(table, y)
+        self.fit_transform(table, y, weights=weights, strata=strata)
         return self
 
-    def fit_transform(self, table: Any, y: object = None) -> Any:  # noqa: ARG002
+    def fit_transform(
+        self,
+        table: Any,
+        y: object = None,  # noqa: ARG002
+        *,
+        weights: Any = None,
+        strata: Any = None,
+    ) -> Any:
         """Mask a table.
 
         Parameters
@@ -136,6 +145,8 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
             The original table; it is not changed.
         y : ignored
             Present for scikit-learn.
+        weights, strata : array-like of shape (n,), or names of columns, optional
+            In place of those of the constructor, which takes names only.
 
         Returns
         -------
@@ -143,19 +154,18 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
             With the same index, columns, dtypes and categories; some records have others.
         """
         rules = None if self.rules is None else Rules.of(self.rules)
-        if not isinstance(self.invariant, bool | np.bool_):
-            raise BadOptionError("invariant", self.invariant, "True or False")
+        check_parameters(self)
         source = Table.read(table)
-        chosen = self._select(source)
+        chosen = self._select(source, *by_record(self, weights, strata))
         self._refuse_strangers(chosen.masked)
-        chance, strata = chance_of(self.random_state), rows_of_strata(chosen.strata.place)
+        chance, parts = chance_of(self.random_state), rows_of_strata(chosen.strata.place)
         rows: dict[Name, Integers] = {}
         chances: dict[Name, Any] = {}
         changed: dict[Name, float] = {}
         for name in chosen.masked:
             codes, texts = self._categories(source, name)
             drawn, tables = codes.copy(), []
-            for own in strata:
+            for own in parts:
                 known = own[codes[own] >= 0]
                 among = self._among(name, codes[known], len(texts))
                 here = np.searchsorted(among, codes[known])
@@ -172,13 +182,12 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         self.strata_, self.columns_ = list(chosen.strata.names), list(chosen.masked)
         self.untouched_ = list(chosen.untouched)
         self.n_features_in_ = len(source.columns)
-        self._by_record = chosen.by_record
         self.restoration_ = None if rules is None else self._confront(rules, source, masked)
         return masked
 
-    def _select(self, source: Table) -> Selection:
+    def _select(self, source: Table, weights: Any, strata: Any) -> Selection:
         return select_categories(
-            source, columns=self.columns, strata=self.strata, weights=self.weights,
+            source, columns=self.columns, strata=strata, weights=weights,
             schema=self.schema, who=type(self).__name__,
         )  # fmt: skip
 
@@ -198,11 +207,6 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
     def _categories(self, source: Table, name: Name) -> tuple[Integers, list[str]]:
         """Number a column's categories, -1 where missing, and name them."""
         codes, texts = source.labels(name)
-        if len(set(texts)) < len(texts):
-            raise BadTableError(
-                f"Column {name!r} holds different values that are written alike, such as 1 and "
-                "'1'. Make them one kind of value first."
-            )
         if self.schema is not None:
             gone = {str(code) for code in self.schema[name].missing}
             codes = np.where(np.isin(codes, [texts.index(t) for t in gone & set(texts)]), -1, codes)
@@ -251,11 +255,6 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
             restored=(), not_restored=dict.fromkeys(fixed.names, why), moved=0, mean_move=0.0,
             broken={name: len(result.breaking(name)) for name in fixed.names},
         )  # fmt: skip
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave everything that belongs to single records behind when saved."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        return state | {name: LeftOut() for name in state.get("_by_record", ())}
 
 
 def _staying(p: float, here: Truths) -> Floats:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._parameters import Number
 from .._types import Floats
 from ..exceptions import BadOptionError
-from ..fuzzy.base import check_number
 from ..kernels.swapping import draw_partners
 from ..schema import Schema
-from .perturbation import Perturbation, Reading, rows_of_strata
+from .perturbation import Declared, Perturbation, Reading, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
 __all__ = ["RankSwapping", "window_of"]
@@ -77,6 +77,8 @@ class RankSwapping(Perturbation):
     [30, 57, 48, 35, 21, 62]
     """
 
+    _parameters: ClassVar[Declared] = {"percent": [Number(above=0, most=100)]}
+
     def __init__(
         self,
         percent: float = 5,
@@ -97,10 +99,6 @@ class RankSwapping(Perturbation):
         self.round_integers = round_integers
         self.rules = rules
         self.random_state = random_state
-
-    def _check(self) -> None:
-        if check_number("percent", self.percent, 0.0, open_end=True) > 100:
-            raise BadOptionError("percent", self.percent, "per cent of n, at most 100")
 
     def _perturb(self, read: Reading) -> Floats:
         values, chance = read.original.values, self._chance()

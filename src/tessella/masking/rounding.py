@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, check
+from .._parameters import FLAG
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, UnknownColumnError
 from ..schema import Schema
-from .perturbation import Perturbation, Reading
+from .perturbation import Declared, Perturbation, Reading
 from .registry import Method, Options, Tuned, listed, register
 
 __all__ = ["Rounding"]
@@ -69,6 +69,11 @@ class Rounding(Perturbation):
     2   60     3.5
     """
 
+    _parameters: ClassVar[Declared] = {
+        "random": [FLAG],
+        "relative": [FLAG],
+    }
+
     def __init__(
         self,
         base: Any,
@@ -93,9 +98,6 @@ class Rounding(Perturbation):
         self.round_integers = round_integers
         self.rules = rules
         self.random_state = random_state
-
-    def _check(self) -> None:
-        check({"random": [FLAG], "relative": [FLAG]}, self.get_params(deep=False))
 
     def _perturb(self, read: Reading) -> Floats:
         self.bases_ = self._bases(read)
