@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,7 +31,45 @@ def _weights(given: Any) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedMean(Family):
+class _Weighted(Family):
+    """A family whose parameters are weights: at least 0, with sum 1."""
+
+    weights: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", _weights(self.weights))
+
+    @classmethod
+    def neutral(cls, d: int) -> Self:
+        """Return the Euclidean distance."""
+        return cls(np.full(d, 1 / d))
+
+    @property
+    def d(self) -> int:
+        """The number of variables."""
+        return len(self.weights)
+
+    @property
+    def theta(self) -> Floats:
+        """The weights."""
+        return self.weights
+
+    def project(self, theta: Floats) -> Self:
+        """Return the nearest weights."""
+        return type(self)(on_simplex(theta))
+
+    def repair(self, theta: Floats) -> Self:
+        """Cut what is below zero."""
+        kept = np.maximum(theta, 0.0)
+        return type(self)(kept) if kept.any() else self.project(theta)
+
+    def slack(self, theta: Floats) -> Floats:
+        """Return the weights themselves."""
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMean(_Weighted):
     """The weighted mean of squared differences: d(a, b) = Σ_k w_k (a_k - b_k)².
 
     Parameters
@@ -47,42 +85,10 @@ class WeightedMean(Family):
     """
 
     name: ClassVar[str] = "weighted-mean"
-    weights: Floats
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", _weights(self.weights))
-
-    @classmethod
-    def neutral(cls, d: int) -> WeightedMean:
-        """Return the Euclidean distance."""
-        return cls(np.full(d, 1 / d))
-
-    @property
-    def d(self) -> int:
-        """The number of variables."""
-        return len(self.weights)
-
-    @property
-    def theta(self) -> Floats:
-        """The weights."""
-        return self.weights
 
     def features(self, differences: Floats) -> Floats:
         """Return the squares."""
         return differences * differences
-
-    def project(self, theta: Floats) -> WeightedMean:
-        """Return the nearest weights."""
-        return WeightedMean(on_simplex(theta))
-
-    def repair(self, theta: Floats) -> WeightedMean:
-        """Cut what is below zero."""
-        kept = np.maximum(theta, 0.0)
-        return WeightedMean(kept) if kept.any() else self.project(theta)
-
-    def slack(self, theta: Floats) -> Floats:
-        """Return the weights themselves."""
-        return theta
 
     def turn(self) -> Floats:
         """Return the roots of the weights, as a diagonal."""
@@ -90,7 +96,7 @@ class WeightedMean(Family):
         return out
 
     def explain(self, columns: Sequence[Hashable] | None = None) -> Explanation:
-        """Say the weights."""
+        """Return the weights."""
         return Explanation(
             columns=self.named(columns),
             importance=self.weights,
@@ -100,7 +106,7 @@ class WeightedMean(Family):
 
 
 @dataclass(frozen=True, eq=False)
-class OWA(Family):
+class OWA(_Weighted):
     """Yager's ordered weighted average: weights go to the smallest square, the next, ...
 
     d(a, b) = Σ_k w_k s_(k), with s_(1) ≤ s_(2) ≤ ... the sorted squares (a_k - b_k)².
@@ -123,46 +129,14 @@ class OWA(Family):
     """
 
     name: ClassVar[str] = "OWA"
-    weights: Floats
     kernel_kind = kernels.OWA
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", _weights(self.weights))
-
-    @classmethod
-    def neutral(cls, d: int) -> OWA:
-        """Return the Euclidean distance."""
-        return cls(np.full(d, 1 / d))
-
-    @property
-    def d(self) -> int:
-        """The number of variables."""
-        return len(self.weights)
-
-    @property
-    def theta(self) -> Floats:
-        """The weights."""
-        return self.weights
 
     def features(self, differences: Floats) -> Floats:
         """Return the squares in rising order."""
         return np.sort(differences * differences, axis=1)
 
-    def project(self, theta: Floats) -> OWA:
-        """Return the nearest weights."""
-        return OWA(on_simplex(theta))
-
-    def repair(self, theta: Floats) -> OWA:
-        """Cut what is below zero."""
-        kept = np.maximum(theta, 0.0)
-        return OWA(kept) if kept.any() else self.project(theta)
-
-    def slack(self, theta: Floats) -> Floats:
-        """Return the weights themselves."""
-        return theta
-
     def explain(self, columns: Sequence[Hashable] | None = None) -> Explanation:
-        """Say the weights of the ranks: all variables are treated alike."""
+        """Return the weights of the ranks: all variables are treated alike."""
         self.named(columns)
         ranks = ["smallest", *(f"{k + 1}th smallest" for k in range(1, self.d))]
         return Explanation(
