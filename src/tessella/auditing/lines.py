@@ -27,8 +27,8 @@ class _Line:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{key}={value!r}" for key, value in self.to_dict().items())
-        return f"{type(self).__name__}({told})"
+        shown = ", ".join(f"{key}={value!r}" for key, value in self.to_dict().items())
+        return f"{type(self).__name__}({shown})"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -186,7 +186,7 @@ class ColumnLine(_Line):
 
     def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:
         """Return plain texts and numbers; with the confidential ones if asked for."""
-        told = confidential or not self.few
+        public = confidential or not self.few
         out: dict[str, Any] = {
             "column": plain(self.name),
             "kind": self.kind,
@@ -194,13 +194,13 @@ class ColumnLine(_Line):
             "share_changed": self.share_changed,
             "missing_before": self.missing_before,
             "missing_after": self.missing_after,
-            "total_before": self.total_before if told else None,
+            "total_before": self.total_before if public else None,
             "total_after": self.total_after,
-            "total_change": self.total_change if told else None,
-            "mean_before": self.mean_before if told else None,
+            "total_change": self.total_change if public else None,
+            "mean_before": self.mean_before if public else None,
             "mean_after": self.mean_after,
-            "mean_change": self.mean_change if told else None,
-            "relative_change": self.relative_change if told else None,
+            "mean_change": self.mean_change if public else None,
+            "relative_change": self.relative_change if public else None,
             "frequency_change": self.frequency_change,
         }
         if confidential:

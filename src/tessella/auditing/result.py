@@ -154,17 +154,17 @@ class Audit:
     __repr__ = __str__
 
     def _groups_account(self) -> list[str]:
-        told = [(_block_name(place), line) for place, line in enumerate(self.blocks)]
+        listed = [(_block_name(place), line) for place, line in enumerate(self.blocks)]
         if self.joint is not None and len(self.blocks) > 1:
-            told.append(("all blocks", self.joint))
+            listed.append(("all blocks", self.joint))
         below = [] if self.k is None else [f"below {self.k}"]
         rows = [["alike in", "combinations", "smallest", *below, "columns"]]
-        for name, line in told[:SHOWN]:
+        for name, line in listed[:SHOWN]:
             counts = [sum(line.combinations), line.k, *([] if self.k is None else [line.n_below])]
             rows.append([name, *(f"{count:,}" for count in counts), _names(line.columns)])
         within = f", in each of {len(self.strata):,} strata" if len(self.strata) > 1 else ""
         title = f"Records that share all released values{within}:"
-        return ["", title, *_aligned(rows), *_more(told)] if told else []
+        return ["", title, *_aligned(rows), *_more(listed)] if listed else []
 
     def _rules_account(self) -> list[str]:
         rows = [["rule", "broken before", "after", "unknown before", "after", "text"]]
@@ -173,21 +173,21 @@ class Audit:
             counts = (
                 line.breaks_before, line.breaks_after, line.unknown_before, line.unknown_after,
             )  # fmt: skip
-            told = ["?" if count is None else f"{count:,}" for count in counts]
-            rows.append([line.name, *told, line.text])
+            texts = ["?" if count is None else f"{count:,}" for count in counts]
+            rows.append([line.name, *texts, line.text])
         return ["", "Rules:", *_aligned(rows), *_more(self.rules)] if self.rules else []
 
     def _columns_account(self) -> list[str]:
         rows = [["column", "changed", "missing", "mean before", "after", "change"]]
         for line in self.columns[:SHOWN]:
-            told = line.to_dict()
+            figures = line.to_dict()
             cells = [f"{line.share_changed:.1%}", f"{line.missing_after:,}"]
             if line.kind == "categories":
                 change = f"frequencies by up to {100 * (line.frequency_change or 0):.2g} points"
                 rows.append([str(line.name), *cells, "", "", change if line.changed else ""])
                 continue
-            relative = told["relative_change"]
-            means = [_number(told["mean_before"], line.few), _number(told["mean_after"])]
+            relative = figures["relative_change"]
+            means = [_number(figures["mean_before"], line.few), _number(figures["mean_after"])]
             change = "" if relative is None or not line.changed else _percent(relative)
             rows.append([str(line.name), *cells, *means, change])
         title = "Columns:" if self.weight is None else f"Columns, weighted by {self.weight}:"

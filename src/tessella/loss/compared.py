@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
@@ -197,16 +196,6 @@ class ComparedTables:
                 "Leave it out with columns=[...]."
             )
         return known
-
-    @cached_property
-    def n_effective(self) -> float:
-        """Count the records, or with weights w the records of equal weight that tell as much.
-
-        The square of the sum of w over the sum of squares (Kish).
-        """
-        if self.weights is None:
-            return float(self.n_rows)
-        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
     def need_numbers(self, who: str) -> tuple[Name, ...]:
         """Return the columns of numbers, or say that there are none."""

@@ -40,7 +40,7 @@ def propensity_loss(
     Returns
     -------
     Loss
-        From 0 (no record can be told) to 0.25 (every record can). `details` has the ratio to what
+        From 0 (no record can be recognised) to 0.25 (every one). `details` has the ratio to what
         is expected of a sample drawn from the original; below 1, masking shows less than sampling.
 
     Notes
@@ -84,7 +84,7 @@ def propensity_loss(
         source="M.-J. Woo, J. P. Reiter, A. Oganian and A. F. Karr (2009). Global measures of data "
         "utility. Journal of Privacy and Confidentiality 1(1), 111-124",
         range=(0.0, 0.25),
-        verdict=f"masked records can be told with pMSE {value:.3g}, {ratio:.3g} times what a "
+        verdict=f"masked records can be recognised with pMSE {value:.3g}, {ratio:.3g} times what a "
         "sample of the original would show",
         details={"ratio": ratio, "expected": expected, "coefficients": terms.rank},
     )

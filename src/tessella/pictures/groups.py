@@ -66,10 +66,10 @@ def group_sizes(grouped: Any, *, k: int | None = None) -> Any:
         axes.set_ylabel("groups")
         axes.yaxis.get_major_locator().set_params(integer=True)
         below = int((sizes < (k or 0)).sum())
-        said = f"{len(sizes):,} groups of {int(sizes.sum()):,} records, smallest {sizes.min()}"
+        title = f"{len(sizes):,} groups of {int(sizes.sum()):,} records, smallest {sizes.min()}"
         if below:
-            said += f"; {below:,} below k"
-        axes.set_title(said, fontsize=9, loc="right", color=RED if below else GREY)
+            title += f"; {below:,} below k"
+        axes.set_title(title, fontsize=9, loc="right", color=RED if below else GREY)
     return figure
 
 

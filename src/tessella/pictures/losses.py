@@ -82,11 +82,11 @@ def _wrapped(text: str, width: int = 40) -> str:
     parts = re.split(r"\s+and\s+", text)
     lines = [""]
     for at, part in enumerate(parts):
-        said = re.sub(r"-?\d+\.?\d*(?:e[+-]?\d+)?$", lambda m: _digits(m[0]), part)
-        said = said.replace("<=", "≤").replace(">=", "≥") + (" and" if at + 1 < len(parts) else "")
-        if lines[-1] and len(lines[-1]) + len(said) >= width:
+        text = re.sub(r"-?\d+\.?\d*(?:e[+-]?\d+)?$", lambda m: _digits(m[0]), part)
+        text = text.replace("<=", "≤").replace(">=", "≥") + (" and" if at + 1 < len(parts) else "")
+        if lines[-1] and len(lines[-1]) + len(text) >= width:
             lines.append("")
-        lines[-1] = f"{lines[-1]} {said}".strip()
+        lines[-1] = f"{lines[-1]} {text}".strip()
     return "\n".join(lines)
 
 

@@ -77,7 +77,7 @@ def risk_utility_map(exploration: _Explored, *, scale: str = "log", names: int =
     exploration : Exploration
         What `tessella.explore.explore` found.
     scale : {"log", "linear"}, default "log"
-        Of the axis of loss: small losses are told apart on a logarithmic one.
+        Of the axis of loss: small losses can be distinguished on a logarithmic one.
     names : int, default 10
         How many points of the front are named at most; the ends and the least score always.
 
@@ -221,14 +221,14 @@ def _mark_axis(axes: Any, points: list[Any], scale: str) -> None:
 
 def _short(point: _Point) -> str:
     """Name a point in few words: the method, and what it is tuned by."""
-    said = point.candidate.label
+    label = point.candidate.label
     for name, text in (
         ("k", "k = {}"), ("scale", "{} s"), ("percent", "{} %"), ("step", "{} s"), ("tail", "{}"),
         ("p", "{}"),
     ):  # fmt: skip
         if name in point.candidate:
-            return f"{said}, {text.format(f'{point.candidate[name]:g}')}"
-    return str(said)
+            return f"{label}, {text.format(f'{point.candidate[name]:g}')}"
+    return str(label)
 
 
 def _named(front: list[Any], most: int) -> list[Any]:

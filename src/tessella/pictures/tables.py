@@ -257,9 +257,9 @@ def _matrix(
             for m in range(d):
                 if not np.isnan(values[j, m]):
                     strong = abs(values[j, m]) > 0.6 * limit
-                    said = f"{values[j, m]:.2f}".replace("-0.00", "0.00")
+                    text = f"{values[j, m]:.2f}".replace("-0.00", "0.00")
                     axes.text(
-                        m, j, said, ha="center", va="center", fontsize=8,
+                        m, j, text, ha="center", va="center", fontsize=8,
                         color="white" if strong else BLACK,
                     )  # fmt: skip
     bar = figure.colorbar(shown, ax=axes, shrink=0.7, pad=0.02, aspect=25)

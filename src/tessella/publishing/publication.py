@@ -75,7 +75,7 @@ class Publication:
         for what, path in self.paths.items():
             secret = "  (confidential)" if what in ("internal report", "summary") else ""
             lines.append(f"{what.ljust(width)}  {path}{secret}")
-        lines += [f"Warning: {said}" for said in self.warnings]
+        lines += [f"Warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
     __repr__ = __str__

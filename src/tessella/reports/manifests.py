@@ -45,18 +45,18 @@ def manifest(summary: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> 
     >>> from tessella.reports.manifests import manifest
     >>> study = Study(pd.DataFrame({"net": [1, 2, 3, 7, 8, 9]})).do("protect", k=3)
     >>> summary = summarise(study, study.release(), pictures=False)
-    >>> told = json.loads(manifest(summary, [{"what": "release", "file": "net.csv"}]))
-    >>> told["k"], told["records"], told["files"]
+    >>> read = json.loads(manifest(summary, [{"what": "release", "file": "net.csv"}]))
+    >>> read["k"], read["records"], read["files"]
     (3, 6, [{'file': 'net.csv', 'what': 'release'}])
     """
     public = summary["public"]
     columns = [{part: column[part] for part in ("name", "type", "kind", "masked")}
                for column in public["columns"]]  # fmt: skip
-    told = {
+    content = {
         "kind": KIND,
         "format": 1,
         "files": [dict(file) for file in files],
         "columns": columns,
         **{part: public[part] for part in TAKEN},
     }
-    return json.dumps(told, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False) + "\n"

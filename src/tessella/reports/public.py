@@ -251,13 +251,13 @@ def _columns(
 def _figures(
     line: ColumnLine, reference: View, released: View, release: Release, loss: Summary | None
 ) -> dict[str, float | None]:
-    name, told = line.name, line.to_dict()
+    name, figures = line.name, line.to_dict()
     if line.kind == "categories":
         return {
-            "frequency_change": told["frequency_change"],
+            "frequency_change": figures["frequency_change"],
             "entropy": _of_column(loss, "entropy", name),
         }
-    relative = told["relative_change"]
+    relative = figures["relative_change"]
     return {
         "loss": release.column_loss.get(name, 0.0 if not line.changed else None),
         "mean_change": None if relative is None else _snapped(100 * relative),

@@ -50,7 +50,7 @@ def summarise(
     protocol : Protocol, optional
         All steps with times; otherwise those of the study.
     warned : sequence of str
-        Warnings that were heard on the way.
+        Warnings that were raised on the way.
     order : {"kept", "shuffled"}
         Whether the released records are in the order of the original.
     title : str
