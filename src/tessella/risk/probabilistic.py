@@ -152,7 +152,7 @@ def link_probabilistic(
         lost = groups.masked[attacked] != groups.original[sides.truth[attacked]]
         return np.where(lost, cap, nearer), tied
 
-    notes = [*sides.notes, "numbers agree within the limits told in `agreement`"]
+    notes = [*sides.notes, "numbers agree within the limits of `agreement`"]
     if block is not None:
         notes.append(f"only pairs equal in {block!r} are compared")
     if not converged:

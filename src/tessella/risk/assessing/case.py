@@ -41,7 +41,7 @@ class Case:
     held_out : bool
         Whether learned distances are also tried on records that they were not learned from.
     seconds : float or None
-        How long a single attack may take, where it can be told to stop.
+        How long a single attack may take, where it can be stopped.
     seed : int or None
         Of anything random.
     sample : int or None

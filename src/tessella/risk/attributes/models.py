@@ -114,9 +114,9 @@ def _nearest(own: Floats, y: Floats, asked: Floats, target: Target) -> Floats:
     from sklearn.neighbors import NearestNeighbors
 
     distinct, place = np.unique(own, axis=0, return_inverse=True)
-    said = _together(place.reshape(-1), len(distinct), y, target)
+    values = _together(place.reshape(-1), len(distinct), y, target)
     at = NearestNeighbors(n_neighbors=1).fit(distinct).kneighbors(asked, return_distance=False)
-    found: Floats = said[at[:, 0]]
+    found: Floats = values[at[:, 0]]
     return found
 
 

@@ -77,13 +77,13 @@ class Certified(Learned):
 
     def __str__(self) -> str:
         if self.proved:
-            said = f"{self.links:,} of {self.n:,} records linked strictly, proved to be the most"
+            text = f"{self.links:,} of {self.n:,} records linked strictly, proved to be the most"
         else:
-            said = (
+            text = (
                 f"{self.links:,} of {self.n:,} records linked strictly, at most {self.most:,} "
                 f"(gap {100 * self.gap:.1f} %)"
             )
-        return f"{said}: {self.attack}"
+        return f"{text}: {self.attack}"
 
     __repr__ = __str__
 
@@ -205,11 +205,11 @@ def _certified(
     proof = _proof(sides, family, options.order, found, began + time_limit)
     if proof.member is not None:
         found = _with(found, proof.member, sides, family)
-    told = {one.name: getattr(found, one.name) for one in fields(Learned)}
-    told["most"] = max(proof.most, found.links)
-    told["assumptions"] = tuple(line for line in found.assumptions if LOWER not in line)
+    known = {one.name: getattr(found, one.name) for one in fields(Learned)}
+    known["most"] = max(proof.most, found.links)
+    known["assumptions"] = tuple(line for line in found.assumptions if LOWER not in line)
     return Certified(
-        **told,
+        **known,
         method=proof.method,
         cells=proof.cells,
         rows=proof.rows,

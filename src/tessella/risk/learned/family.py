@@ -159,7 +159,7 @@ class Family(ABC):
             )
 
     def named(self, columns: Sequence[Hashable] | None) -> tuple[str, ...]:
-        """Name the variables, V1, V2, ... unless told."""
+        """Name the variables, V1, V2, ... by default."""
         if columns is None:
             return tuple(f"V{k + 1}" for k in range(self.d))
         self.refuse_other(len(columns))

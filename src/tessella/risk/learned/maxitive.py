@@ -32,7 +32,7 @@ ORDERS = 2000  # of the variables, drawn to explain more
 
 
 def checked_order(d: int, order: Any) -> int:
-    """Return the order of a maxitive measure, 2 unless told, or say what is possible."""
+    """Return the order of a maxitive measure, by default 2, or say what is possible."""
     if order is None:
         return min(2, d)
     if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= d:
@@ -252,19 +252,19 @@ class MaxitiveChoquet(Family):
         Exact for a possibility measure and for up to 14 variables; beyond, means over 2,000 random
         orders of the variables, always the same ones.
         """
-        said = f"Choquet integral of squared differences, {self.order}-maxitive, Shapley values"
+        title = f"Choquet integral of squared differences, {self.order}-maxitive, Shapley values"
         if self.order == 1:
             shapley, interactions = _possible(self.measure)
         elif self.d <= EXACT:
             shapley, interactions = shapley_of(self.whole)
         else:
             shapley, interactions = self._sampled()
-            said += f" (from {ORDERS:,} random orders)"
+            title += f" (from {ORDERS:,} random orders)"
         return Explanation(
             columns=self.named(columns),
             importance=shapley,
             interactions=interactions,
-            text=f"{said}:",
+            text=f"{title}:",
         )
 
     def _sampled(self) -> tuple[Floats, Floats]:

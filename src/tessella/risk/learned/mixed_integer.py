@@ -88,8 +88,8 @@ def solve(
         broken = (matrix @ answer.x[:size] <= 0) & claimed[owner] & ~chosen
         finished = not broken.any()
         chosen |= broken
-    said = f"mixed-integer programme with {int(chosen.sum()):,} of {len(big):,} rows"
-    return Bound(most, best, best_member, said, nodes)
+    text = f"mixed-integer programme with {int(chosen.sum()):,} of {len(big):,} rows"
+    return Bound(most, best, best_member, text, nodes)
 
 
 def _theta(member: Choquet, start: Family) -> Floats:

@@ -107,9 +107,9 @@ def _loss_is_left(X: Floats, C: Floats, sizes: Integers, step: Floats) -> Truths
     cost = cdist(X, C, "sqeuclidean")
     prices, best, bound = np.zeros(len(C)), np.zeros(len(C)), -np.inf
     for number in range(STEPS):  # subgradient steps, in length the gap by the square (Polyak)
-        dear = cost + prices
-        cheapest = dear.argmin(axis=1)
-        value = float(dear[np.arange(len(X)), cheapest].sum() - sizes @ prices)
+        priced = cost + prices
+        cheapest = priced.argmin(axis=1)
+        value = float(priced[np.arange(len(X)), cheapest].sum() - sizes @ prices)
         if value > bound:
             best, bound = prices, value
         crowd = np.bincount(cheapest, minlength=len(C)) - sizes
@@ -117,7 +117,7 @@ def _loss_is_left(X: Floats, C: Floats, sizes: Integers, step: Floats) -> Truths
         if size == 0 or loss <= bound:
             break
         prices = prices + (loss - value) / size * crowd * 0.98**number
-    dear = cost + best
-    above = dear - dear.min(axis=1, keepdims=True)
+    priced = cost + best
+    above = priced - priced.min(axis=1, keepdims=True)
     allowed: Truths = above <= max(loss - bound, 0.0) + ROOM * squares
     return allowed
