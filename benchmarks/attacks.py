@@ -102,7 +102,7 @@ def fuzzy_against_crisp(
         count = 3 if len(X) < MANY else 1
         for width in blocks:
             for k in ks:
-                crisp = Microaggregation(k, method=method, blocks=width, random_state=0)
+                crisp = Microaggregation(k, grouping=method, blocks=width, random_state=0)
                 if method == "search":
                     crisp.set_params(options={"effort": "quick"})
                 masked = _mask(crisp, X)

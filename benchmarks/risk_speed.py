@@ -58,7 +58,7 @@ def measure_linkage(cases: Any = LINKED) -> list[dict[str, Any]]:
 def measure_assessments() -> list[dict[str, Any]]:
     table = load_census()
     maskers = {
-        "microaggregation, k = 5": Microaggregation(5, method="mdav"),
+        "microaggregation, k = 5": Microaggregation(5, grouping="mdav"),
         "noise of 0.3 deviations": NoiseAddition(0.3, random_state=0),
         "rank swapping, 10 %": RankSwapping(percent=10, random_state=0),
     }

@@ -71,7 +71,7 @@ def measure_cost() -> list[dict[str, Any]]:
     for name, table, rules, wishes in cases:
 
         def run(table: pd.DataFrame = table, rules: Any = rules, wishes: Any = wishes) -> Any:
-            return protect(table, k=K, rules=rules, method="mdav", random_state=0, **wishes)
+            return protect(table, k=K, rules=rules, grouping="mdav", random_state=0, **wishes)
 
         numbers = table.select_dtypes("number").to_numpy(dtype=np.float64)
         scaled = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)

@@ -128,7 +128,7 @@ class GroupSizeError(TessellaError, ValueError):
     def given_twice(cls, masker: object, method: object) -> GroupSizeError:
         """Build the error for a masker and its method with different k."""
         return cls(
-            f"The masker has k={masker!r} and its method has k={method!r}. "
+            f"The masker has k={masker!r} and its grouping has k={method!r}. "
             "Give k once, to the masker."
         )
 
@@ -252,7 +252,7 @@ class MissingValuesError(BadTableError):
         more = f" and {len(counts) - 8} more columns" if len(counts) > 8 else ""
         super().__init__(
             f"The table has missing values (NaN or null) in: {named}{more}. "
-            'Give missing="pattern" to group records that lack the same values, or fill or drop '
+            'Give on_missing="pattern" to group records that lack the same values, or fill or drop '
             "them before."
         )
 

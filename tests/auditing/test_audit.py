@@ -240,7 +240,7 @@ def test_one_cell_tampered_with_fails(column):
 
 def test_public_tables(census):
     """Blocks of four columns, masked apart: k within each, and not over all of them."""
-    masker = Microaggregation(3, method="mdav", blocks=4)
+    masker = Microaggregation(3, grouping="mdav", blocks=4)
     with pytest.warns(SmallJointGroupsWarning):
         masked = masker.fit_transform(census)
     blocks = [list(range(start, min(start + 4, 13))) for start in range(0, 13, 4)]

@@ -24,7 +24,7 @@ class Slices(Grouping):
 
 
 def masker(k: int = 2, **wishes: Any) -> Microaggregation:
-    return Microaggregation(k, **{"method": Slices(), **wishes})
+    return Microaggregation(k, **{"grouping": Slices(), **wishes})
 
 
 def counts(released: NDArray[np.float64], *also: NDArray[Any]) -> NDArray[np.int64]:

@@ -165,8 +165,8 @@ def test_k_is_kept_where_it_is_promised(seed, k, m2, kind):
         "heavy": np.exp(4 * X),
     }[kind]
     strata = None if n < 4 * k else np.arange(n) % 2
-    masker = FuzzyMicroaggregation(k, m2=m2, at_least_k=True, strata=strata, random_state=seed)
-    released = masker.fit_transform(X)
+    masker = FuzzyMicroaggregation(k, m2=m2, at_least_k=True, random_state=seed)
+    released = masker.fit_transform(X, strata=strata)
     assert counts(released, *([] if strata is None else [strata])).min() >= k
     assert masker.joint_k_ >= k
     assert masker.uncertainty_[0].naming_chance.max() <= 1 / k + 1e-9
@@ -176,7 +176,7 @@ def test_k_is_kept_where_it_is_promised(seed, k, m2, kind):
 def test_with_the_promise_less_is_lost_than_by_mdav(census, k, m2):
     """And yet it is fuzzy."""
     masker = FuzzyMicroaggregation(k, m2=m2, at_least_k=True, random_state=0).fit(census)
-    crisp = Microaggregation(k, method="mdav").fit(census)
+    crisp = Microaggregation(k, grouping="mdav").fit(census)
     assert masker.loss_ < crisp.loss_
     assert masker.joint_k_ >= k
     assert masker.uncertainty_[0].entropy.mean() > 0.03
@@ -186,7 +186,7 @@ def test_without_fuzziness_it_is_the_crisp_search():
     X = normal()
     masker = FuzzyMicroaggregation(5, m1=1, m2=1, at_least_k=True, random_state=0).fit(X)
     assert masker.uncertainty_[0].entropy.max() == 0
-    assert masker.loss_ < Microaggregation(5, method="mdav").fit(X).loss_
+    assert masker.loss_ < Microaggregation(5, grouping="mdav").fit(X).loss_
 
 
 def test_other_draws_come_out_of_the_promise_too():
@@ -234,7 +234,7 @@ def test_missing_cells_stay_where_they_are():
     table.loc[:19, "tax"] = np.nan
     with pytest.raises(MissingValuesError):
         FuzzyMicroaggregation(5).fit(table)
-    masker = FuzzyMicroaggregation(5, missing="pattern", constraints=SUM, random_state=0)
+    masker = FuzzyMicroaggregation(5, on_missing="pattern", rules=SUM, random_state=0)
     released = masker.fit_transform(table)
     assert (released["tax"].isna() == table["tax"].isna()).all()
     known = released.dropna()
@@ -246,9 +246,7 @@ def test_missing_cells_stay_where_they_are():
 def test_rules_hold_in_the_release_even_where_the_table_breaks_them(at_least_k, wishes):
     table = incomes()
     table["gross"] += np.random.default_rng(1).normal(0, 20, len(table))
-    masker = FuzzyMicroaggregation(
-        5, constraints=SUM, at_least_k=at_least_k, random_state=0, **wishes
-    )
+    masker = FuzzyMicroaggregation(5, rules=SUM, at_least_k=at_least_k, random_state=0, **wishes)
     released = masker.fit_transform(table)
     size = released["gross"].abs().max()
     assert (released["net"] + released["tax"] - released["gross"]).abs().max() <= 1e-12 * size
@@ -261,7 +259,7 @@ def test_the_papers_table():
     table = load_expenditure()
     noise = np.random.default_rng(0).normal(0, 1.5, table.shape)
     rule = ([[1.16, 1.07, -1.0]], [0.0])
-    masker = FuzzyMicroaggregation(3, constraints=rule, random_state=0)
+    masker = FuzzyMicroaggregation(3, rules=rule, random_state=0)
     released = np.asarray(masker.fit_transform(table + noise))
     assert len(masker.uncertainty_[0].expected_sizes) == 4
     assert np.abs(released @ [1.16, 1.07, -1.0]).max() < 1e-9
@@ -269,14 +267,14 @@ def test_the_papers_table():
 
 def test_a_rule_across_blocks_is_refused():
     with pytest.raises(BadOptionError, match="net"):
-        FuzzyMicroaggregation(5, constraints=SUM, blocks=[["net", "tax"], ["gross", "age"]]).fit(
+        FuzzyMicroaggregation(5, rules=SUM, blocks=[["net", "tax"], ["gross", "age"]]).fit(
             incomes()
         )
 
 
 def test_a_saved_masker_holds_no_record():
     table = pd.DataFrame(normal(4000, 4), columns=list("abcd"))
-    masker = FuzzyMicroaggregation(5, random_state=0, strata=np.arange(4000) % 2).fit(table)
+    masker = FuzzyMicroaggregation(5, random_state=0).fit(table, strata=np.arange(4000) % 2)
     text = pickle.dumps(masker)
     for value in table.to_numpy().ravel()[:200]:
         assert value.tobytes() not in text
@@ -341,7 +339,7 @@ def test_more_than_there_is():
     with pytest.raises(GroupSizeError, match="at least 401 records"):
         FuzzyMicroaggregation(401).fit(normal())
     with pytest.raises(GroupSizeError, match="strata"):
-        FuzzyMicroaggregation(5, strata=[0] * 397 + [1] * 3).fit(normal())
+        FuzzyMicroaggregation(5).fit(normal(), strata=[0] * 397 + [1] * 3)
 
 
 @pytest.mark.parametrize(
@@ -366,9 +364,9 @@ def test_senseless_wishes():
         FuzzyMicroaggregation(5, c=10, at_least_k=True).fit(normal())
     wrong = LinearSystem.equalities([[1.0, -1.0]], [0.0], columns=["net", "brutto"])
     with pytest.raises(UnknownColumnError, match="'brutto'"):
-        FuzzyMicroaggregation(5, constraints=wrong).fit(incomes())
+        FuzzyMicroaggregation(5, rules=wrong).fit(incomes())
     with pytest.raises(ContradictionError):
-        FuzzyMicroaggregation(5, constraints=([[1, 0, 0], [1, 0, 0]], [0, 1])).fit(normal())
+        FuzzyMicroaggregation(5, rules=([[1, 0, 0], [1, 0, 0]], [0, 1])).fit(normal())
 
 
 def test_equal_records_and_constant_columns():

@@ -23,7 +23,7 @@ from .simple import counts
 def test_fixed_groups_of_three() -> None:
     """In order 1 2 3 | 4 10 12 15: the last group takes the one that is left over."""
     table = pd.DataFrame({"x": [10.0, 1.0, 3.0, 15.0, 4.0, 2.0, 12.0]})
-    masker = IndividualRanking(3, method="fixed")
+    masker = IndividualRanking(3, grouping="fixed")
     last = (4 + 10 + 12 + 15) / 4
     assert masker.fit_transform(table)["x"].tolist() == [last, 2, 2, last, last, 2, last]
     assert masker.column_k_ == {"x": 3}
@@ -56,7 +56,7 @@ def test_the_k_of_records_is_counted() -> None:
     st.sampled_from(["optimal", "fixed"]),
 )  # fmt: skip
 def test_k_holds_in_each_column(X: Any, k: int, method: str) -> None:
-    masker = IndividualRanking(k, method=method)
+    masker = IndividualRanking(k, grouping=method)
     Y = masker.fit_transform(X)
     for j in range(X.shape[1]):
         assert counts(Y[:, [j]]).min() >= k
@@ -70,7 +70,7 @@ def test_k_holds_in_each_column(X: Any, k: int, method: str) -> None:
 @given(arrays(np.float64, st.tuples(st.integers(4, 25), st.just(2)),
               elements=st.floats(-100, 100).map(lambda x: round(x, 3))))  # fmt: skip
 def test_optimal_loses_no_more_than_fixed(X: Any) -> None:
-    optimal, fixed = IndividualRanking(2).fit(X), IndividualRanking(2, method="fixed").fit(X)
+    optimal, fixed = IndividualRanking(2).fit(X), IndividualRanking(2, grouping="fixed").fit(X)
     for j in range(2):
         assert optimal.column_loss_[j] <= fixed.column_loss_[j] + 1e-9
 
@@ -82,7 +82,7 @@ def test_as_microaggregation_in_blocks_of_one() -> None:
     X = np.random.default_rng(0).normal(size=(80, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        blocks = Microaggregation(4, method="univariate", blocks=1).fit_transform(X)
+        blocks = Microaggregation(4, grouping="univariate", blocks=1).fit_transform(X)
     np.testing.assert_allclose(IndividualRanking(4).fit_transform(X), blocks)
 
 
@@ -91,8 +91,8 @@ def test_as_microaggregation_in_blocks_of_one() -> None:
 
 def test_bad_input() -> None:
     X = np.arange(12.0).reshape(6, 2)
-    with pytest.raises(UnknownOptionError, match="method"):
-        IndividualRanking(2, method="onedims").fit(X)
+    with pytest.raises(UnknownOptionError, match="grouping"):
+        IndividualRanking(2, grouping="onedims").fit(X)
     for k in (1, 7, 2.5, "3"):
         with pytest.raises(GroupSizeError):
             IndividualRanking(k).fit(X)  # type: ignore[arg-type]

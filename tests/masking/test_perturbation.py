@@ -34,7 +34,7 @@ MASKERS = [
     NoiseAddition(0.3, correlated=False, random_state=3),
     RankSwapping(10, random_state=3),
     IndividualRanking(3),
-    IndividualRanking(3, method="fixed"),
+    IndividualRanking(3, grouping="fixed"),
     Rounding(4, random_state=3),
     Rounding(4, random=True, random_state=3),
     TopBottomCoding(0.2, bottom=0.1),

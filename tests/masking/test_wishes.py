@@ -47,7 +47,7 @@ def test_strata_by_names() -> None:
     released = masker(2, strata=["a", "b"]).fit_transform(table)
     assert released["x"].tolist() == [1, 2, 1, 2, 5, 6, 5, 6]
     pd.testing.assert_frame_equal(released[["a", "b"]], table[["a", "b"]])
-    by_label = masker(2, strata=list("ppqqrrss")).fit_transform(table[["x"]])
+    by_label = masker(2, round_integers=False).fit_transform(table[["x"]], strata=list("ppqqrrss"))
     assert by_label["x"].tolist() == [0.5, 0.5, 2.5, 2.5, 4.5, 4.5, 6.5, 6.5]
     with pytest.raises(GroupSizeError, match=r"k=3 cannot.*a=0, b=u \(2\)"):
         masker(3, strata=["a", "b"]).fit(table)
@@ -56,7 +56,7 @@ def test_strata_by_names() -> None:
 def test_lists_of_numbers_are_not_taken_for_the_names_of_an_array() -> None:
     """Columns of an array are named 0, 1, ...: labels and weights may look like names."""
     table = np.column_stack([np.arange(6.0), np.arange(6.0) ** 2])
-    mask = masker(2, strata=[0, 1, 0, 1, 0, 1], weights=[1, 1, 1, 1, 1, 1]).fit(table)
+    mask = masker(2).fit(table, strata=[0, 1, 0, 1, 0, 1], weights=[1, 1, 1, 1, 1, 1])
     assert mask.labels_.tolist() == [0, 1, 0, 1, 0, 1]
     assert mask.untouched_ == []
     named = masker(2, strata=[1], columns=0).fit(np.column_stack([np.arange(6.0), [7, 8] * 3]))
@@ -68,7 +68,7 @@ def test_lists_of_numbers_are_not_taken_for_the_names_of_an_array() -> None:
 
 def test_names_need_not_be_text() -> None:
     table = pd.DataFrame({0: [1.0, 2, 3, 4], 2020: [4.0, 3, 2, 1]})
-    mask = masker(2, columns=[2020])
+    mask = masker(2, columns=[2020], round_integers=False)
     released = mask.fit_transform(table)
     assert list(released.columns) == [0, 2020]
     assert released[2020].tolist() == [3.5, 3.5, 1.5, 1.5]
@@ -133,11 +133,11 @@ def test_the_original_is_not_changed() -> None:
 def test_k_is_the_maskers() -> None:
     table = np.arange(20.0).reshape(-1, 1)
     method = Slices()
-    assert masker(5, method=method).fit(table).groupings_[0].k == 5
+    assert masker(5, grouping=method).fit(table).groupings_[0].k == 5
     assert method.k == 3
     assert not hasattr(method, "labels_")
-    with pytest.raises(GroupSizeError, match=r"masker has k=5 and its method has k=4"):
-        masker(5, method=Slices(4)).fit(table)
+    with pytest.raises(GroupSizeError, match=r"masker has k=5 and its grouping has k=4"):
+        masker(5, grouping=Slices(4)).fit(table)
 
 
 # Bad input
@@ -154,17 +154,12 @@ NUMBERS = pd.DataFrame({"income": [1.0, 2, 3, 4], "age": [1, 2, 3, 4]})
         ({"k": "3"}, GroupSizeError, "whole number"),
         ({"k": True}, GroupSizeError, "whole number"),
         ({"k": 5}, GroupSizeError, "k=5 needs at least 5 records, and the table has 4"),
-        ({"strata": [0, 0, 0, 1]}, GroupSizeError, r"1 of the strata.*1 \(1\)"),
         ({"strata": "incme"}, UnknownColumnError, "strata names.*'incme'.*'income'"),
         ({"strata": ["age", "incme"]}, UnknownColumnError, "'income'"),
         ({"strata": [0, 0, 1]}, UnknownColumnError, "strata"),
-        ({"strata": np.zeros(3)}, BadTableError, r"strata has shape \(3,\)"),
-        ({"strata": ["a", "a", "b", None]}, BadTableError, "strata has 1 missing"),
+        ({"strata": np.zeros(4)}, BadOptionError, r"names of columns.*fit_transform"),
         ({"weights": "wgt"}, UnknownColumnError, "weights names a column 'wgt'"),
-        ({"weights": [1, 1, 1, 0]}, BadTableError, "weights must be positive.*1 of 4"),
-        ({"weights": [1, 1, np.nan, np.inf]}, BadTableError, "2 of 4"),
-        ({"weights": ["a", "b", "c", "d"]}, BadTableError, "numbers are needed"),
-        ({"weights": np.ones((4, 1))}, BadTableError, r"weights has shape \(4, 1\)"),
+        ({"weights": np.ones(4)}, BadOptionError, r"names of columns.*fit_transform"),
         ({"columns": ["incme"]}, UnknownColumnError, "columns names.*Did you mean 'income'"),
         ({"columns": 7}, UnknownColumnError, "columns names a column 7"),
         ({"columns": []}, BadTableError, "columns is empty"),
@@ -182,10 +177,10 @@ NUMBERS = pd.DataFrame({"income": [1.0, 2, 3, 4], "age": [1, 2, 3, 4]})
         ({"scale": {"age": 1, "income": -1}}, BadOptionError, r"scale\['income'\]=-1"),
         ({"scale": {"age": 1, "incme": 1}}, UnknownColumnError, "'income'"),
         ({"aggregate": "mode"}, UnknownOptionError, "aggregate='mode'.*'mean', 'median'"),
-        ({"missing": "drop"}, UnknownOptionError, "missing='drop'.*'error', 'pattern'"),
-        ({"method": "kmeans"}, UnknownOptionError, "method='kmeans'.*'search'.*'mdav'"),
-        ({"method": Slices}, BadTableError, r"class Slices: give Slices\(\)"),
-        ({"method": StandardScaler()}, UnknownOptionError, "a grouping of tessella"),
+        ({"on_missing": "drop"}, UnknownOptionError, "on_missing='drop'.*'error', 'pattern'"),
+        ({"grouping": "kmeans"}, UnknownOptionError, "grouping='kmeans'.*'search'.*'mdav'"),
+        ({"grouping": Slices}, BadTableError, r"class Slices: give Slices\(\)"),
+        ({"grouping": StandardScaler()}, UnknownOptionError, "a grouping of tessella"),
         ({"options": {"effort": "quick"}}, BadTableError, r"give them to Slices\(...\) itself"),
         ({"schema": {"age": "integer"}}, BadTableError, "schema is a dict"),
     ],
@@ -199,7 +194,7 @@ def test_bad_wishes(wishes: dict[str, Any], error: type[Exception], words: str) 
     ("table", "error", "words"),
     [
         (pd.DataFrame({"a": [1, np.nan, 3], "b": [np.nan] * 3}), MissingValuesError,
-         r"a \(1 of 3\), b \(3 of 3\).*missing=\"pattern\""),
+         r"a \(1 of 3\), b \(3 of 3\).*on_missing=\"pattern\""),
         (pl.DataFrame({"a": [1, None, 3]}), MissingValuesError, r"a \(1 of 3\)"),
         (np.array([[np.nan], [1.0]]), MissingValuesError, r"0 \(1 of 2\)"),
         (pd.DataFrame({"a": [1, np.inf, 3]}), BadTableError, r"infinity.*'a' \(1\)"),
@@ -229,7 +224,25 @@ def test_small_patterns_are_named_with_what_they_lack() -> None:
     )
     words = r"missing patterns.*without 'b': 1.*without 'a', 'b': 1"
     with pytest.raises(GroupSizeError, match=words):
-        masker(2, missing="pattern").fit(table[["a", "b"]])
+        masker(2, on_missing="pattern").fit(table[["a", "b"]])
     words = r"without 'a', 'b' in stratum s=u: 1"
     with pytest.raises(GroupSizeError, match=words):
-        masker(2, missing="pattern", strata="s").fit(table)
+        masker(2, on_missing="pattern", strata="s").fit(table)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"strata": [0, 0, 0, 1]}, GroupSizeError, r"1 of the strata.*1 \(1\)"),
+        ({"strata": np.zeros(3)}, BadTableError, r"strata has shape \(3,\)"),
+        ({"strata": ["a", "a", "b", None]}, BadTableError, "strata has 1 missing"),
+        ({"weights": [1, 1, 1, 0]}, BadTableError, "weights must be positive.*1 of 4"),
+        ({"weights": [1, 1, np.nan, np.inf]}, BadTableError, "2 of 4"),
+        ({"weights": ["a", "b", "c", "d"]}, BadTableError, "numbers are needed"),
+        ({"weights": np.ones((4, 1))}, BadTableError, r"weights has shape \(4, 1\)"),
+    ],
+)
+def test_values_for_each_record_that_do_not_fit(given: Any, error: Any, match: str) -> None:
+    table = pd.DataFrame({"income": [1.5, 2, 3, 4], "age": [4, 3, 2, 1]})
+    with pytest.raises(error, match=match):
+        masker(2).fit(table, **given)

@@ -202,9 +202,9 @@ def test_group_sizes_by_hand():
 def test_group_sizes_of_whatever_has_groups(tables):
     original, _ = tables
     numbers = original[["pay", "age"]]
-    masker = Microaggregation(4, method="mdav").fit(numbers)
+    masker = Microaggregation(4, grouping="mdav").fit(numbers)
     assert sum(size * many for size, many in bars(group_sizes(masker)).items()) == 200
-    release = protect(numbers, k=4, method="mdav", random_state=0)
+    release = protect(numbers, k=4, grouping="mdav", random_state=0)
     assert "k = 4" in texts(group_sizes(release))
     large = group_sizes(np.repeat([0, 1, 2], [3, 50, 5000]))
     assert large.axes[0].get_xscale() == "log"

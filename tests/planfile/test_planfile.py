@@ -93,7 +93,7 @@ def test_what_is_written_is_read_again(more: dict[str, Any]) -> None:
 
 def test_the_method_of_a_step_is_not_that_of_its_grouping() -> None:
     """A bug once met: a plan that groups by MDAV was written as a step called mdav."""
-    step = Step(method="protect", options={"k": 3, "method": "mdav"})
+    step = Step(method="protect", options={"k": 3, "grouping": "mdav"})
     assert step.to_dict() == {"method": "protect", "k": 3, "grouping": "mdav"}
     assert Step.from_dict(step.to_dict()) == step
 

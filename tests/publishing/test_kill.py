@@ -20,7 +20,8 @@ import os, random, signal, sys, time
 from tests.publishing.conftest import make_plan
 from pathlib import Path
 import tessella.publishing.workflow, tessella.io.csv_reading, tessella.io.csv_writing
-import tessella.io.to_arrow, tessella.masking.keeping.carry, tessella.grouping.mdav, jinja2, pandas
+import tessella.io.to_arrow, tessella.masking.engine.application
+import tessella.grouping.mdav, jinja2, pandas
 import tessella.kernels.mdav, tessella.loss.overall
 from tessella import publish
 

@@ -68,7 +68,7 @@ def people(n=N, seed=0):
 
 def keep(table, rules, *, k=4, **wishes):
     """Protect, and look again: k by comparing all with all, rules by confronting."""
-    wishes = {"random_state": 0, "method": "mdav", **wishes}
+    wishes = {"random_state": 0, "grouping": "mdav", **wishes}
     release = protect(table, k=k, rules=rules, **wishes)
     fixed = Rules(rules).fix(table)
     assert fixed.confront(release.table).all_hold
@@ -264,10 +264,10 @@ def test_eia(eia):
         "TOTSALES == RESSALES + COMSALES + INDSALES + OTHRSALES",
     ]
     schema = Schema.guess(table).override({n: {"role": "quasi-identifier"} for n in table.columns})
-    release = protect(table, k=5, rules=rules, schema=schema, method="mdav", random_state=0)
+    release = protect(table, k=5, rules=rules, schema=schema, grouping="mdav", random_state=0)
     assert release.inconsistent > 400
     assert Rules(rules).confront(release.table).all_hold
-    plain = Microaggregation(5, method="mdav").fit(table)
+    plain = Microaggregation(5, grouping="mdav").fit(table)
     assert release.loss <= 1.02 * plain.loss_
 
 
@@ -294,8 +294,8 @@ def test_households_with_all_their_rules():
 def test_every_kind_of_table_gets_the_same_release(frame):
     data = people()[["income", "tax", "gross", "sex", "age"]].to_dict("list")
     rules = ["income + tax == gross", 'if sex == "male": age >= 0']
-    release = protect(frame(data), k=4, rules=rules, random_state=3, method="mdav")
-    other = protect(pd.DataFrame(data), k=4, rules=rules, random_state=3, method="mdav")
+    release = protect(frame(data), k=4, rules=rules, random_state=3, grouping="mdav")
+    other = protect(pd.DataFrame(data), k=4, rules=rules, random_state=3, grouping="mdav")
     assert type(release.table) is type(frame(data))
     for name in data:
         assert np.asarray(release.table[name]).tolist() == other.table[name].tolist()
@@ -309,8 +309,8 @@ def test_arrays():
 
 def test_fuzzy_groups_keep_rules_and_k():
     table = people()[["income", "tax", "gross", "age"]]
-    first = keep(table, ["income + tax == gross"], method="fuzzy", options={"m2": 1.5})
-    second = keep(table, ["income + tax == gross"], method="fuzzy", options={"m2": 1.5},
+    first = keep(table, ["income + tax == gross"], grouping="fuzzy", options={"m2": 1.5})
+    second = keep(table, ["income + tax == gross"], grouping="fuzzy", options={"m2": 1.5},
                   random_state=1)  # fmt: skip
     assert (first.table != second.table).any(axis=None)
 
@@ -321,7 +321,7 @@ def test_missing_values():
     release = keep(table, ["income + tax == gross"])
     assert (release.table.tax.isna() == table.tax.isna()).all()
     with pytest.raises(MissingValuesError):
-        protect(table, k=4, rules=["income + tax == gross"], missing="error")
+        protect(table, k=4, rules=["income + tax == gross"], on_missing="error")
 
 
 def test_weights_are_used_and_released():
@@ -355,7 +355,7 @@ def test_blocks():
     table = people()[["income", "tax", "gross", "hours", "rate", "wage_sum"]]
     rules = ["income + tax == gross", "wage_sum == hours * rate"]
     blocks = [["income", "tax", "gross"], ["hours", "rate", "wage_sum"]]
-    release = protect(table, k=4, rules=rules, blocks=blocks, random_state=0, method="mdav")
+    release = protect(table, k=4, rules=rules, blocks=blocks, random_state=0, grouping="mdav")
     for block in blocks:
         assert release.table.groupby(block).size().min() >= 4
     assert Rules(rules).confront(release.table).all_hold
@@ -403,7 +403,7 @@ def test_random_rules_and_tables(data):
         "small": data.draw(st.sampled_from(["refuse", "merge"])),
     }
     try:
-        release = protect(table, k=k, rules=lines, method="mdav", random_state=0, **wishes)
+        release = protect(table, k=k, rules=lines, grouping="mdav", random_state=0, **wishes)
     except TessellaError:
         return
     assert Rules(lines).fix(table).confront(release.table).all_hold
@@ -476,7 +476,7 @@ def test_categories_that_must_agree_and_codes_that_are_compared():
     )
     schema = Schema.guess(table).override(code={"kind": "nominal"})
     rules = ["home == work", "code <= 5", 'if home == "a": code >= 1', "code in {1, 2, 3, 4, 5}"]
-    release = protect(table, k=4, rules=rules, schema=schema, method="mdav", random_state=0)
+    release = protect(table, k=4, rules=rules, schema=schema, grouping="mdav", random_state=0)
     assert (release.table.home == release.table.work).all()
     assert release.table.code.dtype == table.code.dtype
     assert set(release.table.code) <= {1, 2, 3, 4, 5}
@@ -505,15 +505,15 @@ def test_a_product_that_is_whole_stays_whole():
 def test_whole_columns_that_are_said_to_be_continuous_become_floats():
     table = people()[["age", "pregnancies"]]
     schema = Schema.guess(table).override({name: {"kind": "continuous"} for name in table})
-    release = protect(table, k=3, schema=schema, method="mdav", random_state=0)
+    release = protect(table, k=3, schema=schema, grouping="mdav", random_state=0)
     assert (release.table.dtypes == np.float64).all()
 
 
 def test_fuzzy_takes_m2_and_nothing_else():
     with pytest.raises(TessellaError, match="m1"):
-        protect(people()[["income", "tax"]], k=4, method="fuzzy", options={"m1": 2.0})
+        protect(people()[["income", "tax"]], k=4, grouping="fuzzy", options={"m1": 2.0})
     with pytest.raises(TessellaError, match="m2"):
-        protect(people()[["income", "tax"]], k=4, method="fuzzy", options={"m2": "x"})
+        protect(people()[["income", "tax"]], k=4, grouping="fuzzy", options={"m2": "x"})
 
 
 def test_missing_codes_of_categories_and_of_numbers():
@@ -524,8 +524,8 @@ def test_missing_codes_of_categories_and_of_numbers():
         job={"missing": ["refused"], "kind": "nominal"}, code={"missing": [-9], "kind": "nominal"}
     )
     with pytest.raises(MissingValuesError, match="job"):
-        protect(table, k=4, schema=schema, missing="error")
-    release = protect(table, k=4, schema=schema, method="mdav", random_state=0)
+        protect(table, k=4, schema=schema, on_missing="error")
+    release = protect(table, k=4, schema=schema, grouping="mdav", random_state=0)
     assert ((release.table.job == "refused") == (table.job == "refused")).all()
     assert ((release.table.code == -9) == (table.code == -9)).all()
 
@@ -536,7 +536,7 @@ def test_values_that_are_not_allowed_are_replaced_by_ones_that_are():
     assert release.inconsistent == 9
     town = pd.DataFrame({"s": ["a", "b"] * 30, "t": ["p"] * 60, "x": np.arange(60.0)})
     rules = ['(s, t) in {("a", "p")}']
-    out = protect(town, k=3, rules=rules, strata="t", method="mdav", random_state=0,
+    out = protect(town, k=3, rules=rules, strata="t", grouping="mdav", random_state=0,
                   schema=Schema.guess(town).override(x={"role": "quasi-identifier"}))  # fmt: skip
     assert set(out.table.s) == {"a"}
 
@@ -545,7 +545,7 @@ def test_dates_are_ordered_and_may_be_strata():
     table = people()[["income"]].assign(
         day=pd.date_range("2020-01-01", periods=N), year=pd.to_datetime(["2020", "2021"] * (N // 2))
     )
-    release = protect(table, k=4, strata="year", method="mdav", random_state=0)
+    release = protect(table, k=4, strata="year", grouping="mdav", random_state=0)
     assert (release.table.year == table.year).all()
     assert release.table.day.dtype == table.day.dtype
     assert set(release.table.day) <= set(table.day)
@@ -556,13 +556,13 @@ def test_many_categories_need_no_room_for_each():
     codes = [f"p{i % 3000}" for i in range(6000)]
     table = pd.DataFrame({"a": random.normal(size=6000), "code": codes})
     schema = Schema({"a": {"kind": "continuous"}, "code": {"kind": "nominal"}})
-    assert protect(table, k=3, method="mdav", random_state=0, schema=schema).audit.passed
+    assert protect(table, k=3, grouping="mdav", random_state=0, schema=schema).audit.passed
 
 
 def test_a_saved_release_holds_no_observed_value_and_no_group():
     table = people()[["income", "tax"]]
     table["income"] = np.random.default_rng(5).gamma(2, 12345.678, N)
-    release = protect(table, k=4, rules=["observed(income)"], method="mdav", random_state=0)
+    release = protect(table, k=4, rules=["observed(income)"], grouping="mdav", random_state=0)
     saved = pickle.dumps(release)
     hidden = set(table.income) - set(release.table.income)
     assert hidden
@@ -605,5 +605,5 @@ def test_records_that_join_a_part_of_zeros_keep_its_product() -> None:
     firms = firms.drop(columns="firm")
     schema = Schema.guess(firms).override(weight={"role": "weight"})
     study = Study(firms, schema=schema, rules=rules, random_state=0).do("suppress", k=5)
-    study.do("protect", k=5, fit="project", small="merge", method="mdav")
+    study.do("protect", k=5, fit="project", small="merge", grouping="mdav")
     assert study.release().audit.passed

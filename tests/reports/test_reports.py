@@ -122,7 +122,7 @@ def test_names_and_labels_are_never_markup():
     table = pd.DataFrame({name: random.normal(size=40) for name in HOSTILE})
     table["<b>c</b>"] = np.where(random.random(40) < 0.5, "<i>yes</i>", '"no"')
     study = Study(table, random_state=0)
-    study.do("protect", k=4, method="mdav", name="<u>mine</u>")
+    study.do("protect", k=4, grouping="mdav", name="<u>mine</u>")
     release = study.release()
     summary = summarise(study, release, title="<h1>t</h1>", warned=["<em>w</em>"])
     for text in (external_report(summary), internal_report(summary)):
@@ -133,7 +133,7 @@ def test_names_and_labels_are_never_markup():
 
 
 def test_nothing_is_fetched(firms):
-    study = Study(firms, rules="turnover >= 0", random_state=1).do("protect", k=3, method="mdav")
+    study = Study(firms, rules="turnover >= 0", random_state=1).do("protect", k=3, grouping="mdav")
     summary = summarise(study, study.release())
     drawn = summary["confidential"]["pictures"]
     assert [picture["why"] for picture in drawn] == [""] * 4
@@ -147,7 +147,7 @@ def test_nothing_is_fetched(firms):
 
 
 def test_pictures_have_names_of_their_own(firms):
-    study = Study(firms, random_state=1).do("protect", k=3, method="mdav")
+    study = Study(firms, random_state=1).do("protect", k=3, grouping="mdav")
     text = internal_report(summarise(study, study.release()))
     names = re.findall(r'\bid="([^"]+)"', text)
     assert len(names) == len(set(names))
@@ -187,7 +187,7 @@ def test_a_rule_that_names_a_lost_category_is_kept_without_its_words():
     )
     study = Study(table, rules=['if job == "clown": pay >= 0', "pay <= 1000"], random_state=0)
     study.do("recode", column="job", groups={"any": ["clown", "cook"]})
-    study.do("protect", k=3, method="mdav")
+    study.do("protect", k=3, grouping="mdav")
     summary = summarise(study, study.release(), pictures=False)
     assert summary["public"]["rules_withheld"] == 1
     text = external_report(summary) + manifest(summary, [])

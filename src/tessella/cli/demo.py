@@ -89,7 +89,7 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     schema = source.schema().override(weight={"role": "weight"})
     text = draft(
         source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
-        wishes={"method": method} if method != "search" else {"options": {"effort": "quick"}},
+        wishes={"grouping": method} if method != "search" else {"options": {"effort": "quick"}},
     )  # fmt: skip
     _write(folder / PLAN, text)
     with reporter.waiting("Loading; the first time, compiling, once ..."):

@@ -14,7 +14,7 @@ from .._toml import toml_key, toml_value
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..masking import registry
 from ..release import Step, Study
-from ..release.steps import GROUPING, options_of
+from ..release.steps import options_of
 from .blocks import BLOCKINGS, cut_columns
 from .task import Task
 
@@ -74,7 +74,7 @@ class Candidate(Mapping[str, Plain]):
 
     @staticmethod
     def _allowed(entry: registry.Method) -> list[str]:
-        names = [GROUPING if name == "method" else name for name in options_of(entry.name)]
+        names = list(options_of(entry.name))
         return [*names, "pram"] if entry.masks != "categories" else names
 
     def __getitem__(self, name: str) -> Plain:
@@ -242,8 +242,6 @@ def steps_to_toml(steps: list[Step]) -> str:
 
 def _step(method: str, options: Mapping[str, Any]) -> Step:
     options = {n: v for n, v in options.items() if v is not None}
-    if GROUPING not in options_of(method):
-        return Step.from_dict({**options, "method": method})
     return Step(method=method, options=options)
 
 

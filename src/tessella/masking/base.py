@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,12 +18,12 @@ from ..exceptions import (
     SmallJointGroupsWarning,
     UnknownOptionError,
 )
-from ..frame import Numbers, Table
+from ..frame import Numbers, Strata, Table
 from ..kernels.groups import renumber
 from ..schema import Schema
 from .alike import number_alike, released_sets
 from .scale import Scale
-from .selection import LeftOut, Selection, Strata
+from .selection import Selection
 
 __all__ = ["Masker", "parts_of"]
 
@@ -35,23 +35,35 @@ MISSING_AS = {1: "", 2: " (as NaN)"}
 class Masker(BaseEstimator):  # type: ignore[misc]
     """Base of maskers that release one value for each number.
 
-    A masker has `blocks`, `missing`, `schema` and `round_integers`, and `fit_transform` without
+    A masker has `blocks`, `on_missing`, `schema` and `round_integers`, and `fit_transform` without
     `transform`: masking unseen records with what was learned from others would not protect them.
     """
 
     blocks: Any
-    missing: str
+    repairs: ClassVar = True  # whether `rules` are what released records are moved back to
+    on_missing: str
     schema: Schema | None
     round_integers: bool
     labels_: Integers
 
+    def fit(self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None) -> Self:
+        """Mask and measure, without keeping the masked table."""
+        self.fit_transform(table, y, weights=weights, strata=strata)
+        return self
+
+    def fit_transform(
+        self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None
+    ) -> Any:
+        """Mask a table."""
+        raise NotImplementedError
+
     def _read(self, table: Table, chosen: Selection) -> Numbers:
-        if self.missing not in MISSING:
-            raise UnknownOptionError("missing", self.missing, MISSING)
+        if self.on_missing not in MISSING:
+            raise UnknownOptionError("on_missing", self.on_missing, MISSING)
         numbers = table.numeric(
             chosen.masked, codes=self._missing_codes(chosen.masked), who=type(self).__name__
         )
-        if self.missing == "error" and (counts := numbers.count_missing()):
+        if self.on_missing == "error" and (counts := numbers.count_missing()):
             raise MissingValuesError({str(n): c for n, c in counts.items()}, table.n_rows)
         return numbers
 
@@ -99,7 +111,6 @@ class Masker(BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if all(isinstance(name, str) for name in source.columns):
             self.feature_names_in_ = np.array(source.columns, dtype=object)
-        self._by_record = chosen.by_record
 
     def _count_alike(
         self, original: Numbers, released: Numbers, chosen: Selection, k: int | None
@@ -107,7 +118,7 @@ class Masker(BaseEstimator):  # type: ignore[misc]
         """Count, in the released table, the records that share their values; refuse less than k."""
         if not np.array_equal(original.state, released.state):
             raise BrokenPromiseError("Missing cells moved; the result is withheld: please report.")
-        strata, sets = chosen.strata.place, []
+        strata, sets = chosen.strata.ids, []
         labels = self.labels_.reshape(len(strata), -1)
         method = type(self).__name__
         for j, block in enumerate(chosen.blocks):
@@ -149,18 +160,18 @@ class Masker(BaseEstimator):  # type: ignore[misc]
         state: dict[str, Any] = dict(super().__getstate__())
         for name in ("labels_", "uncertainty_"):
             state.pop(name, None)
-        return state | {name: LeftOut() for name in state.get("_by_record", ())}
+        return state
 
 
 def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> Integers | None:
     """Number the sets of records that may share a group: same stratum, same cells missing."""
-    sizes = np.bincount(strata.place)
+    sizes = np.bincount(strata.ids)
     if small := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
         raise GroupSizeError.small_strata(k, small)
     state = original.state[:, places]
     if not state.any():
-        return strata.place if len(sizes) > 1 else None
-    parts = number_alike([strata.place, *state.T])
+        return strata.ids if len(sizes) > 1 else None
+    parts = number_alike([strata.ids, *state.T])
     _, first, sizes = np.unique(parts, return_index=True, return_counts=True)
     small = {}
     for record, size in zip(first[sizes < k], sizes[sizes < k]):
@@ -170,7 +181,7 @@ def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> In
         ]
         name = f"without {', '.join(lacking)}" if lacking else "complete"
         if len(strata.names) > 1:
-            name += f" in stratum {strata.names[strata.place[record]]}"
+            name += f" in stratum {strata.names[strata.ids[record]]}"
         small[name] = min(int(size), small.get(name, k))  # two codes may share a name
     if small:
         raise GroupSizeError.small_patterns(k, small)

@@ -116,7 +116,7 @@ class TopBottomCoding(Perturbation):
         k = check_k(self.k, len(values)) if self.replace == "mean" else 1
         tops, bottoms = self._ends("top", read), self._ends("bottom", read)
         self.coded_: dict[Name, tuple[int, int]] = {}
-        strata = rows_of_strata(read.chosen.strata.place)
+        strata = rows_of_strata(read.chosen.strata.ids)
         for j, name in enumerate(read.chosen.masked):
             top, bottom = tops.get(name), bottoms.get(name)
             self._refuse_crossing(name, top, bottom)

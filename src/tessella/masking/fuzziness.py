@@ -118,7 +118,7 @@ def choose_fuzziness(
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The original table.
     masker : FuzzyMicroaggregation
-        With k (or c), blocks, strata, constraints and so on; its m1 and m2 are replaced.
+        With k (or c), blocks, strata, rules and so on; its m1 and m2 are replaced.
     max_loss : float, optional
         The largest expected information loss, in per cent: the uncertainty is made as large as it
         allows.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._parameters import FLAG, NONE, Number, OneOf, Whole, check_parameters
 from .._types import Floats, Integers, Truths
 from ..exceptions import BadOptionError, BadTableError
 from ..frame import Numbers, Table
@@ -29,7 +30,7 @@ from ..schema import Schema
 from .base import Masker, parts_of
 from .registry import Method, Options, Setting, Tuned, register, shrunk
 from .scale import Scale
-from .selection import Selection, select
+from .selection import Selection, named_or_given, select
 from .uncertainty import Uncertainty
 
 __all__ = ["FuzzyMicroaggregation"]
@@ -115,9 +116,9 @@ class FuzzyMicroaggregation(Masker):
         Guarantee k: centres are drawn for all records together, from the same product of
         memberships *given that* every centre gets from k to 2k - 1 records, each at one of its
         24 nearest centres. `c`, `tol`, `max_iter` and `neglect` have no part in this.
-    blocks, scale, missing, columns, strata, weights, schema, round_integers
+    blocks, scale, on_missing, columns, strata, weights, schema, round_integers
         As for `Microaggregation`.
-    constraints : pair (A, b), LinearSystem or parsed rules, optional
+    rules : pair (A, b), LinearSystem or parsed rules, optional
         What every released record obeys, even where the input does not: A v = b over the masked
         columns in order, or a system of linear equations and inequalities between named columns.
         Columns of whole numbers that take part are released as float64.
@@ -173,6 +174,16 @@ class FuzzyMicroaggregation(Masker):
     5   63     8.0
     """
 
+    repairs: ClassVar = False  # centres keep linear rules; others are not restored
+    _parameters: ClassVar = {
+        "at_least_k": [FLAG],
+        "round_integers": [FLAG],
+        "on_missing": [OneOf(("error", "pattern"))],
+        "c": [Whole(1), NONE],
+        "tol": [Number(least=0)],
+        "neglect": [Number(least=0)],
+    }
+
     def __init__(
         self,
         k: int | None = 3,
@@ -185,8 +196,8 @@ class FuzzyMicroaggregation(Masker):
         at_least_k: bool = False,
         blocks: Any = None,
         scale: Any = "zscore",
-        constraints: Any = None,
-        missing: str = "error",
+        rules: Any = None,
+        on_missing: str = "error",
         columns: Any = None,
         strata: Any = None,
         weights: Any = None,
@@ -206,8 +217,8 @@ class FuzzyMicroaggregation(Masker):
         self.at_least_k = at_least_k
         self.blocks = blocks
         self.scale = scale
-        self.constraints = constraints
-        self.missing = missing
+        self.rules = rules
+        self.on_missing = on_missing
         self.columns = columns
         self.strata = strata
         self.weights = weights
@@ -218,12 +229,14 @@ class FuzzyMicroaggregation(Masker):
         self.neglect = neglect
         self.random_state = random_state
 
-    def fit(self, table: Any, y: object = None) -> Self:
-        """Draw and measure, without keeping the masked table."""
-        self.fit_transform(table, y)
-        return self
-
-    def fit_transform(self, table: Any, y: object = None) -> Any:  # noqa: ARG002
+    def fit_transform(
+        self,
+        table: Any,
+        y: object = None,  # noqa: ARG002
+        *,
+        weights: Any = None,
+        strata: Any = None,
+    ) -> Any:
         """Mask a table.
 
         Parameters
@@ -232,13 +245,15 @@ class FuzzyMicroaggregation(Masker):
             The original table; it is not changed.
         y : ignored
             Present for scikit-learn.
+        weights, strata : array-like of shape (n,), optional
+            One value for each record, in place of the columns that the masker names.
 
         Returns
         -------
         masked : the same kind of table
             With the same index, columns, dtypes and categories; only the numbers are others.
         """
-        plan = self._prepare(table)
+        plan = self._prepare(table, weights=weights, strata=strata)
         released, k = np.empty_like(plan.original.values), plan.k
         drawings: list[list[tuple[Integers, Drawing]]] = [[] for _ in plan.chosen.blocks]
         labels = np.empty((len(released), len(drawings)), dtype=np.int64)
@@ -263,19 +278,15 @@ class FuzzyMicroaggregation(Masker):
         )
         return masked
 
-    def _prepare(self, table: Any) -> Prepared:
+    def _prepare(self, table: Any, *, weights: Any = None, strata: Any = None) -> Prepared:
         """Read a table and cut it into the parts that are drawn on their own."""
         source = Table.read(table)
-        for name in ("at_least_k", "round_integers"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise BadOptionError(name, getattr(self, name), "True or False")
-        check_number("tol", self.tol, 0.0)
-        check_number("neglect", self.neglect, 0.0)
+        check_parameters(self)
         k = self._size(source.n_rows)
         self._first_law(), self._second_law()  # or say what is wrong with them before anything else
         chosen = select(
-            source, columns=self.columns, blocks=self.blocks, strata=self.strata,
-            weights=self.weights, schema=self.schema,
+            source, columns=self.columns, blocks=self.blocks, schema=self.schema,
+            **named_or_given(self, source, weights=weights, strata=strata),
         )  # fmt: skip
         original = self._read(source, chosen)
         scale = Scale.of(original.values, chosen.weights, self.scale, chosen.masked)
@@ -317,8 +328,6 @@ class FuzzyMicroaggregation(Masker):
             if self.k is None:
                 raise BadOptionError("k", None, "k, or the number of centres c")
             return check_k(self.k, n)
-        if isinstance(self.c, bool) or not isinstance(self.c, int | np.integer) or self.c < 1:
-            raise BadOptionError("c", self.c, "a whole number of centres of at least 1")
         if self.c > n:
             raise BadOptionError("c", self.c, f"at most as many centres as records, {n}")
         if self.at_least_k:
@@ -358,9 +367,9 @@ class FuzzyMicroaggregation(Masker):
 
     def _systems(self, chosen: Selection) -> list[LinearSystem | None]:
         """Return the constraints of each block, or say which of them crosses blocks."""
-        if self.constraints is None:
+        if self.rules is None:
             return [None] * len(chosen.blocks)
-        whole = as_system(self.constraints, chosen.masked)
+        whole = as_system(self.rules, chosen.masked)
         whole.check()
         return [whole.part(block) for block in chosen.blocks]
 

@@ -32,7 +32,7 @@ class IndividualRanking(Perturbation):
     ----------
     k : int, default 3
         The least number of records that share a value of a column.
-    method : {"optimal", "fixed"}, default "optimal"
+    grouping : {"optimal", "fixed"}, default "optimal"
         The groups with the least squared error, or the first k in ascending order, the next k,
         and so on; the last group also takes what is left over, and has up to 2k - 1.
     columns, strata, weights, schema, round_integers
@@ -79,13 +79,13 @@ class IndividualRanking(Perturbation):
     1
     """
 
-    _parameters: ClassVar[Declared] = {"method": [OneOf(("optimal", "fixed"))]}
+    _parameters: ClassVar[Declared] = {"grouping": [OneOf(("optimal", "fixed"))]}
 
     def __init__(
         self,
         k: int = 3,
         *,
-        method: str = "optimal",
+        grouping: str = "optimal",
         columns: Any = None,
         strata: Any = None,
         weights: Any = None,
@@ -95,7 +95,7 @@ class IndividualRanking(Perturbation):
         random_state: Any = None,
     ) -> None:
         self.k = k
-        self.method = method
+        self.grouping = grouping
         self.columns = columns
         self.strata = strata
         self.weights = weights
@@ -112,7 +112,7 @@ class IndividualRanking(Perturbation):
         for j in range(d):
             column = np.where(read.known[:, j], values[:, j], 0.0)[:, None]
             parts = parts_of(read.original, [j], read.chosen.strata, k)
-            if self.method == "optimal":
+            if self.grouping == "optimal":
                 scaled = read.scale.part([j]).apply(values[:, [j]])
                 grouping = UnivariateOptimal(k).fit(scaled, sample_weight=weights, strata=parts)
                 labels = grouping.labels_
@@ -123,7 +123,7 @@ class IndividualRanking(Perturbation):
         return out
 
     def _look_at(self, read: Reading, released: Numbers) -> None:
-        strata = read.chosen.strata.place
+        strata = read.chosen.strata.ids
         filled = np.where(released.missing, 0.0, released.values)
         apart = [
             number_alike([strata, filled[:, j], released.state[:, j]])

@@ -29,20 +29,20 @@ METHODS = {
 
 
 def make_grouping(
-    method: Any, *, k: int, options: Mapping[str, Any] | None = None, seed: int | None = None
+    grouping: Any, *, k: int, options: Mapping[str, Any] | None = None, seed: int | None = None
 ) -> Grouping:
     """Build an unfitted grouping.
 
     Parameters
     ----------
-    method : str or Grouping
+    grouping : str or Grouping
         A name of `METHODS`, or a grouping, which is cloned and gets this k.
     k : int
         The least number of records in a group.
     options : mapping, optional
-        Arguments of the named method.
+        Arguments of the grouping that is named.
     seed : int, optional
-        For a method with a `random_state` that has none yet.
+        For a grouping with a `random_state` that has none yet.
 
     Examples
     --------
@@ -50,22 +50,26 @@ def make_grouping(
     >>> make_grouping("mdav", k=5)
     MDAV(k=5)
     """
-    if isinstance(method, Grouping):
-        grouping = _with_k(method, k)
+    if isinstance(grouping, Grouping):
+        made = _with_k(grouping, k)
         if options:
             raise BadTableError(
-                f"options={dict(options)!r} are for a method given by name; "
-                f"give them to {type(method).__name__}(...) itself."
+                f"options={dict(options)!r} are for a grouping given by name; "
+                f"give them to {type(grouping).__name__}(...) itself."
             )
-    elif isinstance(method, str) and method in METHODS:
-        grouping = _with_options(getattr(doors, METHODS[method]), k, options or {})
-    elif isclass(method) and issubclass(method, Grouping):
-        raise BadTableError(f"method is the class {method.__name__}: give {method.__name__}().")
+    elif isinstance(grouping, str) and grouping in METHODS:
+        made = _with_options(getattr(doors, METHODS[grouping]), k, options or {})
+    elif isclass(grouping) and issubclass(grouping, Grouping):
+        raise BadTableError(
+            f"grouping is the class {grouping.__name__}: give {grouping.__name__}()."
+        )
     else:
-        raise UnknownOptionError("method", method, [*METHODS, "a grouping of tessella.grouping"])
-    if seed is not None and grouping.get_params().get("random_state", seed) is None:
-        grouping.set_params(random_state=seed)
-    return grouping
+        raise UnknownOptionError(
+            "grouping", grouping, [*METHODS, "a grouping of tessella.grouping"]
+        )
+    if seed is not None and made.get_params().get("random_state", seed) is None:
+        made.set_params(random_state=seed)
+    return made
 
 
 def _with_k(method: Grouping, k: int) -> Grouping:

@@ -8,25 +8,23 @@ less is lost, but k then holds within each block only, and the masker counts wha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import Floats
-from ..exceptions import (
-    BadTableError,
-    UnknownOptionError,
-)
-from ..frame import Numbers, Table
-from ..grouping.base import Grouping
-from ..grouping.checks import check_k, check_seed
+from .._parameters import FLAG, NONE, SEED, Instance, OneOf, check_parameters
+from .._types import Floats, Name
+from ..frame import Numbers, Table, View
+from ..grouping.checks import check_k
+from ..plan import Block, Plan
+from ..rules import Rules
 from ..schema import Schema
 from .aggregation import AGGREGATES
-from .base import Masker, parts_of
-from .methods import make_grouping
+from .base import Masker
+from .engine.application import apply_plan, write_blocks
 from .registry import Method, Options, Tuned, register, shrunk
 from .scale import Scale
-from .selection import Selection, select
+from .selection import Selection, named_or_given, select
 
 __all__ = ["Microaggregation"]
 
@@ -38,7 +36,7 @@ class Microaggregation(Masker):
     ----------
     k : int, default 3
         The least number of records that share their released values.
-    method : str or Grouping, default "search"
+    grouping : str or Grouping, default "search"
         How records are grouped: "search" (the least loss), "mdav", "vmdav", "cbfs", "ordered",
         "imhm", "repordmic", "igd", "univariate" (blocks of one column), or a grouping such as
         ``Search(effort="quick")``, which is cloned and gets this k.
@@ -52,27 +50,28 @@ class Microaggregation(Masker):
     aggregate : {"mean", "median"}, default "mean"
         The released value of a group. The median of an even group is the mean of its two middle
         values. Weights count in both.
-    missing : {"error", "pattern"}, default "error"
+    on_missing : {"error", "pattern"}, default "error"
         Refuse missing values, or group only records that lack the same cells of the block; these
         cells stay missing in the release.
     columns : list of names, optional
         The columns to mask; all others are then released as they are. By default all numeric
         columns are masked, and a column of anything else is an error unless it is in `strata`.
-    strata : name, list of names or array-like of shape (n,), optional
+    strata : name or list of names, optional
         Records of different strata never share a group. Strata columns are released as they are.
-    weights : name or array-like of shape (n,), optional
+    weights : name, optional
         Positive weights of the records in means, distances and loss; k counts records. A weight
-        column is released as it is.
+        column is released as it is. One value for each record is given to `fit_transform`.
     schema : Schema, optional
         Roles and kinds: quasi-identifiers are masked, identifiers and household numbers refused,
         the weight is used, missing codes are missing, other columns are released as they are.
     round_integers : bool, default True
         Whole numbers stay whole: the value of a group is rounded (half to even) once, so that its
-        records still share it, and the dtype is kept. False releases such columns as float64.
+        records still share it, and the dtype is kept. Floats that are all whole count as whole
+        numbers, as in `Schema.guess`. False releases such columns as float64.
     options : mapping, optional
-        Arguments of a method given by name, such as ``{"effort": "quick"}``.
+        Arguments of a grouping given by name, such as ``{"effort": "quick"}``.
     random_state : int, RandomState or None, default None
-        The seed of methods that use one.
+        The seed of groupings that use one; None draws from the operating system's entropy.
 
     Attributes
     ----------
@@ -100,7 +99,7 @@ class Microaggregation(Masker):
     scale, SSE is the sum of w_i |x_i - r_i|^2 and SST the sum of w_i |x_i - c|^2 over the cells
     that are not missing. r_i is what is released, after rounding. There is no `transform`: masking
     unseen records with stored groups would not protect them. A saved (pickled) masker holds no
-    original record: arrays given as `strata` or `weights` are left out, too.
+    original record.
 
     References
     ----------
@@ -112,7 +111,7 @@ class Microaggregation(Masker):
     >>> import pandas as pd
     >>> from tessella import Microaggregation
     >>> table = pd.DataFrame({"age": [21, 22, 23, 61, 62, 66], "income": [1.0, 2, 3, 8, 8, 8]})
-    >>> masker = Microaggregation(k=3, method="mdav")
+    >>> masker = Microaggregation(k=3, grouping="mdav")
     >>> masker.fit_transform(table)
        age  income
     0   22     2.0
@@ -125,15 +124,23 @@ class Microaggregation(Masker):
     (3, 2.1)
     """
 
+    _parameters: ClassVar = {
+        "aggregate": [OneOf(AGGREGATES)],
+        "on_missing": [OneOf(("error", "pattern"))],
+        "round_integers": [FLAG],
+        "options": [Instance(Mapping, "a mapping of names to values"), NONE],
+        "random_state": [SEED],
+    }
+
     def __init__(
         self,
         k: int = 3,
         *,
-        method: Any = "search",
+        grouping: Any = "search",
         blocks: Any = None,
         scale: Any = "zscore",
         aggregate: str = "mean",
-        missing: str = "error",
+        on_missing: str = "error",
         columns: Any = None,
         strata: Any = None,
         weights: Any = None,
@@ -143,11 +150,11 @@ class Microaggregation(Masker):
         random_state: Any = None,
     ) -> None:
         self.k = k
-        self.method = method
+        self.grouping = grouping
         self.blocks = blocks
         self.scale = scale
         self.aggregate = aggregate
-        self.missing = missing
+        self.on_missing = on_missing
         self.columns = columns
         self.strata = strata
         self.weights = weights
@@ -156,12 +163,14 @@ class Microaggregation(Masker):
         self.options = options
         self.random_state = random_state
 
-    def fit(self, table: Any, y: object = None) -> Self:
-        """Group the records and measure the loss, without keeping the masked table."""
-        self.fit_transform(table, y)
-        return self
-
-    def fit_transform(self, table: Any, y: object = None) -> Any:  # noqa: ARG002
+    def fit_transform(
+        self,
+        table: Any,
+        y: object = None,  # noqa: ARG002
+        *,
+        weights: Any = None,
+        strata: Any = None,
+    ) -> Any:
         """Mask a table.
 
         Parameters
@@ -170,64 +179,63 @@ class Microaggregation(Masker):
             The original table; it is not changed.
         y : ignored
             Present for scikit-learn.
+        weights, strata : array-like of shape (n,), optional
+            One value for each record, in place of the columns that the masker names.
 
         Returns
         -------
         masked : the same kind of table
             With the same index, columns, dtypes and categories; only the numbers are others.
         """
+        check_parameters(self)
         source = Table.read(table)
         k = check_k(self.k, source.n_rows)
-        if self.aggregate not in AGGREGATES:
-            raise UnknownOptionError("aggregate", self.aggregate, AGGREGATES)
         chosen = select(
-            source, columns=self.columns, blocks=self.blocks, strata=self.strata,
-            weights=self.weights, schema=self.schema,
+            source, columns=self.columns, blocks=self.blocks, schema=self.schema,
+            **named_or_given(self, source, weights=weights, strata=strata),
         )  # fmt: skip
         original = self._read(source, chosen)
         scale = Scale.of(original.values, chosen.weights, self.scale, chosen.masked)
-        groupings = self._group_blocks(original, chosen, scale, k)
-        masked = self._write(source, original, self._aggregate(original, chosen, groupings))
-        released = self._read(Table.read(masked), chosen)
-        self.groupings_ = groupings
-        self._keep(source, chosen, [grouping.labels_ for grouping in groupings])
+        view, plan = View.of(source, self.schema), self._plan(source, original, chosen, k)
+        blocks = apply_plan(
+            plan, view, strata=chosen.strata, weights=chosen.weights,
+            random_state=self.random_state,
+        )  # fmt: skip
+        masked = write_blocks(view, plan, blocks)
+        released = self._read(masked, chosen)
+        self.groupings_ = blocks.groupings
+        self._keep(source, chosen, blocks.labels)
         self._count_alike(original, released, chosen, k)
         self._measure_loss(original, released, chosen.weights, scale)
-        return masked
+        return masked.native
 
-    def _group_blocks(
-        self, original: Numbers, chosen: Selection, scale: Scale, k: int
-    ) -> list[Grouping]:
-        """Group the records of each block apart, strata and missing patterns kept apart."""
-        seeds: list[int | None] = [None] * len(chosen.blocks)
-        if self.random_state is not None:
-            random = check_seed(self.random_state)
-            seeds = random.randint(2**31 - 1, size=len(chosen.blocks)).tolist()
-        groupings = []
-        for block, seed in zip(chosen.blocks, seeds):
-            places = chosen.places(block)
-            parts = parts_of(original, places, chosen.strata, k)
-            grouping = make_grouping(self.method, k=k, options=self.options, seed=seed)
-            if len(block) > 1 and not grouping.__sklearn_tags__().input_tags.two_d_array:
-                raise BadTableError(
-                    f"{type(grouping).__name__} groups one column, and a block has {len(block)}. "
-                    "Give blocks=1 to group each column apart, or take another method."
-                )
-            records = scale.part(places).apply(original.values[:, places])
-            groupings.append(grouping.fit(records, sample_weight=chosen.weights, strata=parts))
-        return groupings
+    def _plan(self, source: Table, original: Numbers, chosen: Selection, k: int) -> Plan:
+        """Return the plan without rules that this masker is."""
+        operator = "mean" if self.aggregate == "mean" else "interpolated median"
+        whole = {
+            name: self.round_integers and self._is_whole(source, name, original.values[:, j])
+            for j, name in enumerate(chosen.masked)
+        }
+        blocks = [
+            Block.of_numbers(names, operator, [whole[name] for name in names])
+            for names in chosen.blocks
+        ]
+        return Plan(
+            k=k, blocks=tuple(blocks), strata=(), untouched=chosen.untouched, rules=Rules(),
+            fit="closed", edit="fix", small="refuse", on_missing=self.on_missing,
+            distance="original", scale=self.scale, grouping=self.grouping,
+            options=dict(self.options or {}),
+        )  # fmt: skip
 
-    def _aggregate(self, original: Numbers, chosen: Selection, groupings: list[Grouping]) -> Floats:
-        """Return what each record gets, shape (n, d)."""
-        released = np.empty_like(original.values)
-        known = np.where(original.missing, 0.0, original.values)
-        for block, grouping in zip(chosen.blocks, groupings):
-            places = chosen.places(block)
-            centres = AGGREGATES[self.aggregate](
-                known[:, places], chosen.weights, grouping.labels_, grouping.n_groups_
-            )
-            released[:, places] = centres[grouping.labels_]
-        return released
+    def _is_whole(self, source: Table, name: Name, values: Floats) -> bool:
+        """Return whether a column holds whole numbers, by the schema or as it would be guessed."""
+        if self.schema is not None:
+            return self.schema[name].kind == "integer"
+        facts = source.facts(name)
+        if facts.family != "float":
+            return facts.decimals == 0
+        known = values[~np.isnan(values)]
+        return bool((known == np.rint(known)).all())
 
 
 def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001

@@ -124,7 +124,7 @@ class NoiseAddition(Perturbation):
         self._refuse_few(read)
         draws = normal(self._chance(), n * d).reshape(n, d)
         out = np.empty_like(values)
-        for rows in rows_of_strata(read.chosen.strata.place):
+        for rows in rows_of_strata(read.chosen.strata.ids):
             weights = read.chosen.weights[rows]
             scale = Scale.of(values[rows], weights, "zscore", read.chosen.masked)
             records = scale.apply(values[rows])
@@ -158,7 +158,7 @@ class NoiseAddition(Perturbation):
             )
         least = d + 1 if self.correlated or self.keep_moments else 2
         for rows, name in zip(
-            rows_of_strata(read.chosen.strata.place), read.chosen.strata.names, strict=True
+            rows_of_strata(read.chosen.strata.ids), read.chosen.strata.names, strict=True
         ):
             known = read.known[rows]
             if least > 2:

@@ -53,7 +53,7 @@ class Perturbation(Masker):
     """
 
     blocks = None
-    missing = "pattern"  # missing cells are left alone
+    on_missing = "pattern"  # missing cells are left alone
     columns: Any
     strata: Any
     weights: Any

@@ -158,7 +158,7 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         source = Table.read(table)
         chosen = self._select(source, *by_record(self, weights, strata))
         self._refuse_strangers(chosen.masked)
-        chance, parts = chance_of(self.random_state), rows_of_strata(chosen.strata.place)
+        chance, parts = chance_of(self.random_state), rows_of_strata(chosen.strata.ids)
         rows: dict[Name, Integers] = {}
         chances: dict[Name, Any] = {}
         changed: dict[Name, float] = {}

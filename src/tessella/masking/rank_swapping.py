@@ -104,7 +104,7 @@ class RankSwapping(Perturbation):
         values, chance = read.original.values, self._chance()
         out = values.copy()
         alone = dict.fromkeys(read.chosen.masked, 0)
-        strata = rows_of_strata(read.chosen.strata.place)
+        strata = rows_of_strata(read.chosen.strata.ids)
         for j, name in enumerate(read.chosen.masked):
             for rows, stratum in zip(strata, read.chosen.strata.names, strict=True):
                 known = rows[read.known[rows, j]]

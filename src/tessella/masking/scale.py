@@ -29,14 +29,16 @@ class Scale:
     unit: Floats
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats, wish: Any, columns: Sequence[Name]) -> Scale:
+    def of(
+        cls, values: Floats, weights: Floats | None, wish: Any, columns: Sequence[Name]
+    ) -> Scale:
         """Measure the columns; missing numbers (NaN) are left out.
 
         Parameters
         ----------
         values : ndarray of shape (n, d)
             The numbers.
-        weights : ndarray of shape (n,)
+        weights : ndarray of shape (n,), or None
             Positive weights.
         wish : {"zscore", "range", None} or mapping of name to number
             The unit: a standard deviation, the range, 1, or one for each column.
@@ -66,12 +68,13 @@ class Scale:
         )
 
 
-def _measure(column: Floats, weights: Floats) -> tuple[float, float, float]:
+def _measure(column: Floats, weights: Floats | None) -> tuple[float, float, float]:
     """Weighted mean, weighted standard deviation, and range."""
     seen = ~np.isnan(column)
     if not seen.any():
         return 0.0, 0.0, 0.0
-    numbers, weight = column[seen], weights[seen] / weights[seen].max()
+    numbers = column if seen.all() else column[seen]
+    weight = None if weights is None else weights[seen] / weights[seen].max()
     spread = float(numbers.max() - numbers.min())
     if spread == 0:
         return float(numbers[0]), 0.0, 0.0

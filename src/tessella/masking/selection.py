@@ -7,47 +7,29 @@ naming in `columns` the ones that are masked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._types import Floats, Integers, Name
+from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError
-from ..frame import Table, number_labels
+from ..frame import Strata, Table, View
 from ..schema import Schema
-from .alike import number_alike
 
-__all__ = ["LeftOut", "Selection", "Strata", "select", "select_categories"]
-
-
-class LeftOut:
-    """Stands in a saved masker for an array that held something of every record."""
-
-    def __repr__(self) -> str:
-        return "<left out when saved>"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Strata:
-    """The stratum of each record, and what the strata are called."""
-
-    place: Integers
-    names: list[str]
-    columns: tuple[Name, ...] = ()
+__all__ = ["Selection", "named_or_given", "select", "select_categories"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What is done with each column; `by_record` names the arguments that came as arrays."""
+    """What is done with each column."""
 
     masked: tuple[Name, ...]
     blocks: tuple[tuple[Name, ...], ...]
     untouched: tuple[Name, ...]
     strata: Strata
     weights: Floats
-    by_record: tuple[str, ...]
 
     def places(self, block: tuple[Name, ...]) -> list[int]:
         """Return where the columns of a block are among the masked columns."""
@@ -56,59 +38,41 @@ class Selection:
 
 
 def select(
-    table: Table, *, columns: Any, blocks: Any, strata: Any, weights: Any, schema: Schema | None,
+    table: Any, *, columns: Any, blocks: Any, strata: Any, weights: Any, schema: Schema | None,
     who: str = "Microaggregation",
 ) -> Selection:  # fmt: skip
-    """Sort out the wishes of a caller; the parameters are those of `Microaggregation`."""
-    if schema is not None:
-        weights = _apply_roles(table, schema, weights)
-    layers = _find_strata(table, strata)
-    weigher, numbers = _find_weights(table, weights)
-    taken = {**dict.fromkeys(layers.columns, "strata"), **dict.fromkeys(weigher, "weights")}
+    """Choose the columns of numbers to mask; the parameters are those of `Microaggregation`."""
+    view, layers, weight, taken = _split_and_weigh(table, strata, weights, schema)
     if columns is None:
-        masked = _all_numbers(table, taken, schema, who)
+        masked = _all_numbers(view.table, taken, schema, who)
     else:
-        masked = _named_columns(table, columns, taken, schema)
-    hidden = set(masked)
-    arrays = {"strata": strata is not None and not layers.columns,
-              "weights": weights is not None and not weigher}  # fmt: skip
-    return Selection(
-        masked=masked,
-        blocks=_find_blocks(table, masked, blocks),
-        untouched=tuple(name for name in table.columns if name not in hidden),
-        strata=layers,
-        weights=numbers,
-        by_record=tuple(name for name, given in arrays.items() if given),
-    )
+        masked = _named_columns(view.table, columns, taken, schema)
+    return _selection(view, masked, _find_blocks(view.table, masked, blocks), layers, weight)
 
 
 def select_categories(
-    table: Table, *, columns: Any, strata: Any, weights: Any, schema: Schema | None, who: str
+    table: Any, *, columns: Any, strata: Any, weights: Any, schema: Schema | None, who: str
 ) -> Selection:
-    """Sort out the wishes of a caller who masks categories; whole numbers must be named."""
-    if schema is not None:
-        weights = _apply_roles(table, schema, weights)
-    layers = _find_strata(table, strata)
-    weigher, numbers = _find_weights(table, weights)
-    taken = {**dict.fromkeys(layers.columns, "strata"), **dict.fromkeys(weigher, "weights")}
-    named = columns is not None
+    """Choose the columns of categories to mask; whole numbers must be named."""
+    view, layers, weight, taken = _split_and_weigh(table, strata, weights, schema)
+    source, named = view.table, columns is not None
     if named:
-        masked = _named_columns(table, columns, taken, None)
+        masked = _named_columns(source, columns, taken, None)
     else:
         masked = tuple(
             name
-            for name in table.columns
+            for name in source.columns
             if name not in taken and (schema is None or schema[name].role == "quasi-identifier")
         )
     fit = {"text", "category", "boolean"} | ({"integer"} if named or schema is not None else set())
     others = [
         name
         for name in masked
-        if table.facts(name).family not in fit
+        if source.facts(name).family not in fit
         or (schema is not None and schema[name].kind not in ("nominal", "ordinal"))
     ]
     if others:
-        listed = ", ".join(f"{name!r} ({_described(table, name, schema)})" for name in others[:8])
+        listed = ", ".join(f"{name!r} ({_described(source, name, schema)})" for name in others[:8])
         raise BadTableError(
             f"{who} masks categories, and these columns hold something else: {listed}. Nothing is "
             "released unmasked without your word: name the columns to mask in columns=[...], and "
@@ -116,16 +80,54 @@ def select_categories(
         )
     if not masked:
         raise BadTableError("The table has no column of categories to mask.")
-    arrays = {"strata": strata is not None and not layers.columns,
-              "weights": weights is not None and not weigher}  # fmt: skip
+    return _selection(view, masked, (masked,), layers, weight)
+
+
+def named_or_given(masker: Any, table: Table, **given: Any) -> dict[str, Any]:
+    """Return weights and strata: what was given for each record, or the columns a masker names."""
+    out = {}
+    for who, values in given.items():
+        own = getattr(masker, who)
+        if values is None and own is not None:
+            several = list(own) if who == "strata" and isinstance(own, list | tuple) else [own]
+            for name in several:
+                if not isinstance(name, Hashable):
+                    raise BadOptionError(
+                        who, type(own).__name__, f"names of columns; one value for each record is "
+                        f"given to fit_transform(table, {who}=...)"
+                    )  # fmt: skip
+                table.place(name, who=who)
+            _refuse_repeated(several, who)
+        out[who] = own if values is None else values
+    return out
+
+
+def _split_and_weigh(
+    table: Any, strata: Any, weights: Any, schema: Schema | None
+) -> tuple[View, Strata, Floats, dict[Name, str]]:
+    """Read strata and weights; also which columns they are."""
+    view = View.of(table, schema)
+    if schema is not None:
+        weights = _apply_roles(view.table, schema, weights)
+    layers = view.strata(strata)
+    weight = None if weights is None else view.weights(weights)
+    taken = dict.fromkeys(layers.columns, "strata")
+    if weights is not None and view.is_name(weights):
+        taken[weights] = "weights"
+    return view, layers, np.ones(view.n_rows) if weight is None else weight, taken
+
+
+def _selection(
+    view: View, masked: tuple[Name, ...], blocks: tuple[tuple[Name, ...], ...], strata: Strata,
+    weights: Floats,
+) -> Selection:  # fmt: skip
     hidden = set(masked)
     return Selection(
         masked=masked,
-        blocks=(masked,),
-        untouched=tuple(name for name in table.columns if name not in hidden),
-        strata=layers,
-        weights=numbers,
-        by_record=tuple(name for name, given in arrays.items() if given),
+        blocks=blocks,
+        untouched=tuple(name for name in view.columns if name not in hidden),
+        strata=strata,
+        weights=weights,
     )
 
 
@@ -155,51 +157,6 @@ def _apply_roles(table: Table, schema: Schema, weights: Any) -> Any:
         named = ", ".join(map(repr, weighing))
         raise BadTableError(f"The schema names several weights: {named}. Choose with weights=...")
     return weighing[0] if weights is None and weighing else weights
-
-
-def _find_strata(table: Table, strata: Any) -> Strata:
-    if strata is None:
-        return Strata(place=np.zeros(table.n_rows, dtype=np.int64), names=["all records"])
-    _refuse_left_out(strata, "strata")
-    columns = _as_names(table, strata)
-    if columns is None:
-        place, names = number_labels(table.per_record(strata, who="strata"))
-        _refuse_missing(place, "strata")
-        return Strata(place=place, names=names)
-    for name in columns:
-        table.place(name, who="strata")
-    _refuse_repeated(columns, "strata")
-    layers = [table.labels(name) for name in columns]
-    for name, (place, _) in zip(columns, layers):
-        _refuse_missing(place, f"The strata column {name!r}")
-    place = number_alike([place for place, _ in layers])
-    _, first = np.unique(place, return_index=True)
-    names = [
-        ", ".join(f"{c}={names[own[i]]}" for c, (own, names) in zip(columns, layers)) for i in first
-    ]
-    return Strata(place=place, names=names, columns=columns)
-
-
-def _find_weights(table: Table, weights: Any) -> tuple[tuple[Name, ...], Floats]:
-    if weights is None:
-        return (), np.ones(table.n_rows)
-    _refuse_left_out(weights, "weights")
-    columns = (weights,) if isinstance(weights, str) or table.has(weights) else None
-    if columns is None:
-        given = table.per_record(weights, who="weights")
-        if given.dtype.kind not in "fiu":
-            raise BadTableError(f"weights has dtype {given.dtype}; numbers are needed.")
-        numbers = given.astype(np.float64)
-    else:
-        numbers = table.numeric(columns, who="weights").values[:, 0]
-    bad = int((~(np.isfinite(numbers) & (numbers > 0))).sum())
-    if bad:
-        raise BadTableError(
-            f"weights must be positive numbers; {bad} of {table.n_rows} are zero, negative, "
-            "missing or infinite. A record without weight still counts towards k: give it a small "
-            "weight or leave it out of the table."
-        )
-    return columns or (), np.ascontiguousarray(numbers)
 
 
 def _all_numbers(
@@ -285,16 +242,6 @@ def _find_blocks(
     return out
 
 
-def _as_names(table: Table, given: Any) -> tuple[Name, ...] | None:
-    """Return the columns that a caller names, or None for one value for each record."""
-    if isinstance(given, str) or table.has(given):
-        return (given,)
-    if not isinstance(given, list | tuple):
-        return None
-    known = all(table.has(name) for name in given) and len(set(given)) == len(given)
-    return tuple(given) if known or len(given) != table.n_rows else None
-
-
 def _is_measured(table: Table, name: Name, schema: Schema | None) -> bool:
     numeric = table.facts(name).numeric
     return numeric and (schema is None or schema[name].kind in ("continuous", "integer"))
@@ -308,19 +255,3 @@ def _described(table: Table, name: Name, schema: Schema | None) -> str:
 def _refuse_repeated(names: Sequence[Name], who: str) -> None:
     if twice := [repr(name) for name, count in Counter(names).items() if count > 1]:
         raise BadTableError(f"{who} names {', '.join(twice)} more than once.")
-
-
-def _refuse_missing(place: Integers, who: str) -> None:
-    if missing := int((place < 0).sum()):
-        raise BadTableError(
-            f"{who} has {missing} missing values. Give every record a stratum; a name such as "
-            "'unknown' will do."
-        )
-
-
-def _refuse_left_out(given: Any, who: str) -> None:
-    if isinstance(given, LeftOut):
-        raise BadTableError(
-            f"This masker was saved, and a saved masker keeps nothing of the records: its {who} "
-            f"were left out. Give them again: set_params({who}=...)."
-        )

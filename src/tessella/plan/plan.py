@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = ["Block", "Choice", "Plan"]
 OPERATORS = {
     "mean": "the mean of the group",
     "geometric mean": "the geometric mean of the group, the mean of logarithms",
+    "interpolated median": "the median of the group, of two middle values their mean",
     "median": "the lower median of the group, a value of one of its records",
     "medoid": "the values of the group's middle record, for all these columns together",
     "mode": "the most frequent category of the group",
@@ -48,6 +50,15 @@ class Block:
     cases: dict[str, list[Case]] = field(default_factory=dict)
     signs: tuple[tuple[Name, float], ...] = ()  # factors whose sign puts records apart
 
+    @classmethod
+    def of_numbers(cls, columns: Sequence[Name], operator: str, whole: Sequence[bool]) -> Block:
+        """Return a block of numbers without rules."""
+        choices = [
+            Choice(column=name, operator=operator, whole=own, because="no rule asks for another")
+            for name, own in zip(columns, whole)
+        ]
+        return cls(columns=tuple(columns), choices=tuple(choices), rules=(), always=())
+
     def choice(self, column: Name) -> Choice:
         """Return what is done with a column."""
         return next(choice for choice in self.choices if choice.column == column)
@@ -73,8 +84,8 @@ class Plan:
         All columns that are released as they are.
     rules : Rules
         The rules, fixed on the original table.
-    fit, edit, small, missing, distance, scale, method, options
-        The wishes of the caller, see `make_plan`.
+    fit, edit, small, on_missing, distance, scale, grouping, options
+        As given to `make_plan`.
     """
 
     k: int
@@ -85,19 +96,20 @@ class Plan:
     fit: str
     edit: str
     small: str
-    missing: str
+    on_missing: str
     distance: str
     scale: Any
-    method: Any
+    grouping: Any
     options: dict[str, Any]
     notes: tuple[str, ...] = ()
 
     def explain(self) -> str:
         """Tell in plain words which rule led to which choice."""
         where = "In each block, every" if len(self.blocks) > 1 else "Every"
-        method = self.method if isinstance(self.method, str) else type(self.method).__name__
+        grouping = self.grouping
+        named = grouping if isinstance(grouping, str) else type(grouping).__name__
         lines = [
-            f"{where} released record stands for at least {self.k}; groups are made by {method}."
+            f"{where} released record stands for at least {self.k}; groups are made by {named}."
         ]
         if self.strata:
             named = ", ".join(map(str, self.strata))
@@ -119,9 +131,9 @@ class Plan:
             alike: dict[str, list[str]] = {}
             for choice in block.choices:
                 whole = ", whole" if choice.whole else ""
-                said = f"{OPERATORS[choice.operator]}{whole}; {choice.because}."
-                alike.setdefault(said, []).append(str(choice.column))
-            lines += [f"  {', '.join(columns)}: {said}" for said, columns in alike.items()]
+                line = f"{OPERATORS[choice.operator]}{whole}; {choice.because}."
+                alike.setdefault(line, []).append(str(choice.column))
+            lines += [f"  {', '.join(columns)}: {line}" for line, columns in alike.items()]
         if self.untouched:
             named = ", ".join(map(str, self.untouched))
             lines.append(f"Released as they are: {named}.")

@@ -14,11 +14,11 @@ keeps both. With ``fit="project"`` such columns get the nearest point that keeps
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
+from .._parameters import NONE, Instance, OneOf, Whole, parameters
 from .._types import Name
-from ..exceptions import BadOptionError, PlanError, UnknownColumnError, UnknownOptionError
+from ..exceptions import BadOptionError, PlanError, UnknownColumnError
 from ..rules import Rules, forms
 from ..schema import Schema
 from .claims import Case, Claim, cases_of
@@ -27,16 +27,19 @@ from .plan import Block, Choice, Plan
 __all__ = ["make_plan"]
 
 
-WISHES = {
-    "fit": ("closed", "project"),
-    "edit": ("fix", "refuse"),
-    "small": ("refuse", "merge"),
-    "missing": ("error", "pattern"),
-    "distance": ("original", "representation"),
-}
 CATEGORIES = ("nominal", "ordinal")
 
 
+@parameters(
+    {"method": "grouping", "missing": "on_missing"},
+    k=[Whole(2)],
+    fit=[OneOf(("closed", "project"))],
+    edit=[OneOf(("fix", "refuse"))],
+    small=[OneOf(("refuse", "merge"))],
+    on_missing=[OneOf(("error", "pattern"))],
+    distance=[OneOf(("original", "representation"))],
+    options=[Instance(Mapping, "a mapping of names to values"), NONE],
+)
 def make_plan(
     schema: Schema,
     rules: Rules,
@@ -48,10 +51,10 @@ def make_plan(
     fit: str = "closed",
     edit: str = "fix",
     small: str = "refuse",
-    missing: str = "pattern",
+    on_missing: str = "pattern",
     distance: str = "original",
     scale: Any = "zscore",
-    method: Any = "search",
+    grouping: Any = "search",
     options: dict[str, Any] | None = None,
 ) -> Plan:
     """Derive from rules and schema how to mask so that every rule stays true.
@@ -80,12 +83,12 @@ def make_plan(
         What to do with a part of fewer than k records that a rule cuts out: refuse, or let its
         records join the part that differs in the fewest rules; they are then released as if
         they were in that part.
-    missing : {"error", "pattern"}
+    on_missing : {"error", "pattern"}
         Refuse missing values, or group only records that lack the same cells.
     distance : {"original", "representation"}
         Whether records in product rules are near by their values or by their logarithms.
-    scale, method, options
-        As for `Microaggregation`; the method may also be "fuzzy".
+    scale, grouping, options
+        As for `Microaggregation`; the grouping may also be "fuzzy".
 
     Raises
     ------
@@ -102,16 +105,8 @@ def make_plan(
     net, tax, gross are grouped together.
       net, tax, gross: the mean of the group; R1 is linear, and only means keep a linear rule.
     """
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 2:
-        raise BadOptionError("k", k, "a whole number of at least 2")
     if not isinstance(rules, Rules):
         rules = Rules(rules)
-    if options is not None and not isinstance(options, Mapping):
-        raise BadOptionError("options", options, "a mapping of names to values")
-    given = {"fit": fit, "edit": edit, "small": small, "missing": missing, "distance": distance}
-    for name, value in given.items():
-        if value not in WISHES[name]:
-            raise UnknownOptionError(name, value, WISHES[name])
     masked = _masked(schema, columns, strata)
     cases = {rule.name: cases_of(rule) for rule in rules}
     for rule in rules:
@@ -130,11 +125,15 @@ def make_plan(
         strata=tuple(strata),
         untouched=tuple(c.name for c in schema if c.name not in taken),
         rules=rules,
-        method=method,
+        grouping=grouping,
         options=dict(options or {}),
         scale=scale,
         notes=tuple(notes.values()),
-        **given,
+        fit=fit,
+        edit=edit,
+        small=small,
+        on_missing=on_missing,
+        distance=distance,
     )
 
 
@@ -206,9 +205,9 @@ def _plan_block(
     operators, reasons = _choose(claims, columns, numbers, schema)
     troubles = _troubles(rules, claims, numbers)
     if troubles and fit == "closed":
-        told = "\n".join(f"- {why}" for why, _, _ in troubles)
+        listed = "\n".join(f"- {why}" for why, _, _ in troubles)
         raise PlanError(
-            f"No operator keeps these rules together:\n{told}\nGive up one of them, or give "
+            f"No operator keeps these rules together:\n{listed}\nGive up one of them, or give "
             'fit="project": each group then gets the nearest point that keeps all of them.'
         )
     for why, operator, seeds in troubles:
@@ -326,8 +325,8 @@ def _troubles(
         if name in linear and name in products:
             found.append(
                 (
-                    f"{name!r} is in a linear rule ({_told(rules, linear[name])}), which only "
-                    f"means keep, and in a product ({_told(rules, products[name])}), which only "
+                    f"{name!r} is in a linear rule ({_texts(rules, linear[name])}), which only "
+                    f"means keep, and in a product ({_texts(rules, products[name])}), which only "
                     "geometric means keep",
                     "project",
                     [name],
@@ -338,7 +337,7 @@ def _troubles(
             found.append(
                 (
                     f"{name!r} is a factor of products as it is and with another number added to "
-                    f"it ({_told(rules, products[name])}): no geometric mean keeps both",
+                    f"it ({_texts(rules, products[name])}): no geometric mean keeps both",
                     "project",
                     [name],
                 )
@@ -347,9 +346,9 @@ def _troubles(
             other = linear.get(name) or products[name]
             found.append(
                 (
-                    f"{name!r} takes only values that exist ({_told(rules, observed[name])}), "
+                    f"{name!r} takes only values that exist ({_texts(rules, observed[name])}), "
                     "which order statistics keep, and is in "
-                    f"{_told(rules, other)}, which they break",
+                    f"{_texts(rules, other)}, which they break",
                     "medoid",
                     [name],
                 )
@@ -404,7 +403,7 @@ def _is_observed(claim: Claim) -> bool:
     return isinstance(claim.form, forms.ObservedValues | forms.Members)
 
 
-def _told(rules: Rules, names: Iterable[str]) -> str:
+def _texts(rules: Rules, names: Iterable[str]) -> str:
     return "; ".join(f"{name}: {rules[name].text}" for name in dict.fromkeys(names))
 
 

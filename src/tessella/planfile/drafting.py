@@ -71,7 +71,7 @@ def draft(
     folder : path
         Where the plan will be kept: names of files are made relative to it.
     wishes : mapping, optional
-        Further options of the protecting step, such as {"method": "mdav"}.
+        Further options of the protecting step, such as {"grouping": "mdav"}.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def draft(
     stem = _stem(Path(written))
     careful = Schema([_careful(column) for column in known])
     wanted = dict(wishes or {})
-    if source.n_rows > LARGE and not {"method", "options"} & set(wanted):
+    if source.n_rows > LARGE and not {"grouping", "options"} & set(wanted):
         wanted["options"] = {"effort": "quick"}
     steps, said = _steps(source, careful, given, list(strata), {"k": k, **wanted})
     plan = PlanFile(

@@ -81,12 +81,12 @@ def judge(
         inconsistent=len(wrong),
         moved=float(np.sqrt(away.mean())),
         moved_inconsistent=float(np.sqrt(away[wrong].mean())) if len(wrong) else 0.0,
-        edited=0 if planned is None else planned.carried.edited,
-        merged=0 if planned is None else planned.carried.merged,
+        edited=0 if planned is None else planned.masked.edited,
+        merged=0 if planned is None else planned.masked.merged,
         schema=schema,
         rules=before.rules,
         protocol=protocol,
-        labels=[] if planned is None else planned.carried.labels,
+        labels=[] if planned is None else planned.masked.labels,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._types import Integers, Name
 from ..exceptions import BadOptionError
-from ..frame import Table
+from ..frame import Table, View, group_ids
 from ..grouping.checks import check_k
 from ..schema import Schema
 
@@ -99,16 +99,8 @@ def _patterns(
     table: Table, schema: Schema, names: Sequence[Name]
 ) -> tuple[Integers, Integers, Integers]:
     """Return the distinct patterns, the pattern of each record, and how many have each."""
-    state = np.zeros((table.n_rows, len(names)), dtype=np.int64)
-    for j, name in enumerate(names):
-        codes = schema[name].missing
-        if table.facts(name).numeric:
-            numbers = [code for code in codes if not isinstance(code, str)]
-            state[:, j] = table.numeric([name], codes={name: numbers}).state[:, 0]
-            continue
-        place, texts = table.labels(name)
-        known = {str(code): at + 2 for at, code in enumerate(codes)}
-        kinds = np.array([*(known.get(text, 0) for text in texts), 1])
-        state[:, j] = kinds[place]
-    patterns, own, sizes = np.unique(state, axis=0, return_inverse=True, return_counts=True)
-    return patterns, own.reshape(-1), sizes
+    view = View.of(table, schema)
+    own = group_ids([view.states(name).astype(np.int64) for name in names])
+    first = np.unique(own, return_index=True)[1]
+    patterns = np.column_stack([view.states(name)[first] for name in names]).astype(np.int64)
+    return patterns, own, np.bincount(own)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Floats, Integers, Name
+from .._types import Floats, Name
 from ..exceptions import (
     BadOptionError,
     GroupSizeError,
@@ -16,30 +16,27 @@ from ..exceptions import (
     PlanError,
     RefusedError,
 )
-from ..frame import Table
-from ..fuzzy.drawing import chance_of
+from ..frame import Table, View
 from ..grouping.checks import check_k
-from ..masking.alike import number_alike
-from ..masking.keeping.carry import Carried, carry_out
-from ..masking.keeping.data import is_code
+from ..masking.engine.application import MaskedBlocks, apply_plan, as_floats, write_blocks
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
 
 __all__ = [
-    "WISHES",
+    "DEFAULTS",
     "Planned",
     "as_planned",
     "confirmed_schema",
     "mask_planned",
-    "refuse_telling",
+    "refuse_identifying",
 ]
 
 
-WISHES: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "columns": None, "strata": (), "blocks": None, "fit": "closed", "edit": "fix",
-    "small": "refuse", "missing": "pattern", "distance": "original", "scale": "zscore",
-    "method": "search", "options": None,
+    "small": "refuse", "on_missing": "pattern", "distance": "original", "scale": "zscore",
+    "grouping": "search", "options": None,
 }  # fmt: skip
 
 
@@ -47,9 +44,9 @@ WISHES: dict[str, Any] = {
 class Planned:
     """A table that was masked by a plan, and all that its judgement needs."""
 
-    table: Any
+    table: Table
     plan: Plan
-    carried: Carried
+    masked: MaskedBlocks
 
 
 def mask_planned(
@@ -61,30 +58,28 @@ def mask_planned(
     plan: Plan | None,
     weights: Floats,
     random_state: Any,
-    **wishes: Any,
+    **options: Any,
 ) -> Planned:
-    """Plan and mask; `wishes` are those of `make_plan`, see `WISHES`.
+    """Plan and mask; `options` are those of `make_plan`, see `DEFAULTS`.
 
     `before` is the table confronted with its rules.
     """
     check_k(k, source.n_rows)
     if plan is None:
         noticed = _refuse_contradictions(before.rules)
-        apart = _names(source, wishes["strata"])
-        plan = make_plan(schema, before.rules, k=k, **wishes | {"strata": apart})
+        apart = _names(source, options["strata"])
+        plan = make_plan(schema, before.rules, k=k, **options | {"strata": apart})
         plan = replace(plan, notes=(*plan.notes, *noticed))
     else:
         _refuse_other_plan(plan, source, k)
     _refuse_inconsistent(before, plan)
-    _refuse_missing(source, plan, schema)
-    carried = carry_out(
-        plan, source, schema,
-        strata=_strata(source, plan),
-        weights=weights,
-        obedient=np.asarray((before.signs >= 0).all(axis=1)),
-        chance=chance_of(random_state),
+    view = View.of(source, schema)
+    _refuse_missing(view, plan)
+    masked = apply_plan(
+        plan, view, strata=view.strata(plan.strata), weights=weights,
+        valid=np.asarray((before.signs >= 0).all(axis=1)), random_state=random_state,
     )  # fmt: skip
-    return Planned(table=_write(source, plan, carried, schema), plan=plan, carried=carried)
+    return Planned(table=write_blocks(view, plan, masked), plan=plan, masked=masked)
 
 
 def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
@@ -124,7 +119,7 @@ def confirmed_schema(source: Table, schema: Schema | None, weights: Hashable | N
     return known
 
 
-def refuse_telling(known: Schema) -> None:
+def refuse_identifying(known: Schema) -> None:
     """Refuse columns that name a respondent or a household."""
     if telling := known.names("identifier", "household"):
         named = ", ".join(f"{name!r} ({known[name].role})" for name in telling)
@@ -158,75 +153,24 @@ def _refuse_inconsistent(before: Confrontation, plan: Plan) -> None:
         )
 
 
-def _refuse_missing(source: Table, plan: Plan, schema: Schema) -> None:
-    if plan.missing != "error":
-        return
-    counts = {}
-    for block in plan.blocks:
-        for name in block.columns:
-            if source.facts(name).numeric:
-                codes = {name: schema[name].missing}
-                lost = int(source.numeric([name], codes=codes).missing.sum())
-            else:
-                place, texts = source.labels(name)
-                gone = [at for at, text in enumerate(texts) if is_code(text, schema[name].missing)]
-                lost = int(((place < 0) | np.isin(place, gone)).sum())
-            if lost:
-                counts[str(name)] = lost
-    if counts:
-        raise MissingValuesError(counts, source.n_rows)
+def _refuse_missing(view: View, plan: Plan) -> None:
+    if plan.on_missing == "error":
+        names = [name for block in plan.blocks for name in block.columns if view.any_missing(name)]
+        if names:
+            counts = {str(name): int(view.missing(name).sum()) for name in names}
+            raise MissingValuesError(counts, view.n_rows)
 
 
-def _strata(source: Table, plan: Plan) -> Integers:
-    if not plan.strata:
-        return np.zeros(source.n_rows, dtype=np.int64)
-    layers = []
-    for name in plan.strata:
-        place, _ = source.labels(name)
-        if (place < 0).any():
-            raise BadOptionError("strata", name, "columns without missing values")
-        layers.append(place)
-    return number_alike(layers)
-
-
-def _write(source: Table, plan: Plan, carried: Carried, schema: Schema) -> Any:
-    """Write numbers and categories into a table of the same kind; missing cells stay."""
-    moved = Table.read(source.rearrange(carried.rows)) if carried.rows else source
-    keep, numbers = {}, {}
-    for name, values in carried.numbers.items():
-        lost = source.numeric([name], codes={name: schema[name].missing}).missing[:, 0]
-        keep[name], numbers[name] = lost, np.where(lost, 0.0, values)
-        decimals = source.facts(name).decimals
-        if decimals:  # a dtype of fixed decimals
-            numbers[name] = np.round(numbers[name], decimals)
-    as_float = [
-        name
-        for name in numbers
-        if source.facts(name).decimals == 0 and not _choice(plan, name).whole
-    ]
-    return moved.replace(numbers, keep=keep, as_float=as_float)
-
-
-def as_planned(source: Table, plan: Plan) -> Any:
+def as_planned(source: Table, plan: Plan) -> Table:
     """Return the original with those whole columns as floats that the plan releases as floats."""
-    names = [
-        choice.column
-        for block in plan.blocks
-        for choice in block.choices
-        if source.facts(choice.column).decimals == 0
-        and source.facts(choice.column).numeric
-        and not choice.whole
-        and choice.operator in ("mean", "geometric mean", "project")
-    ]
+    names = as_floats(source, plan)
     if not names:
         return source
-    numbers = source.numeric(names)
-    return source.replace(
-        {name: np.nan_to_num(numbers.values[:, j]) for j, name in enumerate(names)},
-        keep={name: numbers.missing[:, j] for j, name in enumerate(names)},
-        as_float=names,
+    numbers = {name: source.raw(name)[0] for name in names}
+    return Table.read(
+        source.replace(
+            {name: np.nan_to_num(values) for name, values in numbers.items()},
+            keep={name: np.isnan(values) for name, values in numbers.items()},
+            as_float=names,
+        )
     )
-
-
-def _choice(plan: Plan, name: Name) -> Any:
-    return next(block.choice(name) for block in plan.blocks if name in block.columns)

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from .._parameters import SEED
+from .._parameters import SEED, parameters
 from ..exceptions import BadOptionError
 from ..grouping.checks import check_seed
 from ..plan import Plan
 from ..schema import Schema
-from .planned import WISHES, refuse_telling
+from .planned import DEFAULTS, refuse_identifying
 from .result import Release
 from .study import Study
 
 __all__ = ["protect"]
 
 
+@parameters({"method": "grouping", "missing": "on_missing"})
 def protect(
     table: Any,
     *,
@@ -35,10 +36,10 @@ def protect(
     fit: str = "closed",
     edit: str = "fix",
     small: str = "refuse",
-    missing: str = "pattern",
+    on_missing: str = "pattern",
     distance: str = "original",
     scale: Any = "zscore",
-    method: Any = "search",
+    grouping: Any = "search",
     options: dict[str, Any] | None = None,
     tolerance: float = 1e-9,
     random_state: Any = None,
@@ -57,7 +58,7 @@ def protect(
         A plan of `make_plan`; without it one is made from the arguments that follow.
     schema : Schema, optional
         Kinds and roles of the columns; guessed if not given.
-    columns, strata, blocks, fit, edit, small, missing, distance, scale, method, options
+    columns, strata, blocks, fit, edit, small, on_missing, distance, scale, grouping, options
         See `tessella.plan.make_plan`.
     weights : name, optional
         The column of sampling weights, if the schema does not say so.
@@ -98,20 +99,20 @@ def protect(
     """
     if plan is not None and not isinstance(plan, Plan):
         raise BadOptionError("plan", type(plan).__name__, "a plan of tessella.make_plan")
-    wishes = {
+    given = {
         "columns": columns, "strata": strata, "blocks": blocks, "fit": fit, "edit": edit,
-        "small": small, "missing": missing, "distance": distance, "scale": scale,
-        "method": method, "options": options,
+        "small": small, "on_missing": on_missing, "distance": distance, "scale": scale,
+        "grouping": grouping, "options": options,
     }  # fmt: skip
     if plan is not None:
-        wishes["plan"] = plan
+        given["plan"] = plan
     study = Study(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
         tolerance=tolerance, random_state=_seed(random_state),
     )  # fmt: skip
-    refuse_telling(study.schema)
-    usual = WISHES | {"plan": None}
-    unusual = {name: value for name, value in wishes.items() if _differs(value, usual[name])}
+    refuse_identifying(study.schema)
+    usual = DEFAULTS | {"plan": None}
+    unusual = {name: value for name, value in given.items() if _differs(value, usual[name])}
     twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n != "plan")]
     if plan is not None and twice:
         expected = f"either a plan or {', '.join(twice)}; the plan has its own"

@@ -8,7 +8,7 @@ from typing import Any
 from .._types import Integers, Name
 from ..auditing import Audit
 from ..plan import Plan
-from ..rules import Rules
+from ..rules import Confrontation, Rules
 from ..schema import Schema
 from .protocol import Protocol
 
@@ -49,6 +49,9 @@ class Release:
         The steps that were taken, in order, with times; `protocol.public()` may be published.
     labels : list of ndarray of shape (n,)
         The group of each record, for each block: confidential.
+    before : Confrontation or None
+        What came of confronting the original, as prepared, with the rules: confidential, and left
+        behind when saved. The released table's is in `audit.rules`.
     """
 
     table: Any
@@ -65,11 +68,13 @@ class Release:
     rules: Rules
     protocol: Protocol = field(default_factory=Protocol)
     labels: list[Integers] = field(default_factory=list)
+    before: Confrontation | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind when saved: groups of records, values that rules look up, seeds."""
         return self.__dict__ | {
             "labels": [],
+            "before": None,
             "rules": self.rules.unfixed(),
             "protocol": self.protocol.without_seeds(),
         }

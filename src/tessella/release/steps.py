@@ -20,7 +20,7 @@ from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..frame import Table
 from ..masking import registry
 from ..schema import Schema
-from .planned import WISHES
+from .planned import DEFAULTS
 
 __all__ = ["PREPARING", "Step", "disclosed_method", "drop", "make_masker", "options_of", "recode"]
 
@@ -29,7 +29,8 @@ PREPARING = {
     "recode": ("column", "groups", "breaks", "labels", "other"),
     "suppress": ("k", "columns"),
 }
-GROUPING = "grouping"  # what a plan file calls the option `method` of a step
+
+GROUPING = "grouping"  # the option of steps that form groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,22 +81,14 @@ class Step:
         return dict(self.options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dicts, as a plan file writes them.
-
-        The option that maskers call `method` is "grouping" there: "method" is that of the step.
-        """
+        """Return plain dicts, as a plan file writes them."""
         named = {"name": self.name} if self.name else {}
-        options = {GROUPING if key == "method" else key: v for key, v in self.options.items()}
-        return {"method": self.method, **named, **options}
+        return {"method": self.method, **named, **self.options}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Step:
         """Build a step from what `to_dict` gave."""
-        rest = {
-            "method" if key == GROUPING else key: value
-            for key, value in known.items()
-            if key not in ("method", "name")
-        }
+        rest = {key: value for key, value in known.items() if key not in ("method", "name")}
         return cls(method=known.get("method", ""), options=rest, name=str(known.get("name", "")))
 
 
@@ -116,9 +109,9 @@ def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any) -> Any:
     if masker is None:
         raise BadOptionError("method", step.method, "a method with a masker")
     taken = inspect.signature(masker).parameters
-    given = {"schema": schema, "random_state": seed, "missing": "pattern", "on_missing": "pattern"}
+    given = {"schema": schema, "random_state": seed, "on_missing": "pattern"}
     given = {name: value for name, value in given.items() if name in taken}
-    if "rules" in taken and len(rules):
+    if "rules" in taken and getattr(masker, "repairs", True) and len(rules):
         given["rules"] = rules
     try:
         return masker(**given | dict(step.options))
@@ -156,7 +149,9 @@ def _is_restored(step: Step, rules: Any) -> bool:
     method = registry.find(step.method)
     if not len(rules) or method.masker is None or method.masks == "categories":
         return False
-    keeps = "rules" in inspect.signature(method.masker).parameters
+    keeps = "rules" in inspect.signature(method.masker).parameters and getattr(
+        method.masker, "repairs", True
+    )
     return not keeps and not (method.groups and method.groups(step.options, ["column"]))
 
 
@@ -269,7 +264,7 @@ def disclosed_method(
         return None
     if step.method != "protect":
         return make_masker(step, schema=schema, rules=rules, seed=None)
-    grouping = None if plan is None else getattr(plan, GROUPING, None) or plan.method
+    grouping = None if plan is None else plan.grouping
     if not isinstance(grouping, str) or grouping == "fuzzy":
         return None
     # Who has the original and the plan repeats the grouping, whatever a group then gets.
@@ -341,14 +336,14 @@ def _advise(options: Mapping[str, Any], facts: Mapping[str, Any]) -> Sequence[st
 
 
 def _kind(options: Mapping[str, Any]) -> str:
-    fuzzy = "fuzzy" in (options.get("method"), options.get(GROUPING))
+    fuzzy = options.get("grouping") == "fuzzy"
     return "fuzzy microaggregation" if fuzzy else "microaggregation"
 
 
 METHOD = registry.register(
     registry.Method(
         name="protect",
-        options=("k", "plan", *WISHES),
+        options=("k", "plan", *DEFAULTS),
         title=lambda options: _kind(options).capitalize(),
         masks="both",
         tuned=registry.Tuned(name="k", low=2, high=200, whole=True),

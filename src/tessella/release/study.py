@@ -22,12 +22,12 @@ from ..schema import Schema
 from .judging import judge
 from .patterns import suppress
 from .planned import (
-    WISHES,
+    DEFAULTS,
     Planned,
     as_planned,
     confirmed_schema,
     mask_planned,
-    refuse_telling,
+    refuse_identifying,
 )
 from .protocol import Entry, Protocol
 from .result import Release
@@ -183,18 +183,18 @@ class Study:
         if step.method in PREPARING and here.masked:
             raise PlanError(f"Do {step.method!r} before any masking: it changes what is compared.")
         seed = self._seed(sum(earlier.method not in PREPARING for earlier in self._steps))
-        carried = _CARRIERS.get(step.method, _mask)(self, here, step, seed)
+        after = _STEPS.get(step.method, _mask)(self, here, step, seed)
         entry = Entry(
             method=step.method,
             name=step.name,
             options=step.options,
             public=step.public,
-            account=carried.entry.account if carried.entry else "",
-            columns=tuple(map(str, carried.entry.columns if carried.entry else ())),
+            account=after.entry.account if after.entry else "",
+            columns=tuple(map(str, after.entry.columns if after.entry else ())),
             seconds=perf_counter() - began,
             seed=None if step.method in PREPARING else seed,
         )
-        self._states.append(replace(carried, entry=entry))
+        self._states.append(replace(after, entry=entry))
         self._steps.append(step)
         self._undone, self._undone_steps = [], []
         return self
@@ -230,7 +230,7 @@ class Study:
     def release(self) -> Release:
         """Judge the table as it is now: a release, or why there is none."""
         here = self._states[-1]
-        refuse_telling(here.schema)
+        refuse_identifying(here.schema)
         plan = None if here.planned is None else here.planned.plan
         expected = here.reference
         if plan is not None:
@@ -306,21 +306,21 @@ def _still_valid(
 def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
     if "k" not in step.options:
         raise BadOptionError("k", None, "the least number of records that share their values")
-    refuse_telling(here.schema)
+    refuse_identifying(here.schema)
     own = ("k", "plan")
-    wishes = WISHES | {name: value for name, value in step.options.items() if name not in own}
+    given = DEFAULTS | {name: value for name, value in step.options.items() if name not in own}
     weights = here.reference.weights()
     planned = mask_planned(
         here.table, here.schema, k=step.options["k"], before=study.confrontation,
         plan=step.options.get("plan"),
         weights=np.ones(here.table.n_rows) if weights is None else weights, random_state=seed,
-        **wishes,
+        **given,
     )  # fmt: skip
     columns = [name for block in planned.plan.blocks for name in block.columns]
     account = planned.plan.explain()
     return replace(
         here,
-        table=Table.read(planned.table),
+        table=planned.table,
         masked=tuple(dict.fromkeys([*here.masked, *columns])),
         planned=planned,
         entry=Entry(method=step.method, account=account, columns=tuple(map(str, columns))),
@@ -341,7 +341,7 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     )
 
 
-_CARRIERS: dict[str, Callable[..., State]] = {
+_STEPS: dict[str, Callable[..., State]] = {
     "drop": _prepare(drop, "columns"),
     "recode": _prepare(recode, "column"),
     "suppress": _prepare(suppress, "k"),

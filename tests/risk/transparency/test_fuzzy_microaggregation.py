@@ -150,7 +150,7 @@ def test_the_truth_is_always_possible(seed, n, at_least_k):
         }
     )
     masker = FuzzyMicroaggregation(
-        2, m2=1.4, blocks=[["few", "many"], ["flat", "gaps"]], missing="pattern",
+        2, m2=1.4, blocks=[["few", "many"], ["flat", "gaps"]], on_missing="pattern",
         columns=["few", "many", "flat", "gaps"], strata=[None, "half"][seed % 2],
         at_least_k=at_least_k, random_state=seed,
     )  # fmt: skip

@@ -52,7 +52,7 @@ def test_against_all_cuts(data):
     n = data.draw(st.integers(4, 6))
     column = st.lists(st.integers(0, 5), min_size=n, max_size=n)
     original = np.array(data.draw(st.lists(column, min_size=2, max_size=2)), dtype=float).T
-    masker = IndividualRanking(2, method=data.draw(st.sampled_from(["optimal", "fixed"])))
+    masker = IndividualRanking(2, grouping=data.draw(st.sampled_from(["optimal", "fixed"])))
     masked = masker.fit_transform(original)
     released = [[round(float(v), 9) for v in masked[:, j]] for j in range(2)]
     reachable = [cut(original[:, j], 2) for j in range(2)]
@@ -118,7 +118,7 @@ def test_what_cannot_be_is_told():
 @pytest.mark.parametrize("method", ["optimal", "fixed"])
 def test_census(census, method):
     """k = 3 and three known variables: nearly all records, but for columns that repeat others."""
-    masked = IndividualRanking(3, method=method).fit_transform(census)
+    masked = IndividualRanking(3, grouping=method).fit_transform(census)
     values = []
     for known in list(combinations(range(13), 3))[::7]:
         found = attack(census, masked, "individual ranking", k=3, known=known)

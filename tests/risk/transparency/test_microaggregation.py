@@ -66,7 +66,7 @@ def test_against_all_partitions(data):
     column = st.lists(st.integers(0, 6), min_size=n, max_size=n)
     original = np.array(data.draw(st.lists(column, min_size=3, max_size=3)), dtype=float).T
     blocks = [[0, 1], [2]]
-    masked = mask(original, Microaggregation(2, method="mdav", blocks=blocks))
+    masked = mask(original, Microaggregation(2, grouping="mdav", blocks=blocks))
     released = [[tuple(round(float(v), 9) for v in row) for row in masked[:, b]] for b in blocks]
     reachable = [grouped(original[:, b], 2) for b in blocks]
     pairs = possible_pairs(released, reachable)
@@ -94,7 +94,7 @@ def test_the_truth_is_always_among_them(seed, n, method):
     )
     blocks = [["few", "many"], ["flat", "whole"], ["gaps"]] if n >= 24 else [["many", "whole"]]
     masker = Microaggregation(
-        3, method=method, blocks=blocks, missing="pattern", strata=[None, "half"][seed % 2],
+        3, grouping=method, blocks=blocks, on_missing="pattern", strata=[None, "half"][seed % 2],
         columns=[name for block in blocks for name in block],
     )  # fmt: skip
     masked = mask(table, masker)
@@ -112,7 +112,7 @@ def test_repeated_grouping_is_the_joint_release(seed):
     """Who repeats the grouping is right once for each different released record."""
     rng = np.random.default_rng(seed)
     original = rng.normal(size=(40, 4))
-    masker = Microaggregation(3, method="mdav", blocks=2)
+    masker = Microaggregation(3, grouping="mdav", blocks=2)
     masked = mask(original, masker)
     found = attack(original, masked, masker)
     assert found.value == pytest.approx(len(np.unique(masked, axis=0)) / 40)
@@ -122,7 +122,7 @@ def test_repeated_grouping_is_the_joint_release(seed):
 def test_a_margin_is_a_guess_and_says_so():
     rng = np.random.default_rng(1)
     original = rng.normal(size=(100, 4))
-    masked = mask(original, Microaggregation(3, method="mdav", blocks=2))
+    masked = mask(original, Microaggregation(3, grouping="mdav", blocks=2))
     shares = [
         attack(
             original, masked, "microaggregation", k=3, blocks=2, grouping="unknown", margin=margin
@@ -140,7 +140,7 @@ def test_a_margin_is_a_guess_and_says_so():
 def test_medians_and_weights_need_a_margin():
     rng = np.random.default_rng(1)
     original = rng.normal(size=(30, 2))
-    masker = Microaggregation(3, method="mdav", aggregate="median")
+    masker = Microaggregation(3, grouping="mdav", aggregate="median")
     masked = masker.fit_transform(original)
     assert attack(original, masked, masker).covered == 1
     with pytest.raises(BadOptionError, match="medians and weighted means"):

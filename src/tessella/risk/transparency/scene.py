@@ -90,7 +90,7 @@ def set_scene(
     seen = [[place[name] for name in block if name in place] for block in chosen.blocks]
     kept = [(own, len(own) == len(block)) for own, block in zip(seen, chosen.blocks) if own]
     open_ = [j for j in range(len(sides.columns)) if j not in set(hidden)]
-    layers = chosen.strata.place
+    layers = chosen.strata.ids
     notes = [f"known: {', '.join(str(sides.columns[j]) for j in hidden)}", *sides.notes]
     if open_:
         named = ", ".join(str(sides.columns[j]) for j in open_)

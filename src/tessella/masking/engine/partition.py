@@ -1,4 +1,4 @@
-"""Records are put apart: by strata, by cases of rules, by signs, by what they lack."""
+"""The partition of a table for grouping: by strata, cases of rules, signs, and missing cells."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._types import Integers
+from ..._types import Integers, Name
 from ...exceptions import GroupSizeError
-from ...plan import Block, Plan
+from ...frame import Strata, group_ids
+from ...plan import Block
 from ...plan.claims import Case, Claim
 from ...rules import forms
-from .data import Data
+from .cells import BlockCells
 
-__all__ = ["Part", "put_apart", "repair_products"]
+__all__ = ["Part", "partition", "recompute_products"]
+
+MISSING_AS = {1: "", 2: " (as NaN)"}
 
 
 @dataclass(eq=False)
@@ -27,23 +30,28 @@ class Part:
     merged: int = 0  # records that joined from parts too small to stand alone
 
 
-def put_apart(data: Data, block: Block, plan: Plan, strata: Integers) -> list[Part]:
+def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str) -> list[Part]:
     """Cut the records into parts that can be grouped on their own, each with at least k."""
-    rules = list(block.cases)
-    keys = [strata]
+    view, rules = cells.view, list(block.cases)
+    sizes = np.bincount(strata.ids)
+    if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
+        raise GroupSizeError.small_strata(k, few)
+    keys = [strata.ids]
     for name in rules:
-        keys.append(_case_of_each(data, block.cases[name]))
+        keys.append(_case_of_each(cells, block.cases[name]))
     for column, offset in block.signs:
-        side = np.sign(data.column(column) + offset)
+        side = np.sign(cells.column(column) + offset)
         keys.append(np.where(np.isnan(side), 2, side).astype(np.int64))
-    own = [data.place(name) for name in block.columns]
-    lacking = data.state[:, own]
-    if lacking.any():
-        keys += list(lacking.T.astype(np.int64))
-    distinct, place = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
-    order = np.argsort(place.ravel(), kind="stable")
-    rows = np.split(order, np.cumsum(np.bincount(place.ravel()))[:-1])
-    merged = _join_small(distinct, rows, plan, fixed=1 + len(rules) + len(block.signs))
+    lacking = [name for name in block.columns if view.any_missing(name)]
+    keys += [view.states(name).astype(np.int64) for name in lacking]
+    ids = group_ids(keys)
+    first = np.unique(ids, return_index=True)[1]
+    distinct = np.column_stack([key[first] for key in keys])
+    if not rules and not block.signs and lacking:
+        _refuse_rare_patterns(distinct, np.bincount(ids), strata, lacking, k)
+    order = np.argsort(ids, kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(ids))[:-1])
+    merged = _join_small(distinct, rows, k, small, fixed=1 + len(rules) + len(block.signs))
     parts = []
     for at, (own_rows, joined) in sorted(merged.items()):
         chosen = distinct[at, 1 : 1 + len(rules)]
@@ -53,18 +61,39 @@ def put_apart(data: Data, block: Block, plan: Plan, strata: Integers) -> list[Pa
     return parts
 
 
-def _case_of_each(data: Data, cases: Sequence[Case]) -> Integers:
+def _refuse_rare_patterns(
+    keys: Integers, sizes: Integers, strata: Strata, lacking: Sequence[Name], k: int
+) -> None:
+    """Refuse patterns of missing cells that fewer than k records of a stratum have."""
+    small: dict[str, int] = {}
+    few = np.flatnonzero(sizes < k)
+    for at in few[np.lexsort(keys[few].T[::-1])]:
+        stratum, *states = keys[at]
+        named = [
+            repr(name) + MISSING_AS.get(int(state), " (a code)")
+            for name, state in zip(lacking, states)
+            if state
+        ]
+        name = f"without {', '.join(named)}" if named else "complete"
+        if len(strata.names) > 1:
+            name += f" in stratum {strata.names[stratum]}"
+        small[name] = min(int(sizes[at]), small.get(name, k))  # two codes may share a name
+    if small:
+        raise GroupSizeError.small_patterns(k, small)
+
+
+def _case_of_each(cells: BlockCells, cases: Sequence[Case]) -> Integers:
     """Return the first case that each record is in.
 
     A record that is in none breaks the rule: it goes to the case that it is nearest to. Where
     missing values leave it open, it is in none, at -1, and keeps no claim.
     """
-    n = data.table.n_rows
+    n = cells.n_rows
     chosen = np.full(n, -2, dtype=np.int64)
     unknown, least, nearest = np.zeros(n, bool), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
     for number, case in enumerate(cases):
-        signs = np.min([data.signs(claim) for claim in case], axis=0) if case else np.ones(n)
-        amount = np.sum([data.amounts(claim) for claim in case], axis=0) if case else np.zeros(n)
+        signs = np.min([cells.signs(claim) for claim in case], axis=0) if case else np.ones(n)
+        amount = np.sum([cells.amounts(claim) for claim in case], axis=0) if case else np.zeros(n)
         chosen[(chosen == -2) & (signs > 0)] = number
         unknown |= signs == 0
         closer = (amount <= least) & (signs < 0)  # of equals the last: the body of a condition
@@ -73,16 +102,16 @@ def _case_of_each(data: Data, cases: Sequence[Case]) -> Integers:
 
 
 def _join_small(
-    keys: Integers, rows: list[Integers], plan: Plan, *, fixed: int
+    keys: Integers, rows: list[Integers], k: int, wish: str, *, fixed: int
 ) -> dict[int, tuple[Integers, int]]:
     """Let parts below k join another, or refuse them; strata and what is missing never mix."""
     parts = {at: (own, 0) for at, own in enumerate(rows)}
-    small = [at for at, own in enumerate(rows) if len(own) < plan.k]
-    if small and plan.small == "refuse":
-        raise GroupSizeError.small_parts(plan.k, {at: len(rows[at]) for at in small})
+    small = [at for at, own in enumerate(rows) if len(own) < k]
+    if small and wish == "refuse":
+        raise GroupSizeError.small_parts(k, {at: len(rows[at]) for at in small})
     for at in sorted(small, key=lambda at: len(rows[at])):
         own, joined = parts[at]
-        if len(own) >= plan.k:
+        if len(own) >= k:
             continue
         others = [
             other
@@ -92,7 +121,7 @@ def _join_small(
             and (keys[other, fixed:] == keys[at, fixed:]).all()
         ]
         if not others:
-            raise GroupSizeError.small_parts(plan.k, {at: len(own)})
+            raise GroupSizeError.small_parts(k, {at: len(own)})
         best = min(others, key=lambda o: ((keys[o] != keys[at]).sum(), -len(parts[o][0])))
         rest, earlier = parts[best]
         parts[best] = np.sort(np.concatenate([rest, own])), earlier + joined + len(own)
@@ -100,29 +129,29 @@ def _join_small(
     return parts
 
 
-def repair_products(data: Data, block: Block) -> int:
+def recompute_products(cells: BlockCells, block: Block) -> int:
     """Recompute a factor where a product cannot hold for its zeros or signs; count the records.
 
     Hours of 0 and wages of 100 have no nearest point with a geometric mean: the record is first
     edited, by what the rule says of the factor that stands alone.
     """
-    changed = np.zeros(data.table.n_rows, dtype=bool)
+    changed = np.zeros(cells.n_rows, dtype=bool)
     for claim in block.always:
         form = claim.form
         if not isinstance(form, forms.Multiplicative) or form.operator != "==":
             continue
-        left, right = data.sides(form)
+        left, right = cells.sides(form)
         wrong = (np.sign(left) != np.sign(right)) & ~np.isnan(left) & ~np.isnan(right)
         alone = form.alone
         if alone is None or not wrong.any():
             continue
-        others = form.constant ** float(alone.power) * np.ones(data.table.n_rows)
+        others = form.constant ** float(alone.power) * np.ones(cells.n_rows)
         for factor in form.factors:
             if factor is not alone:
-                base = data.column(factor.column) + factor.offset
+                base = cells.column(factor.column) + factor.offset
                 with np.errstate(divide="ignore", invalid="ignore"):
                     others = others * base ** (-alone.power * factor.power)
         fixable = wrong & np.isfinite(others)
-        data.values[fixable, data.place(alone.column)] = others[fixable] - alone.offset
+        cells.values[fixable, cells.place(alone.column)] = others[fixable] - alone.offset
         changed |= fixable
     return int(changed.sum())

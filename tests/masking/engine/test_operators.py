@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessella import Rules, Schema
-from tessella.frame import Table
-from tessella.masking.keeping.data import Data
-from tessella.masking.keeping.operators import log_means, lower_medians, means, medoids, modes
+from tessella.frame import View
+from tessella.masking.aggregation import group_means
+from tessella.masking.engine.cells import BlockCells
+from tessella.masking.engine.operators import log_means, lower_medians, medoids, modes
 from tessella.plan.claims import cases_of
 
 
@@ -20,7 +21,7 @@ def data_of(**columns):
     numeric = pd.api.types.is_numeric_dtype
     kinds = {n: "continuous" if numeric(table[n]) else "nominal" for n in table}
     schema = Schema({name: {"kind": kind} for name, kind in kinds.items()})
-    return Data.read(Table.read(table), schema, list(table))
+    return BlockCells.read(View(table, schema), list(table))
 
 
 def claims(*lines):
@@ -60,7 +61,9 @@ def test_the_lower_median_of_an_even_group_is_a_value():
 
 def test_means():
     labels = np.array([0, 0, 1])
-    assert means(np.array([[1.0], [3.0], [5.0]]), np.array([3.0, 1, 1]), labels, 2).tolist() == [
+    assert group_means(
+        np.array([[1.0], [3.0], [5.0]]), np.array([3.0, 1, 1]), labels, 2
+    ).tolist() == [
         [1.5],
         [5.0],
     ]
@@ -118,7 +121,7 @@ def test_claims_are_judged_as_rules_are(line, expected):
     data = data_of(a=[1.0, 2.0, 3.0], b=[1.0, 2.0, 3.0], t=["u", "v", "u"])
     signs = np.min([data.signs(claim) for claim in claims(line)], axis=0)
     assert signs.tolist() == expected
-    assert Rules([line]).confront(data.table).signs[:, 0].tolist() == expected
+    assert Rules([line]).confront(data.view.table).signs[:, 0].tolist() == expected
 
 
 def test_missing_means_unknown():

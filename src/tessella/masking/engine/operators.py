@@ -7,33 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._types import Floats, Integers, Name, Truths
+from ...frame import group_ids
 from ...kernels.groups import weighted_centres
 from ...plan.claims import Claim
-from .data import Data
+from ..aggregation import group_means
+from .cells import BlockCells
 
 __all__ = [
     "allowed_of",
     "log_means",
     "lower_medians",
-    "means",
     "medians_among",
     "medoids",
     "modes",
 ]
 
 
-def means(values: Floats, weights: Floats, labels: Integers, count: int) -> Floats:
-    """Weighted mean of each group and column, shape (groups, d); NaN where all is missing."""
-    known = np.where(np.isnan(values), 0.0, values)
-    out: Floats = weighted_centres(np.ascontiguousarray(known), weights, labels, count)
-    first = np.unique(labels, return_index=True)[1]
-    out[np.isnan(values[first])] = np.nan
-    return out
-
-
 def log_means(values: Floats, weights: Floats, labels: Integers, count: int) -> Floats:
     """Weighted geometric mean of positive values, shape (groups, d)."""
-    return np.asarray(np.exp(means(np.log(values), weights, labels, count)))
+    return np.asarray(np.exp(group_means(np.log(values), weights, labels, count)))
 
 
 def lower_medians(values: Floats, weights: Floats, labels: Integers, count: int) -> Integers:
@@ -52,21 +44,21 @@ def lower_medians(values: Floats, weights: Floats, labels: Integers, count: int)
 
 
 def medoids(
-    embedded: Floats, weights: Floats, labels: Integers, count: int, obedient: Truths
+    embedded: Floats, weights: Floats, labels: Integers, count: int, valid: Truths
 ) -> Integers:
-    """Return, for each group, the place of the obedient record nearest to the group's mean.
+    """Return, for each group, the place of the valid record nearest to the group's mean.
 
-    A group without an obedient record takes the nearest one of the whole part; -1 if there is none.
+    A group without an valid record takes the nearest one of the whole part; -1 if there is none.
     """
     centres = weighted_centres(embedded, weights, labels, count)
     squares = ((embedded - centres[labels]) ** 2).sum(axis=1)
-    squares = np.where(obedient, squares, np.inf)
+    squares = np.where(valid, squares, np.inf)
     order = np.lexsort((np.arange(len(labels)), squares, labels))
     first = order[np.searchsorted(labels[order], np.arange(count))]
-    if not obedient.any():
+    if not valid.any():
         return np.full(count, -1, dtype=np.int64)
-    good = np.flatnonzero(obedient)
-    for group in np.flatnonzero(~obedient[first]):
+    good = np.flatnonzero(valid)
+    for group in np.flatnonzero(~valid[first]):
         away = ((embedded[good] - centres[group]) ** 2).sum(axis=1)
         first[group] = good[away.argmin()]
     return first
@@ -99,7 +91,7 @@ def medians_among(
 
 
 def modes(
-    data: Data,
+    cells: BlockCells,
     rows: Integers,
     columns: Sequence[Name],
     weights: Floats,
@@ -113,11 +105,9 @@ def modes(
     A group without an allowed one takes the most frequent allowed one of the part; where the part
     has none, its own. Of equally frequent ones that of the first record is taken.
     """
-    own = data.values[rows][:, [data.place(name) for name in columns]]
-    own = np.where(np.isnan(own), -1.0, own)
-    _, first, code = np.unique(own, axis=0, return_index=True, return_inverse=True)
-    code = code.ravel()
-    allowed = allowed_of(data, rows, columns, claims, strata)[first]
+    code = group_ids([cells.view.codes(name)[rows] for name in columns])
+    first = np.unique(code, return_index=True)[1]
+    allowed = allowed_of(cells, rows, columns, claims, strata)[first]
     pairs, place = np.unique(labels * len(first) + code, return_inverse=True)
     often = np.bincount(place.ravel(), weights)
     group, combination = pairs // len(first), pairs % len(first)
@@ -131,16 +121,16 @@ def modes(
 
 
 def allowed_of(
-    data: Data,
+    cells: BlockCells,
     rows: Integers,
     columns: Sequence[Name],
     claims: Sequence[Claim],
     strata: Sequence[Name] = (),
 ) -> Truths:
-    """Say which records keep all claims about these columns, and strata, and no others."""
+    """Return which records keep all claims about these columns, and strata, and no others."""
     keeps = np.ones(len(rows), dtype=bool)
     for claim in claims:
         about = set(claim.columns)
         if about & set(columns) and about <= {*columns, *strata}:
-            keeps &= data.signs(claim)[rows] >= 0
+            keeps &= cells.signs(claim)[rows] >= 0
     return keeps

@@ -1,0 +1,363 @@
+"""Apply a plan: partition each block, group its records, and find the values of the groups.
+
+This is the one engine of crisp microaggregation. `Microaggregation` is a plan without rules;
+`protect` one with rules, whose groups get values that keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..._types import Floats, Integers, Name, Truths
+from ...exceptions import BadTableError, ContradictionError, RefusedError, UnknownOptionError
+from ...frame import Strata, Table, View
+from ...fuzzy.base import check_number
+from ...fuzzy.drawing import chance_of
+from ...fuzzy.field import power_law
+from ...fuzzy.size_keeping import crisp_groups, draw_keeping_k
+from ...grouping.base import Grouping
+from ...grouping.checks import check_seed
+from ...kernels.groups import renumber
+from ...plan import Block, Plan
+from ..aggregation import AGGREGATES
+from ..methods import make_grouping
+from ..repair import Grid, project_claims
+from ..repair_products import project_mixed, project_products
+from ..scale import Scale
+from .cells import BlockCells
+from .operators import allowed_of, log_means, medians_among, medoids, modes
+from .partition import Part, partition, recompute_products
+
+__all__ = ["MaskedBlocks", "apply_plan", "as_floats", "write_blocks"]
+
+
+# Operators whose values are computed; the others take a cell of a record.
+COMPUTED = ("mean", "interpolated median", "geometric mean", "project")
+MANY = 64  # categories
+
+
+@dataclass(eq=False)
+class MaskedBlocks:
+    """The values of all records: numbers, rows that categories are taken from, groups by block."""
+
+    numbers: dict[Name, Floats] = field(default_factory=dict)
+    rows: dict[Name, Integers] = field(default_factory=dict)
+    labels: list[Integers] = field(default_factory=list)
+    groupings: list[Grouping] = field(default_factory=list)  # none where centres are drawn
+    edited: int = 0  # records in which a product was recomputed before grouping
+    merged: int = 0  # records that joined another part
+
+
+def apply_plan(
+    plan: Plan,
+    view: View,
+    *,
+    strata: Strata,
+    weights: Floats,
+    valid: Truths | None = None,
+    random_state: Any = None,
+) -> MaskedBlocks:
+    """Find the values of all records.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to do.
+    view : View
+        The original table.
+    strata : Strata
+        Records of different strata share no group.
+    weights : ndarray of shape (n,)
+        Positive weights.
+    valid : ndarray of shape (n,), optional
+        Whether each record keeps all rules; without rules all do.
+    random_state : int, RandomState or None
+        None draws from the operating system's entropy.
+    """
+    out = MaskedBlocks()
+    seeds = _seeds(random_state, len(plan.blocks))
+    for block, seed in zip(plan.blocks, seeds):
+        measured = block.with_operator(*COMPUTED)
+        cells = BlockCells.read(view, block.columns, plan.strata, measured)
+        out.edited += recompute_products(cells, block)
+        scale = _scale(cells, block, weights, plan)
+        parts = partition(cells, block, strata, k=plan.k, small=plan.small)
+        out.merged += sum(part.merged for part in parts)
+        embedded = _embed(cells, block, parts, scale, plan)
+        labels = _group(out, plan, embedded, weights, parts, seed)
+        for name in block.columns:
+            if _is_computed(block, name, cells):
+                out.numbers[name] = np.zeros(view.n_rows)
+            else:
+                out.rows[name] = np.arange(view.n_rows)
+        for part in parts:
+            own = PartOfBlock(plan, cells, block, part, scale, weights[part.rows], labels)
+            _aggregate(out, own, embedded, valid)
+        out.labels.append(labels)
+    return out
+
+
+def _seeds(random_state: Any, count: int) -> list[int]:
+    """Return a seed for each block."""
+    if random_state is None:
+        return [int(share * (2**31 - 1)) for share in chance_of(None).random(count)]
+    return [int(seed) for seed in check_seed(random_state).randint(2**31 - 1, size=count)]
+
+
+def _is_computed(block: Block, name: Name, cells: BlockCells) -> bool:
+    return name not in cells.levels and block.choice(name).operator in COMPUTED
+
+
+def _scale(cells: BlockCells, block: Block, weights: Floats, plan: Plan) -> Scale:
+    """Measure the columns of numbers of a block."""
+    numbers = [name for name in block.columns if name not in cells.levels]
+    values = cells.values[:, [cells.place(name) for name in numbers]]
+    wish = plan.scale
+    if isinstance(wish, Mapping):
+        wish = {name: wish[name] for name in numbers if name in wish}
+    return Scale.of(values, weights, wish, numbers)
+
+
+def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, plan: Plan) -> Floats:
+    """Return the records as points: numbers in units, categories as corners.
+
+    Two different categories are one unit apart, as are two numbers a unit apart; ranks of
+    ordinal categories are in units of their own standard deviation.
+    """
+    numbers = [name for name in block.columns if name not in cells.levels]
+    places = [cells.place(name) for name in numbers]
+    values = cells.values[:, places]
+    pieces = []
+    if plan.distance == "representation" and block.signs:
+        pieces.append(_in_logarithms(values, numbers, block, parts, plan))
+    elif numbers:
+        pieces.append(scale.apply(values))
+    for name in block.columns:
+        if name not in cells.levels:
+            continue
+        codes = np.nan_to_num(cells.column(name), nan=0.0).astype(np.int64)
+        if block.choice(name).operator == "median":
+            spread = np.nanstd(cells.column(name)) or 1.0
+            pieces.append((codes / spread)[:, None])
+        else:
+            pieces.append(_corners(codes))
+    if not pieces:
+        return np.zeros((cells.n_rows, 1))
+    if len(pieces) == 1:
+        return np.ascontiguousarray(pieces[0])
+    return np.ascontiguousarray(np.column_stack(pieces))
+
+
+def _in_logarithms(
+    values: Floats, numbers: list[Name], block: Block, parts: list[Part], plan: Plan
+) -> Floats:
+    """Scale the columns of numbers, factors of products as logarithms, in each part apart."""
+    out = np.empty_like(values)
+    for part in parts:
+        own = values[part.rows]
+        for (name, offset), sign in zip(block.signs, part.signs):
+            if name in numbers and sign in (-1, 1):
+                j = numbers.index(name)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    own[:, j] = np.log(np.abs(own[:, j] + offset))
+        own[~np.isfinite(own)] = np.nan
+        scale = Scale.of(own, np.ones(len(own)), plan.scale, numbers)
+        out[part.rows] = scale.apply(own)
+    return out
+
+
+def _corners(codes: Integers) -> Floats:
+    """Put categories at places that are one unit apart; many of them only nearly so.
+
+    Up to MANY categories stand at the corners of a regular simplex, q of them in q - 1 dimensions
+    (the rows of a Helmert matrix, which is orthonormal, span what is orthogonal to (1, ..., 1)).
+    More are put at random corners of a cube of MANY dimensions, two of which differ in about half
+    of them.
+    """
+    seen, place = np.unique(codes, return_inverse=True)
+    q = len(seen)
+    if q <= MANY:
+        steps = np.arange(1, q)
+        basis = np.triu(np.ones((q, q - 1)))
+        basis[steps, steps - 1] = -steps
+        return np.asarray((basis / np.sqrt(2 * steps * (steps + 1)))[place])
+    signs = np.random.default_rng(0).integers(0, 2, (q, MANY))
+    return np.asarray((2 * signs[place] - 1) / np.sqrt(2 * MANY))
+
+
+def _group(
+    out: MaskedBlocks, plan: Plan, embedded: Floats, weights: Floats, parts: list[Part], seed: int
+) -> Integers:
+    """Return the group of each record, numbered as they first appear; parts share none."""
+    if plan.grouping == "fuzzy":
+        return _draw_groups(plan, embedded, weights, parts, seed)
+    grouping = make_grouping(plan.grouping, k=plan.k, options=plan.options, seed=seed)
+    if embedded.shape[1] > 1 and not grouping.__sklearn_tags__().input_tags.two_d_array:
+        raise BadTableError(
+            f"{type(grouping).__name__} groups one column, and a block has {embedded.shape[1]}. "
+            "Give blocks=1 to group each column apart, or take another grouping."
+        )
+    ids = None
+    if len(parts) > 1:
+        ids = np.empty(len(embedded), dtype=np.int64)
+        for number, part in enumerate(parts):
+            ids[part.rows] = number
+    out.groupings.append(grouping.fit(embedded, sample_weight=weights, strata=ids))
+    found: Integers = grouping.labels_
+    return found
+
+
+def _draw_groups(
+    plan: Plan, embedded: Floats, weights: Floats, parts: list[Part], seed: int
+) -> Integers:
+    """Draw fuzzy groups of at least k in each part."""
+    for name in plan.options:
+        if name != "m2":
+            raise UnknownOptionError("option of the grouping 'fuzzy'", name, ["m2"])
+    second = power_law(check_number("m2", plan.options.get("m2", 1.2), 1.0))
+    chance = chance_of(seed)
+    labels, count = np.empty(len(embedded), dtype=np.int64), 0
+    for part in parts:
+        own, weight = embedded[part.rows], weights[part.rows]
+        crisp = crisp_groups(own, weight, k=plan.k, chance=chance)
+        drawing = draw_keeping_k(
+            own, weight, crisp, power_law(1.0), second, k=plan.k, chance=chance
+        )
+        labels[part.rows] = drawing.labels + count
+        count += int(drawing.labels.max()) + 1
+    return renumber(labels, count)
+
+
+class PartOfBlock:
+    """A part of the records in a block, with its groups numbered from 0."""
+
+    def __init__(
+        self, plan: Plan, cells: BlockCells, block: Block, part: Part, scale: Scale,
+        weights: Floats, labels: Integers,
+    ) -> None:  # fmt: skip
+        self.plan, self.cells, self.block, self.part = plan, cells, block, part
+        self.scale, self.weights, self.rows = scale, weights, part.rows
+        distinct, self.groups = np.unique(labels[part.rows], return_inverse=True)
+        self.count = len(distinct)
+        self.claims = part.claims
+        self.strata = plan.strata
+
+
+def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Truths | None) -> None:
+    """Find the values of the groups of a part, and write them to its records."""
+    cells, rows, groups, count = own.cells, own.rows, own.groups, own.count
+    weights = own.weights
+    lacking = {name for name in own.block.columns if cells.view.states(name)[rows[0]]}
+    chosen = {n: own.block.choice(n).operator for n in own.block.columns if n not in lacking}
+    if both := [name for name, operator in chosen.items() if operator == "medoid"]:
+        usable = np.ones(len(rows), dtype=bool) if valid is None else valid[rows]
+        middle = medoids(embedded[rows], weights, groups, count, usable)
+        if (middle < 0).any():
+            raise RefusedError(
+                f"{', '.join(map(repr, both))} take the values of an original record that keeps "
+                "all rules, and a part of the table has none. Edit the table first, or give up a "
+                "rule."
+            )
+        for name in both:
+            out.rows[name][rows] = rows[middle][groups]
+    for name, operator in chosen.items():
+        if operator == "median":
+            allowed = allowed_of(cells, rows, [name], own.claims, own.strata)
+            at = medians_among(cells.column(name)[rows], weights, groups, count, allowed)
+            out.rows[name][rows] = rows[at][groups]
+        elif operator == "mode":
+            found = modes(cells, rows, [name], weights, groups, count, own.claims, own.strata)
+            out.rows[name][rows] = found[groups]
+    if joint := [name for name, operator in chosen.items() if operator == "joint mode"]:
+        found = modes(cells, rows, joint, weights, groups, count, own.claims, own.strata)
+        for name in joint:
+            out.rows[name][rows] = found[groups]
+    for kind in COMPUTED:
+        names = [name for name, operator in chosen.items() if operator == kind]
+        if names:
+            try:
+                computed = _compute(kind, names, own)
+            except ContradictionError as error:
+                raise RefusedError(
+                    "In a part of the table rules exclude each other, given how its records "
+                    f"break them: {', '.join(dict.fromkeys(error.rows))}. Correct these records "
+                    "first, or give up a rule."
+                ) from None
+            for j, name in enumerate(names):
+                out.numbers[name][rows] = computed[groups, j] + 0.0  # no minus before a zero
+
+
+def _compute(kind: str, names: list[Name], own: PartOfBlock) -> Floats:
+    """Find the values of some columns of numbers for each group, repaired to keep the rules."""
+    cells, block, weights, groups, count = own.cells, own.block, own.weights, own.groups, own.count
+    numbers = [name for name in block.columns if name not in cells.levels]
+    grid = Grid.of_whole(
+        names,
+        unit=own.scale.unit[[numbers.index(name) for name in names]],
+        whole=np.array([block.choice(name).whole for name in names]),
+    )
+    constants = {
+        name: float(cells.column(name)[own.rows[0]])
+        for name in own.strata
+        if name not in cells.levels
+    }
+    places = np.array([cells.place(name) for name in names])
+    values = cells.values[np.ix_(own.rows, places)]
+    if kind in ("mean", "interpolated median"):
+        found = AGGREGATES["mean" if kind == "mean" else "median"](values, weights, groups, count)
+        return project_claims(found, grid, own.claims, constants)
+    offsets, signs = np.zeros(len(names)), np.full(len(names), 2.0)
+    for (name, offset), sign in zip(block.signs, own.part.signs):
+        if name in names:
+            offsets[names.index(name)], signs[names.index(name)] = offset, sign
+    if kind == "project":
+        frozen = signs == 0
+        found = AGGREGATES["mean"](values, weights, groups, count)
+        found[:, frozen] = 0.0 - offsets[frozen]  # also for records that joined from another part
+        return project_mixed(found, grid, own.claims, constants, frozen)
+    signs[signs == 2] = 1.0
+    centres = np.where(signs == 0, 0.0, 1.0) * np.ones((count, len(names)))
+    free = np.flatnonzero(signs != 0)
+    distances = signs[free] * (values[:, free] + offsets[free])
+    # Records that joined from another part may be on the other side: they stand at its edge.
+    smallest = np.where(distances > 0, distances, np.inf).min(axis=0)
+    distances = np.where(distances > 0, distances, smallest)
+    centres[:, free] = signs[free] * log_means(distances, weights, groups, count) - offsets[free]
+    return project_products(centres, grid, own.claims, constants, offsets, signs)
+
+
+def write_blocks(view: View, plan: Plan, masked: MaskedBlocks) -> Table:
+    """Write numbers and categories into a table of the same kind; missing cells stay."""
+    source = view.table
+    moved = Table.read(source.rearrange(masked.rows)) if masked.rows else source
+    keep, numbers = {}, {}
+    for name, values in masked.numbers.items():
+        lost = keep[name] = view.missing(name)
+        numbers[name] = np.where(lost, 0.0, values) if lost.any() else values
+        decimals = source.facts(name).decimals
+        if decimals:  # a dtype of fixed decimals
+            numbers[name] = np.round(numbers[name], decimals) + 0.0
+        for code in view.missing_codes(name):
+            if not isinstance(code, str) and ((numbers[name] == code) & ~lost).any():
+                raise BadTableError(
+                    f"The released value of a group of {name!r} equals its missing code "
+                    f"{code!r}. Recode missing cells to a value outside of the column's range."
+                )
+    return Table.read(moved.replace(numbers, keep=keep, as_float=as_floats(source, plan)))
+
+
+def as_floats(source: Table, plan: Plan) -> list[Name]:
+    """List the columns of whole numbers that a plan releases as floats."""
+    return [
+        choice.column
+        for block in plan.blocks
+        for choice in block.choices
+        if source.facts(choice.column).decimals == 0
+        and source.facts(choice.column).numeric
+        and not choice.whole
+        and choice.operator in COMPUTED
+    ]
