@@ -1,0 +1,38 @@
+"""One answer by every door: the same seed and table give the same release."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tessella import Microaggregation, Study, protect
+
+
+def firms(n: int = 60) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    return pd.DataFrame({name: random.lognormal(3, 1, n) for name in ("costs", "profit")})
+
+
+def test_microaggregation_is_a_plan_without_rules() -> None:
+    table = firms()
+    masked = Microaggregation(3, random_state=0).fit_transform(table)
+    pd.testing.assert_frame_equal(masked, protect(table, k=3, random_state=0).table)
+    study = Study(table, random_state=0).do("microaggregation", k=3)
+    pd.testing.assert_frame_equal(masked, study.table)
+
+
+def test_strata_are_grouped_alike() -> None:
+    table = firms().assign(region=["north", "south", "west"] * 20)
+    masked = Microaggregation(3, strata="region", random_state=1).fit_transform(table)
+    released = protect(table, k=3, strata="region", random_state=1).table
+    pd.testing.assert_frame_equal(masked, released)
+
+
+def test_floats_that_are_all_whole_stay_whole() -> None:
+    """Means of 15, 16 and 16 are 15.67: it was released by one door, and 16 by the other."""
+    table = pd.DataFrame({"x": [15.0, 16, 16, 40, 41, 41], "y": [1.5, 2, 3, 8, 9, 10]})
+    masked = Microaggregation(3, random_state=0).fit_transform(table)
+    assert masked["x"].tolist() == [16.0] * 3 + [41.0] * 3
+    pd.testing.assert_frame_equal(masked, protect(table, k=3, random_state=0).table)
+    exact = Microaggregation(3, round_integers=False, random_state=0).fit_transform(table)
+    assert exact["x"][0] == 47 / 3
