@@ -97,7 +97,7 @@ def test_univariate_microaggregation_is_the_same():
     rng = np.random.default_rng(0)
     original = rng.normal(size=(60, 3))
     with pytest.warns(UserWarning, match="share all their released values"):
-        masked = Microaggregation(3, method="univariate", blocks=1).fit_transform(original)
+        masked = Microaggregation(3, grouping="univariate", blocks=1).fit_transform(original)
     found = attack(original, masked, "individual ranking", k=3)
     assert found.covered == 1
     assert found.value == len(np.unique(masked, axis=0)) / 60
