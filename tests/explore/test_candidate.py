@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tessella.exceptions import BadOptionError, BadTableError, UnknownOptionError
 from tessella.explore import Candidate
-from tessella.explore.blocks import BLOCKINGS, cut_columns
-from tessella.explore.candidate import steps_to_toml
+from tessella.explore.candidate import BLOCKINGS, cut_columns, steps_to_toml
 from tessella.masking import registry
 from tessella.planfile import parse_plan
 

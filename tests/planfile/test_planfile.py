@@ -14,7 +14,7 @@ from tessella._toml import toml_value
 from tessella.exceptions import BadOptionError, PlanFileError
 from tessella.io import read_file
 from tessella.planfile import PlanFile, draft, parse_plan, read_plan
-from tessella.planfile.places import lines_of_keys
+from tessella.planfile.model import lines_of_keys
 from tessella.release import Step
 
 LEAST = """

@@ -15,7 +15,7 @@ import pytest
 from tessella import Study, datasets
 from tessella.loss import measure
 from tessella.reports import external_report, internal_report, summarise
-from tessella.reports.manifests import manifest
+from tessella.reports.public import manifest
 from tessella.reports.rendering import templates
 from tessella.schema import Schema
 

@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import OWA, Choquet, WeightedMean, certify, learn, link
 from tessella.risk.aligned import align_tables
-from tessella.risk.learned.competitors import least_competitors
+from tessella.risk.learned.distances import least_competitors
 from tessella.risk.learned.mixed_integer import constraints, solve
 
 from .brute import standardised

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import OWA, WeightedMean, learn, link
 from tessella.risk.aligned import align_tables
-from tessella.risk.learned.competitors import least_competitors, rows_of
-from tessella.risk.learned.line_search import links
+from tessella.risk.learned.distances import least_competitors, rows_of
+from tessella.risk.learned.search import links
 
 from .brute import standardised
 

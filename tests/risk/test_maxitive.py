@@ -22,9 +22,8 @@ from tessella.risk import (
 )
 from tessella.risk.aligned import align_tables
 from tessella.risk.learned.choquet import shapley_of
-from tessella.risk.learned.competitors import least_competitors
-from tessella.risk.learned.maxitive import sets_of
-from tessella.risk.learned.maxitive_search import search_maxitive
+from tessella.risk.learned.distances import least_competitors
+from tessella.risk.learned.maxitive import search_maxitive, sets_of
 
 from .brute import choquet
 

@@ -14,17 +14,17 @@ from .._lazy import on_first_use
 if TYPE_CHECKING:
     from .conduct import audit as audit
     from .result import Audit as Audit
-    from .verification import Verification as Verification
+    from .verifying import Verification as Verification
     from .verifying import verify as verify
 
 _HOMES = {
     "Audit": ".result",
-    "Verification": ".verification",
+    "Verification": ".verifying",
     "audit": ".conduct",
     "verify": ".verifying",
 }
 _RENAMED = {
-    name: f"tessella.auditing.lines.{name}" for name in ("ColumnLine", "GroupLine", "RuleLine")
+    name: f"tessella.auditing.result.{name}" for name in ("ColumnLine", "GroupLine", "RuleLine")
 }
 
 __all__ = sorted(_HOMES)

@@ -17,7 +17,7 @@ from ..rules.confront import Confrontation
 from ..rules.expressions import Aggregate, Observed, walk
 from ..rules.rule import Rule
 from ..schema import Schema
-from .lines import ColumnLine, GroupLine, RuleLine
+from .result import ColumnLine, GroupLine, RuleLine
 
 __all__ = [
     "Weights",

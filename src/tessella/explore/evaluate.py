@@ -18,9 +18,8 @@ from ..masking import registry
 from ..release import Study
 from ..release.steps import disclosed_method
 from ..risk.estimate import Estimate
-from .attacks import SAMPLE, Attack, Case
 from .candidate import Candidate
-from .measures import measure_losses
+from .measures import SAMPLE, Attack, Case, measure_losses
 from .point import Point
 from .task import Task
 

@@ -9,9 +9,33 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..exceptions import BadOptionError, UnknownOptionError
+from ..risk.assessing.attacks import ATTACKS as ALL
+from ..risk.assessing.attacks import Attack, Case
+from ..risk.assessing.attacks import find_attacks as find
 from .task import Task
 
-__all__ = ["MEASURES", "find_measures", "measure_losses"]
+__all__ = [
+    "ATTACKS",
+    "MEASURES",
+    "SAMPLE",
+    "Attack",
+    "Case",
+    "find_attacks",
+    "find_measures",
+    "measure_losses",
+]
+
+SAMPLE = 10_000  # records that are attacked in a larger table: shares are known to one point
+
+# In the order in which ties for the worst are named.
+TRIED = ("euclidean", "mahalanobis", "learned", "transparency", "gower", "interval")
+ATTACKS: dict[str, Attack] = {name: ALL[name] for name in TRIED}
+
+
+def find_attacks(given: Iterable[Any] | None) -> tuple[Attack, ...]:
+    """Return attacks by name, or as they are; all of the registry where none are given."""
+    return tuple(ATTACKS.values()) if given is None else find(given, ATTACKS)
+
 
 # From a measure to the largest value that it counts up to, which is 100 on the scale of scores.
 MEASURES: dict[str, float] = {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .categories import mutual_information_loss as mutual_information_loss
     from .components import component_loss as component_loss
     from .distributions import distribution_loss as distribution_loss
+    from .distributions import pil as pil
     from .generic import generic_loss as generic_loss
     from .generic import il1s as il1s
     from .generic import sse_sst as sse_sst
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
     from .learning import clustering_loss as clustering_loss
     from .overall import lost_cells as lost_cells
     from .overall import measure as measure
-    from .probabilistic import pil as pil
-    from .propensity import propensity_loss as propensity_loss
     from .regression import regression_loss as regression_loss
+    from .specific import propensity_loss as propensity_loss
     from .specific import specific_loss as specific_loss
     from .subgroups import record_loss as record_loss
     from .subgroups import subgroup_loss as subgroup_loss
@@ -42,8 +42,8 @@ _HOMES = {
     "lost_cells": ".overall",
     "measure": ".overall",
     "mutual_information_loss": ".categories",
-    "pil": ".probabilistic",
-    "propensity_loss": ".propensity",
+    "pil": ".distributions",
+    "propensity_loss": ".specific",
     "record_loss": ".subgroups",
     "regression_loss": ".regression",
     "specific_loss": ".specific",

@@ -12,8 +12,7 @@ from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, ClusterCountError
 from ..grouping.checks import check_seed
 from .compared import Reading, compare
-from .design import design, target_classes
-from .regression import with_target
+from .regression import design, target_classes, with_target
 from .result import Loss, worst
 
 __all__ = ["classifier_loss", "clustering_loss"]

@@ -10,10 +10,9 @@ from ..schema import Schema
 from .categories import contingency_loss, entropy_loss, mutual_information_loss
 from .compared import ComparedTables, OnUnpaired, Reading, compare
 from .components import component_loss
-from .distributions import distribution_loss
+from .distributions import distribution_loss, pil
 from .generic import How, Of, generic_loss, il1s, sse_sst
 from .moments import column_sums
-from .probabilistic import pil
 from .result import Loss, Summary, worst
 
 __all__ = ["lost_cells", "measure"]

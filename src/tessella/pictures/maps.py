@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from ..exceptions import BadOptionError
-from .labels import place_labels
 from .style import (
     BLACK,
     BLUE,
@@ -20,6 +19,7 @@ from .style import (
     RED,
     SKY,
     new_figure,
+    place_labels,
     plain,
     styled,
 )

@@ -17,8 +17,7 @@ from ..release import Step
 from ..release.steps import PREPARING, make_masker
 from ..rules import Rules
 from ..schema import Schema
-from .model import PlanFile
-from .places import find_line, lines_of_keys
+from .model import PlanFile, find_line, lines_of_keys
 
 __all__ = ["parse_plan", "read_plan"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .publication import Publication as Publication
+    from .workflow import Publication as Publication
     from .workflow import publish as publish
 
 _HOMES = {
-    "Publication": ".publication",
+    "Publication": ".workflow",
     "publish": ".workflow",
 }
 _RENAMED = {name: f"tessella.auditing.{name}" for name in ("verify", "Verification")}

@@ -21,7 +21,7 @@ _HOMES = {
     "summarise": ".summary",
 }
 _RENAMED = {
-    "manifest": "tessella.reports.manifests.manifest",
+    "manifest": "tessella.reports.public.manifest",
     "templates": "tessella.reports.rendering.templates",
 }
 

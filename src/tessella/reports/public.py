@@ -6,6 +6,7 @@ for confidential ones, rounded; a category that the released table does not have
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +16,8 @@ import numpy as np
 
 from .. import __version__
 from .._types import Name
-from ..auditing.lines import ColumnLine, plain
+from ..auditing.result import ColumnLine, plain
+from ..auditing.verifying import KIND
 from ..exceptions import BadTableError
 from ..frame import FIRST_CODE, Table, View, text_of
 from ..loss import measure
@@ -25,7 +27,54 @@ from ..release import Entry, Release, Study
 from ..release.steps import PREPARING
 from .advice import advise, limits
 
-__all__ = ["public_part", "rounded"]
+__all__ = ["manifest", "public_part", "rounded"]
+
+TAKEN = (
+    "tessella", "records", "order", "k", "blocks", "strata", "rules", "rules_withheld", "steps",
+    "left_out", "tolerance",
+)  # fmt: skip
+
+
+def manifest(summary: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> str:
+    """Write the manifest of a release, which may be published with it.
+
+    Parameters
+    ----------
+    summary : dict
+        What `summarise` gave. Only its public part is looked at.
+    files : iterable of mappings
+        For each public file: "what" it is, its name "file", "sha256" and "bytes".
+
+    Returns
+    -------
+    str
+        JSON with sorted keys: the same release gives the same bytes.
+
+    Examples
+    --------
+    >>> import json
+    >>> import pandas as pd
+    >>> from tessella import Study
+    >>> from tessella.reports import summarise
+    >>> from tessella.reports.public import manifest
+    >>> study = Study(pd.DataFrame({"net": [1, 2, 3, 7, 8, 9]})).do("protect", k=3)
+    >>> summary = summarise(study, study.release(), pictures=False)
+    >>> read = json.loads(manifest(summary, [{"what": "release", "file": "net.csv"}]))
+    >>> read["k"], read["records"], read["files"]
+    (3, 6, [{'file': 'net.csv', 'what': 'release'}])
+    """
+    public = summary["public"]
+    columns = [{part: column[part] for part in ("name", "type", "kind", "masked")}
+               for column in public["columns"]]  # fmt: skip
+    content = {
+        "kind": KIND,
+        "format": 1,
+        "files": [dict(file) for file in files],
+        "columns": columns,
+        **{part: public[part] for part in TAKEN},
+    }
+    return json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+
 
 DIGITS = 3  # of a published figure
 FEW = 3  # records below which a count is not published

@@ -2,18 +2,193 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
+from .. import __version__
+from .._plain import plain_data
+from .._types import Name
+from ..auditing.result import plain
+from ..exceptions import BadTableError
+from ..frame import Table, View
 from ..io import Source
 from ..loss.result import Summary
 from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
 from ..risk import Assessment
-from .confidential import confidential_part
-from .public import public_part
+from .public import public_part, rounded
+from .rendering import draw
 
-__all__ = ["FORMAT", "summarise"]
+__all__ = ["FORMAT", "confidential_part", "summarise"]
+
+RISKIEST = 20  # records that are listed
+BANDS = (("0", 0.0), ("up to 5 %", 0.05), ("up to 10 %", 0.1), ("up to 20 %", 0.2),
+         ("up to 50 %", 0.5), ("below 100 %", 0.999999), ("100 %", 1.0))  # fmt: skip
+
+
+def confidential_part(
+    study: Study,
+    release: Release,
+    *,
+    plan: PlanFile | None,
+    source: Source | None,
+    loss: Summary | None,
+    risk: Assessment | None,
+    risk_before: Assessment | None,
+    protocol: Protocol | None,
+    warned: Sequence[str],
+    pictures: bool,
+) -> dict[str, Any]:
+    """Build the confidential part of a summary."""
+    taken = protocol or study.protocol
+    records = None if risk is None else risk.records
+    return {
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "versions": versions(),
+        "input": _input(source),
+        "original": list(_describe(study)),
+        "records": study.views[0].n_rows,
+        "audit": release.audit.to_dict(confidential=True),
+        "rules": {rule.name: rule.label for rule in release.rules if rule.label},
+        "total_loss": rounded(release.loss, 4),
+        "inconsistent": release.inconsistent,
+        "moved": rounded(release.moved),
+        "moved_inconsistent": rounded(release.moved_inconsistent),
+        "edited": release.edited,
+        "merged": release.merged,
+        "plan": "" if plan is None else plan.to_toml(),
+        "explanation": "" if release.plan is None else release.plan.explain(),
+        "seed": study.random_state,
+        "protocol": [plain_data(entry) for entry in taken.confidential()],
+        "loss": [] if loss is None else [_loss(one.to_dict()) for one in loss],
+        "loss_notes": [] if loss is None else list(loss.notes),
+        "risk": None if risk is None else plain_data(risk.to_dict()),
+        "risk_before": None if risk_before is None else plain_data(risk_before.to_dict()),
+        "riskiest": [] if records is None else _riskiest(study, records),
+        "bands": [] if records is None else _bands(records),
+        "warnings": list(warned),
+        "pictures": draw(study, release) if pictures else [],
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result may depend on."""
+    import numba
+    import scipy
+    import sklearn
+
+    return {
+        "tessella": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def _input(source: Source | None) -> dict[str, Any]:
+    if source is None:
+        return {}
+    return {
+        "file": str(source.path),
+        "format": source.format,
+        "reading": [str(statement) for statement in source.how.statements],
+    }
+
+
+def _loss(found: dict[str, Any]) -> dict[str, Any]:
+    by_column = {name: rounded(value, 4) for name, value in found["by_column"].items()}
+    return found | {"value": rounded(found["value"], 4), "by_column": by_column}
+
+
+def _describe(study: Study) -> Iterator[dict[str, Any]]:
+    """Describe each column of the original, dropped ones too."""
+    first = study.replay(())
+    view = first.views[0]
+    for column in first.schema:
+        facts = view.table.facts(column.name)
+        figures = {
+            "name": plain(column.name),
+            "type": facts.family,
+            "kind": column.kind,
+            "role": column.role,
+            "guessed": column.guessed,
+            "why": column.why,
+        }
+        yield figures | _values(view, column.name)
+
+
+def _values(view: View, name: Name) -> dict[str, Any]:
+    figures: dict[str, Any] = dict.fromkeys(("low", "quartiles", "high", "mean"))
+    numbers = None
+    if view.is_number(name):
+        with suppress(BadTableError):  # infinity, or too many digits
+            numbers = view.numbers(name)
+    if numbers is None:
+        codes, _ = view.labels(name)
+        known = codes[codes >= 0]
+        return figures | {"missing": view.n_rows - len(known), "distinct": len(np.unique(known))}
+    ordered = np.sort(numbers[~np.isnan(numbers)])
+    figures |= {
+        "missing": view.n_rows - len(ordered),
+        "distinct": int((np.diff(ordered) > 0).sum()) + bool(len(ordered)),
+    }
+    if len(ordered):
+        figures |= {
+            "low": float(ordered[0]),
+            "quartiles": np.quantile(ordered, [0.25, 0.5, 0.75]).tolist(),
+            "high": float(ordered[-1]),
+            "mean": float(ordered.mean()),
+        }
+    return figures
+
+
+def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
+    """List the records that attacks find most surely: row from 1 on, identifiers, chance."""
+    chance = records["chance"].to_numpy()
+    found = np.flatnonzero(np.nan_to_num(chance) > 0)
+    attacks = list(records.columns[3:])
+    chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64))
+    agreeing = (chances[found] > 0).sum(axis=1)
+    worst = found[np.lexsort((-agreeing, -chance[found]))][:RISKIEST]
+    first = study.replay(())
+    naming = first.schema.names("identifier", "household")
+    chosen = Table.read(first.views[0].table.take(np.asarray(worst, dtype=np.int64)))
+    labels = {plain(name): chosen.labels(name) for name in naming}
+    return [
+        {
+            "row": int(row) + 1,
+            "ids": {
+                name: texts[place[at]] if place[at] >= 0 else ""
+                for name, (place, texts) in labels.items()
+            },
+            "chance": rounded(float(chance[row])),
+            "attack": str(records["attack"].iat[row]),
+            "found_by": [str(name) for name, own in zip(attacks, chances[row]) if own > 0],
+        }
+        for at, row in enumerate(worst)
+    ]
+
+
+def _bands(records: Any) -> list[dict[str, Any]]:
+    """Count records by the largest chance of any attack."""
+    chance = records["chance"].to_numpy()
+    known = chance[~np.isnan(chance)]
+    place = np.searchsorted([end for _, end in BANDS], known, side="left")
+    counts = np.bincount(np.minimum(place, len(BANDS) - 1), minlength=len(BANDS))
+    lines = [
+        {"band": name, "records": int(count)} for (name, _), count in zip(BANDS, counts.tolist())
+    ]
+    if len(known) < len(chance):
+        lines.append({"band": "not attacked", "records": int(len(chance) - len(known))})
+    return lines
+
 
 FORMAT = 1  # of the summary
 

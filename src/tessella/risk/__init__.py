@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .anonymity.classes import k_anonymity as k_anonymity
     from .anonymity.confidential import alpha_k_anonymity as alpha_k_anonymity
     from .anonymity.individual import individual_risk as individual_risk
+    from .anonymity.individual import probabilistic_k_anonymity as probabilistic_k_anonymity
+    from .anonymity.keys import k_anonymity as k_anonymity
     from .anonymity.loglinear import log_linear_risk as log_linear_risk
-    from .anonymity.probable import probabilistic_k_anonymity as probabilistic_k_anonymity
     from .anonymity.suda import suda as suda
     from .anonymity.uniques import uniques as uniques
+    from .assessing.assess import Assessment as Assessment
     from .assessing.assess import assess as assess
     from .assessing.attacks import ATTACKS as ATTACKS
     from .assessing.attacks import Attack as Attack
-    from .assessing.result import Assessment as Assessment
     from .attributes.homogeneity import l_diversity as l_diversity
     from .attributes.homogeneity import t_closeness as t_closeness
     from .attributes.intervals import interval_disclosure as interval_disclosure
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ATTACKS": ".assessing.attacks",
-    "Assessment": ".assessing.result",
+    "Assessment": ".assessing.assess",
     "Attack": ".assessing.attacks",
     "Bilinear": ".learned.distances",
     "Choquet": ".learned.choquet",
@@ -57,7 +57,7 @@ _HOMES = {
     "certify": ".learned.certificate",
     "individual_risk": ".anonymity.individual",
     "interval_disclosure": ".attributes.intervals",
-    "k_anonymity": ".anonymity.classes",
+    "k_anonymity": ".anonymity.keys",
     "l_diversity": ".attributes.homogeneity",
     "learn": ".learned.learning",
     "link": ".linkage",
@@ -66,7 +66,7 @@ _HOMES = {
     "link_probabilistic": ".probabilistic",
     "log_linear_risk": ".anonymity.loglinear",
     "predict_confidential": ".attributes.prediction",
-    "probabilistic_k_anonymity": ".anonymity.probable",
+    "probabilistic_k_anonymity": ".anonymity.individual",
     "suda": ".anonymity.suda",
     "t_closeness": ".attributes.homogeneity",
     "uniques": ".anonymity.uniques",
@@ -74,9 +74,9 @@ _HOMES = {
 # Classes of results are no names of this door; `attack` takes the name of the method.
 _RENAMED = {
     "AlphaK": "tessella.risk.anonymity.confidential.AlphaK",
-    "Anonymity": "tessella.risk.anonymity.classes.Anonymity",
+    "Anonymity": "tessella.risk.anonymity.keys.Anonymity",
     "Assignment": "tessella.risk.one_to_one.Assignment",
-    "Candidates": "tessella.risk.transparency.candidates.Candidates",
+    "Candidates": "tessella.risk.transparency.scene.Candidates",
     "Certified": "tessella.risk.learned.certificate.Certified",
     "Homogeneity": "tessella.risk.anonymity.confidential.Homogeneity",
     "IndividualRisk": "tessella.risk.anonymity.individual.IndividualRisk",
@@ -87,7 +87,7 @@ _RENAMED = {
     "LogLinearRisk": "tessella.risk.anonymity.loglinear.LogLinearRisk",
     "Prediction": "tessella.risk.attributes.prediction.Prediction",
     "Probabilistic": "tessella.risk.probabilistic.Probabilistic",
-    "ProbableAnonymity": "tessella.risk.anonymity.probable.ProbableAnonymity",
+    "ProbableAnonymity": "tessella.risk.anonymity.individual.ProbableAnonymity",
     "SpecialUniques": "tessella.risk.anonymity.suda.SpecialUniques",
     "Uniques": "tessella.risk.anonymity.uniques.Uniques",
     "attack_fuzzy_microaggregation": 'tessella.risk.attack(..., method="fuzzy microaggregation")',

@@ -12,7 +12,7 @@ import pytest
 from tessella.exceptions import AttackError, BadOptionError, UnknownOptionError
 from tessella.masking import FuzzyMicroaggregation, NoiseAddition, RankSwapping
 from tessella.risk import Estimate, attack
-from tessella.risk.transparency.candidates import Candidates
+from tessella.risk.transparency.scene import Candidates
 
 PAGE = Path(__file__).parents[3] / "docs" / "attacks.md"
 

@@ -15,8 +15,8 @@ from ...exceptions import BadOptionError, BadTableError
 from ...frame import group_ids
 from ...schema import Schema
 from ..estimate import Estimate
-from .frequencies import mean_inverse_poisson
 from .keys import RENAMED, SHARE, first_rows, read_keys, read_weights
+from .uniques import mean_inverse_poisson
 
 if TYPE_CHECKING:
     import pandas as pd

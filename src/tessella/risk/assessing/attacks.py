@@ -221,7 +221,7 @@ def _released_as_it_is(case: Case, name: Name) -> bool:
 
 
 def _k_anonymity(case: Case) -> Estimate:
-    from ..anonymity.classes import k_anonymity
+    from ..anonymity.keys import k_anonymity
 
     return k_anonymity(case.masked, known=case.keys, schema=case.schema)
 

@@ -21,8 +21,7 @@ from ...parallel import each
 from ..aligned import AlignedTables
 from ..linkage import count_family
 from .choquet import Choquet
-from .competitors import Competitors
-from .distances import OWA, WeightedMean
+from .distances import OWA, Competitors, WeightedMean
 from .family import Family
 
 __all__ = ["CellSearch", "corners_of", "decisive_rows", "ready"]

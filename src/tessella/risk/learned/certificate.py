@@ -22,8 +22,7 @@ from ..aligned import AlignedTables
 from ..linkage import Measure, checked_within, count_family, linkage
 from .branch_and_bound import CellSearch, corners_of, ready
 from .choquet import Choquet
-from .competitors import hopeful, least_competitors
-from .distances import OWA, WeightedMean
+from .distances import OWA, WeightedMean, hopeful, least_competitors
 from .family import Family
 from .learning import FAMILIES, LOWER, STARTS, Learned, Options, learned, prepared
 from .mixed_integer import solve

@@ -20,7 +20,7 @@ from ...kernels.linkage import SLACK
 from ..aligned import AlignedTables
 from ..linkage import count_family
 from .choquet import Choquet
-from .competitors import Competitors
+from .distances import Competitors
 from .family import Family
 
 __all__ = ["Bound", "constraints", "solve"]

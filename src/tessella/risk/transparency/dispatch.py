@@ -11,11 +11,10 @@ from ...frame import Table
 from ...masking import registry
 from ...masking.scale import Scale
 from ...masking.selection import select
-from .candidates import Candidates
 from .fuzzy_microaggregation import attack_fuzzy_microaggregation
-from .individual_ranking import attack_individual_ranking
-from .microaggregation import attack_microaggregation
+from .microaggregation import attack_individual_ranking, attack_microaggregation
 from .rank_swapping import attack_rank_swapping
+from .scene import Candidates
 
 __all__ = ["attack", "knows", "masked_columns"]
 

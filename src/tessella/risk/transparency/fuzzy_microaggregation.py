@@ -19,8 +19,7 @@ from ...masking.scale import Scale
 from ...parallel import each
 from ...schema import Schema
 from ..linkage import drawn
-from .candidates import Candidates
-from .scene import Scene, number_equal_rows, set_scene
+from .scene import Candidates, Scene, number_equal_rows, set_scene
 
 __all__ = ["attack_fuzzy_microaggregation"]
 
