@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from tessella.exceptions import BadTableError, UnknownColumnError
-from tessella.frame import Table, number_labels
+from tessella.frame import Table, View, number_labels
+from tessella.schema import Schema
 
 WIDTHS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 MONEY = pd.ArrowDtype(pa.decimal128(9, 2))
@@ -107,7 +108,7 @@ def rewritten(native: Any) -> Any:
     """Every number written back over itself, missing cells kept."""
     table = Table.read(native)
     numeric = [c for c in table.columns if table.facts(c).numeric or table.facts(c).decimals == 0]
-    numbers = table.numeric(numeric)
+    numbers = View(table).read(numeric)
     return table.replace(
         {name: numbers.values[:, j] for j, name in enumerate(numeric)},
         keep={name: numbers.missing[:, j] for j, name in enumerate(numeric)},
@@ -199,7 +200,8 @@ def test_money_is_rounded_to_the_cent() -> None:
 
 def test_states_tell_null_nan_and_codes_apart() -> None:
     table = Table.read(pl.DataFrame({"a": [1.0, None, float("nan"), -9.0, -8.0]}))
-    numbers = table.numeric(["a"], codes={"a": [-8, -9]})
+    schema = Schema({"a": {"kind": "integer", "missing": [-8, -9]}})
+    numbers = View(table, schema).read(["a"])
     assert numbers.state[:, 0].tolist() == [0, 1, 2, 4, 3]
     assert np.isnan(numbers.values[1:, 0]).all()
     assert numbers.count_missing() == {"a": 4}
@@ -297,14 +299,14 @@ def test_what_is_not_a_table_is_named(native: Any, words: str) -> None:
 )
 def test_what_is_not_numbers_is_named(column: Any, words: str) -> None:
     with pytest.raises(BadTableError, match=words):
-        Table.read(pd.DataFrame({"c": column})).numeric(["c"])
+        View(pd.DataFrame({"c": column})).read(["c"])
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_infinity_is_named(make: Any) -> None:
     table = Table.read(make({"fine": [1.0, 2.0], "wild": [np.inf, 1.0], "low": [1.0, -np.inf]}))
     with pytest.raises(BadTableError, match=r"infinity.*'wild' \(1\), 'low' \(1\)"):
-        table.numeric(["fine", "wild", "low"])
+        View(table).read(["fine", "wild", "low"])
 
 
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**60) - 1, -(2**63)])
@@ -312,7 +314,7 @@ def test_digits_are_never_lost(value: int) -> None:
     for make in (pd.DataFrame, pl.DataFrame, pa.table):
         table = Table.read(make({"id": [value, 1], "a": [1.0, 2.0]}))
         with pytest.raises(BadTableError, match=r"'id'.*digits"):
-            table.numeric(["id"])
+            View(table).read(["id"])
         released = Table.read(table.replace({"a": [3.0, 3.0]}))
         assert released._series("id").to_list() == [value, 1]
     big = np.array([[value, 1], [1, 2]])
@@ -326,7 +328,7 @@ def test_unknown_columns_get_the_near_miss() -> None:
     with pytest.raises(UnknownColumnError, match=r"columns names a column 'incme'.*'income'"):
         table.place("incme", who="columns")
     with pytest.raises(UnknownColumnError, match=r"3.*It has: income, 2"):
-        table.numeric([3])
+        View(table).read([3])
     assert not table.has(["income"])
 
 
@@ -369,7 +371,7 @@ def test_select_take_and_relabel(frame: Any) -> None:
     table = Table.read(frame)
     assert Table.read(table.select(["town"])).columns == ("town",)
     turned = Table.read(table.take(np.array([3, 0])))
-    assert turned.numeric(["age"]).values[:, 0].tolist() == [70.0, 31.0]
+    assert View(turned).numbers("age").tolist() == [70.0, 31.0]
     _, texts = table.labels("age")
     coded = Table.read(table.relabel("age", ["young", "old", "old"], ordered=True))
     assert texts == ["31", "48", "70"]

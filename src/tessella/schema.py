@@ -18,7 +18,7 @@ import numpy as np
 
 from ._types import Name
 from .exceptions import BadTableError, UnknownColumnError, UnknownOptionError
-from .frame import Facts, Table
+from .frame import Facts, Table, View
 
 __all__ = ["Column", "Kind", "Role", "Schema"]
 
@@ -343,11 +343,11 @@ class _Values:
         numbers = None
         if facts.numeric:
             try:
-                read = table.numeric([facts.name])
+                read = View(table).numbers(facts.name)
             except BadTableError:  # too many digits, or infinity: the guess says so
                 pass
             else:
-                numbers = read.values[~read.missing]
+                numbers = read[~np.isnan(read)]
                 return cls(numbers, table.n_rows, len(numbers), len(np.unique(numbers)))
         try:
             place, _ = table.labels(facts.name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError
-from ..frame import Table
+from ..frame import Table, View
 from ..rules import Rules
 from ..schema import Schema
 
@@ -88,10 +88,7 @@ class Task:
     @cached_property
     def values(self) -> Floats:
         """The columns of numbers, shape (n, d); NaN where missing."""
-        codes = {} if self.given is None else {n: self.given[n].missing for n in self.numbers}
-        read = self.source.numeric(self.numbers, codes=codes)
-        out: Floats = np.where(read.missing, np.nan, read.values)
-        return out
+        return View(self.source, self.given).matrix(self.numbers)
 
     @property
     def n(self) -> int:
@@ -129,7 +126,7 @@ class Task:
             facts = self.source.facts(name)
             digest.update(repr((str(name), facts.family, facts.decimals)).encode())
             if facts.numeric:
-                read = self.source.numeric([name])
+                read = View(self.source).read([name])
                 digest.update(np.where(read.missing, 0.0, read.values).tobytes())
                 digest.update(read.state.tobytes())
             else:

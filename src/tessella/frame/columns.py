@@ -1,7 +1,8 @@
-"""What single columns hold: facts of their dtype, and their values as numbered texts."""
+"""What single columns hold: facts of their dtype, their values as numbered texts, ids of equals."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -9,11 +10,26 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 from narwhals import dependencies as libraries
+from numpy.typing import NDArray
 
-from .._types import Integers, Name
+from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError
 
-__all__ = ["Facts", "describe", "facts_of", "number_arrow", "number_labels", "text_of"]
+__all__ = [
+    "Facts",
+    "Numbers",
+    "as_number",
+    "describe",
+    "facts_of",
+    "group_ids",
+    "matches_code",
+    "number_arrow",
+    "number_labels",
+    "number_values",
+    "text_of",
+]
+
+NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3  # states of cells
 
 Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]
 
@@ -36,6 +52,31 @@ class Facts:
     def numeric(self) -> bool:
         """Whether the column holds numbers; booleans and dates do not."""
         return self.family in ("float", "integer", "decimal")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Columns read as numbers.
+
+    `values` has shape (n, d) and NaN where a number is missing. `state`, of the same shape, is 0
+    for a number, 1 for a null, 2 for a NaN beside nulls (polars and Arrow tell them apart), and
+    3, 4, ... for the column's first, second, ... missing code.
+    """
+
+    columns: tuple[Name, ...]
+    values: Floats
+    state: States
+
+    @property
+    def missing(self) -> Truths:
+        """Whether each cell lacks a number, shape (n, d)."""
+        lacking: Truths = self.state != NUMBER
+        return lacking
+
+    def count_missing(self) -> dict[Name, int]:
+        """Count the missing cells of each column that has any."""
+        counts = self.missing.sum(axis=0)
+        return {name: int(count) for name, count in zip(self.columns, counts) if count}
 
 
 def facts_of(name: Name, series: nw.Series[Any]) -> Facts:
@@ -144,3 +185,67 @@ def _reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def group_ids(columns: Iterable[Integers]) -> Integers:
+    """Give records the same number, from 0 as they first appear, iff they agree in every column.
+
+    Parameters
+    ----------
+    columns : arrays of whole numbers, each of shape (n,)
+        What is compared; negative numbers are values as others are.
+
+    Notes
+    -----
+    Columns are digits of one whole number in a mixed radix. Where 2**62 would be passed, what there
+    is so far is numbered anew: at most n combinations occur, however many could.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.frame import group_ids
+    >>> group_ids([np.array([5, -1, 5, 5]), np.array([0, 0, 0, 1])])
+    array([0, 1, 0, 2])
+    """
+    mixed: Integers | None = None
+    radix = 1
+    for column in columns:
+        digits = np.asarray(column, dtype=np.int64)
+        low, width = int(digits.min()), int(digits.max()) - int(digits.min()) + 1
+        if mixed is None:
+            if width >= 2**62:
+                digits, low = number_values(digits), 0
+                width = int(digits.max()) + 1
+            mixed, radix = digits - low, width
+            continue
+        if radix * width >= 2**62:
+            mixed = number_values(mixed)
+            radix = int(mixed.max()) + 1
+        if radix * width >= 2**62:
+            digits, low = number_values(digits), 0
+            width = int(digits.max()) + 1
+        mixed, radix = mixed * width + (digits - low), radix * width
+    if mixed is None:
+        raise ValueError("group_ids needs at least one column")
+    return number_values(mixed)
+
+
+def matches_code(label: str, code: object) -> bool:
+    """Return whether a text is a code for "missing": -9, -9.0, "-9" and "-9.0" are the same."""
+    return label == text_of(code) or label == code or as_number(label) == as_number(code)
+
+
+def number_values(values: NDArray[Any]) -> Integers:
+    """Number the values of one array 0, 1, ... as they first appear; NaN is a value."""
+    import pandas as pd
+
+    places, _ = pd.factorize(values, use_na_sentinel=False)
+    return np.asarray(places, dtype=np.int64)
+
+
+def as_number(value: object) -> float:
+    """Return the number that a code or text reads as; NaN if it is none."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return np.nan

@@ -1,8 +1,8 @@
 """Tables in, the same kind of table out; no other room touches frames.
 
 A *table* is a pandas or polars data frame, a pyarrow table or a two-dimensional NumPy array. It is
-read by column, as float64 with a *state* for each cell (a number, or which kind of missing), and
-written back by column: the library, index, column order, dtypes, categories and attributes stay.
+read by column, as float64 or as numbered labels, each converted once and kept, and written back
+by column: the library, index, column order, dtypes, categories and attributes stay.
 NumPy columns are named 0, 1, ...; pandas names need not be strings.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -18,17 +17,15 @@ import numpy as np
 from narwhals import dependencies as libraries
 from numpy.typing import NDArray
 
-from .._types import Floats, Integers, Name, States, Truths
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, UnknownColumnError
 from . import writing
 from .columns import Facts, describe, facts_of, number_arrow, number_labels, text_of
 
-__all__ = ["Numbers", "Table"]
+__all__ = ["Table"]
 
 
-NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3
 EXACT = 2**53  # every whole number up to here is a float64
-HUGE = 1e150  # the square of anything larger is infinite
 
 # What to do with the things that are often given instead of a table, by class name or by method.
 _INSTEAD = {
@@ -40,31 +37,6 @@ _INSTEAD = {
     **dict.fromkeys(("str", "PosixPath", "WindowsPath"), "Read the file first: pandas.read_csv"),
 }
 _WAYS_OUT = ("toPandas", "to_native", "compute", "to_pandas", "toarray")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Numbers:
-    """Columns read as numbers.
-
-    `values` has shape (n, d) and NaN where a number is missing. `state`, of the same shape, is 0
-    for a number, 1 for a null, 2 for a NaN beside nulls (polars and Arrow tell them apart), and
-    3, 4, ... for the column's first, second, ... missing code.
-    """
-
-    columns: tuple[Name, ...]
-    values: Floats
-    state: States
-
-    @property
-    def missing(self) -> Truths:
-        """Whether each cell lacks a number, shape (n, d)."""
-        lacking: Truths = self.state != NUMBER
-        return lacking
-
-    def count_missing(self) -> dict[Name, int]:
-        """Count the missing cells of each column that has any."""
-        counts = self.missing.sum(axis=0)
-        return {name: int(count) for name, count in zip(self.columns, counts) if count}
 
 
 class Table:
@@ -196,48 +168,6 @@ class Table:
         if column not in self._facts:
             self._facts[column] = facts_of(column, self._series(column))
         return self._facts[column]
-
-    def numeric(
-        self,
-        columns: Iterable[Name],
-        *,
-        codes: Mapping[Name, Sequence[float]] | None = None,
-        who: str = "The call",
-    ) -> Numbers:
-        """Read columns as float64; nothing is coerced, rounded or invented.
-
-        Parameters
-        ----------
-        columns : iterable of names
-            Columns of numbers or booleans.
-        codes : mapping of name to numbers, optional
-            Numbers that stand for "missing" in a column, such as -9.
-        who : str
-            Who asks, for the error messages.
-        """
-        columns = tuple(columns)
-        self.refuse_text(columns, who)
-        values = np.empty((self.n_rows, len(columns)))
-        state = np.zeros((self.n_rows, len(columns)), dtype=np.int16)
-        infinite: dict[str, int] = {}
-        for j, name in enumerate(columns):
-            number, null = self.raw(name)
-            lacking = np.isnan(number)
-            state[lacking, j] = NAN
-            if null is not None:
-                state[null, j] = NULL
-            for place, code in enumerate((codes or {}).get(name, ())):
-                state[number == code, j] = FIRST_CODE + place
-            values[:, j] = np.where(state[:, j] == NUMBER, number, np.nan)
-            if beyond := int((np.abs(values[:, j]) > HUGE).sum()):
-                infinite[repr(name)] = beyond
-        if infinite:
-            named = ", ".join(f"{name} ({count})" for name, count in infinite.items())
-            raise BadTableError(
-                f"{who} meets values that are infinity or larger than {HUGE:g} in: {named}. No "
-                "mean or distance is defined there: correct these cells or mark them as missing."
-            )
-        return Numbers(columns=columns, values=values, state=state)
 
     def labels(self, column: Name) -> tuple[Integers, list[str]]:
         """Number the values of any column 0, 1, ... as they first appear; -1 where missing.

@@ -29,14 +29,27 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError, UnknownColumnError
-from .columns import number_labels, text_of
-from .table import FIRST_CODE, HUGE, NAN, NULL, NUMBER, Table
+from .columns import (
+    FIRST_CODE,
+    NAN,
+    NULL,
+    NUMBER,
+    Numbers,
+    as_number,
+    group_ids,
+    matches_code,
+    number_labels,
+    number_values,
+)
+from .table import Table
 
-__all__ = ["Categories", "Strata", "View", "group_ids", "matches_code", "positive"]
+__all__ = ["Categories", "Strata", "View", "positive"]
+
+
+HUGE = 1e150  # the square of anything larger is infinite
 
 
 class _Column(Protocol):
@@ -156,23 +169,29 @@ class View:
             if gone.any():
                 numbers = np.where(gone, np.nan, raw)
                 numbers.flags.writeable = False
-        if max(np.fmax.reduce(numbers), -np.fmin.reduce(numbers)) > HUGE:  # NaN is not
-            beyond = int((np.abs(numbers) > HUGE).sum())
-            raise BadTableError(
-                f"{who} meets values that are infinity or larger than {HUGE:g} in: {name!r} "
-                f"({beyond}). No mean or distance is defined there: correct these cells or "
-                "mark them as missing."
-            )
+        if beyond := _count_huge(numbers):
+            raise _huge({repr(name): beyond}, who)
         return numbers
 
     def matrix(self, names: Iterable[Name], *, who: str = "The call") -> Floats:
         """Return columns of numbers side by side, shape (n, d) in C order; a copy."""
+        return self.read(names, who=who).values
+
+    def read(self, names: Iterable[Name], *, who: str = "The call") -> Numbers:
+        """Return columns of numbers side by side, with the states of their cells; copies."""
         names = tuple(names)
         self.table.refuse_text(names, who)
-        out = np.empty((self.n_rows, len(names)))
+        values = np.empty((self.n_rows, len(names)))
+        state = np.empty((self.n_rows, len(names)), dtype=np.int16)
+        huge: dict[str, int] = {}
         for j, name in enumerate(names):
-            out[:, j] = self.numbers(name, who=who)
-        return out
+            state[:, j] = self.states(name)
+            values[:, j] = np.where(state[:, j] == NUMBER, self.table.raw(name)[0], np.nan)
+            if beyond := _count_huge(values[:, j]):
+                huge[repr(name)] = beyond
+        if huge:
+            raise _huge(huge, who)
+        return Numbers(columns=names, values=values, state=state)
 
     def states(self, name: Name) -> States:
         """Return for each cell 0 if known, 1 if null, 2 if NaN, 3 + i if it is missing code i."""
@@ -267,7 +286,7 @@ class View:
         facts = self.table.facts(name)
         if facts.numeric:
             try:
-                codes = _number_values(self.table.raw(name)[0])
+                codes = number_values(self.table.raw(name)[0])
             except BadTableError:
                 codes = self._labels(name)[0]
         else:
@@ -354,54 +373,6 @@ class View:
         return tuple(given)
 
 
-def group_ids(columns: Iterable[Integers]) -> Integers:
-    """Give records the same number, from 0 as they first appear, iff they agree in every column.
-
-    Parameters
-    ----------
-    columns : arrays of whole numbers, each of shape (n,)
-        What is compared; negative numbers are values as others are.
-
-    Notes
-    -----
-    Columns are digits of one whole number in a mixed radix. Where 2**62 would be passed, what there
-    is so far is numbered anew: at most n combinations occur, however many could.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.frame import group_ids
-    >>> group_ids([np.array([5, -1, 5, 5]), np.array([0, 0, 0, 1])])
-    array([0, 1, 0, 2])
-    """
-    mixed: Integers | None = None
-    radix = 1
-    for column in columns:
-        digits = np.asarray(column, dtype=np.int64)
-        low, width = int(digits.min()), int(digits.max()) - int(digits.min()) + 1
-        if mixed is None:
-            if width >= 2**62:
-                digits, low = _number_values(digits), 0
-                width = int(digits.max()) + 1
-            mixed, radix = digits - low, width
-            continue
-        if radix * width >= 2**62:
-            mixed = _number_values(mixed)
-            radix = int(mixed.max()) + 1
-        if radix * width >= 2**62:
-            digits, low = _number_values(digits), 0
-            width = int(digits.max()) + 1
-        mixed, radix = mixed * width + (digits - low), radix * width
-    if mixed is None:
-        raise ValueError("group_ids needs at least one column")
-    return _number_values(mixed)
-
-
-def matches_code(label: str, code: object) -> bool:
-    """Return whether a text is a code for "missing": -9, -9.0, "-9" and "-9.0" are the same."""
-    return label == text_of(code) or label == code or _as_number(label) == _as_number(code)
-
-
 def positive(weights: Floats) -> Floats:
     """Return weights if all are positive and finite, or raise an error that counts the others."""
     wrong = int((~(np.isfinite(weights) & (weights > 0))).sum())
@@ -414,24 +385,23 @@ def positive(weights: Floats) -> Floats:
     return weights
 
 
-def _number_values(values: NDArray[Any]) -> Integers:
-    """Number the values of one array 0, 1, ... as they first appear; NaN is a value."""
-    import pandas as pd
+def _count_huge(numbers: Floats) -> int:
+    if max(np.fmax.reduce(numbers), -np.fmin.reduce(numbers)) > HUGE:  # NaN is not
+        return int((np.abs(numbers) > HUGE).sum())
+    return 0
 
-    places, _ = pd.factorize(values, use_na_sentinel=False)
-    return np.asarray(places, dtype=np.int64)
+
+def _huge(counts: dict[str, int], who: str) -> BadTableError:
+    named = ", ".join(f"{name} ({count})" for name, count in counts.items())
+    return BadTableError(
+        f"{who} meets values that are infinity or larger than {HUGE:g} in: {named}. No "
+        "mean or distance is defined there: correct these cells or mark them as missing."
+    )
 
 
 def _code_numbers(codes: Sequence[Any]) -> list[float]:
-    numbers = [_as_number(code) for code in codes]
+    numbers = [as_number(code) for code in codes]
     return [number for number in numbers if not np.isnan(number)]
-
-
-def _as_number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return np.nan
 
 
 def _refuse_missing(ids: Integers, who: str) -> None:

@@ -18,7 +18,7 @@ from ..exceptions import (
     SmallJointGroupsWarning,
     UnknownOptionError,
 )
-from ..frame import Numbers, Strata, Table
+from ..frame import Numbers, Strata, Table, View
 from ..kernels.groups import renumber
 from ..schema import Schema
 from .alike import number_alike, released_sets
@@ -60,9 +60,7 @@ class Masker(BaseEstimator):  # type: ignore[misc]
     def _read(self, table: Table, chosen: Selection) -> Numbers:
         if self.on_missing not in MISSING:
             raise UnknownOptionError("on_missing", self.on_missing, MISSING)
-        numbers = table.numeric(
-            chosen.masked, codes=self._missing_codes(chosen.masked), who=type(self).__name__
-        )
+        numbers = View(table, self.schema).read(chosen.masked, who=type(self).__name__)
         if self.on_missing == "error" and (counts := numbers.count_missing()):
             raise MissingValuesError({str(n): c for n, c in counts.items()}, table.n_rows)
         return numbers

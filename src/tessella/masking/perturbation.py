@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from .._parameters import FLAG, NONE, Constraint, Instance, check_parameters, parameters
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError
-from ..frame import Numbers, Table
+from ..frame import Numbers, Table, View
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from ..schema import Schema
@@ -331,7 +331,6 @@ class _Unperturbed(Perturbation):
                 f"The masked table has {source.n_rows} records and the original "
                 f"{self.original.n_rows}. Give the table that was masked, in the same order."
             )
-        codes = self._missing_codes(read.chosen.masked)
-        numbers = self.original.numeric(read.chosen.masked, codes=codes, who="original")
-        scale = Scale.of(numbers.values, read.chosen.weights, "zscore", read.chosen.masked)
+        numbers = View(self.original, self.schema).matrix(read.chosen.masked, who="original")
+        scale = Scale.of(numbers, read.chosen.weights, "zscore", read.chosen.masked)
         return replace(read, scale=scale)

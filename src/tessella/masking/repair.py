@@ -390,7 +390,7 @@ class Repair:
         table = Table.read(masked)
         for j, name in enumerate(self.grid.columns):
             if self.grid.decimals[j] is None and table.facts(name).numeric:
-                read = table.numeric([name]).values[:, 0]
+                read = table.raw(name)[0]
                 if (read != kept[:, j])[known[:, j]].any():
                     raise BadTableError(
                         f"Column {name!r} ({table.facts(name).dtype}) has too few digits to keep "

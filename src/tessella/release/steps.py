@@ -17,7 +17,7 @@ import numpy as np
 
 from .._types import Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
-from ..frame import Table
+from ..frame import Table, View
 from ..masking import registry
 from ..schema import Schema
 from .planned import DEFAULTS
@@ -209,10 +209,10 @@ def recode(
     names = interval_names(ends) if labels is None else [str(label) for label in labels]
     if len(names) != len(ends) + 1 or len(set(names)) != len(names):
         raise BadOptionError("labels", labels, f"{len(ends) + 1} different names")
-    numbers = table.numeric([column], codes={column: schema[column].missing})
-    at = np.searchsorted(ends, numbers.values[:, 0], side="right")
+    numbers = View(table, schema).numbers(column)
+    at = np.searchsorted(ends, numbers, side="right")
     first = np.full(len(texts), -1)
-    first[place[place >= 0]] = np.where(numbers.missing[:, 0], -1, at)[place >= 0]
+    first[place[place >= 0]] = np.where(np.isnan(numbers), -1, at)[place >= 0]
     coarse = table.relabel(
         column, [names[i] if i >= 0 else None for i in first], ordered=True, order=names
     )

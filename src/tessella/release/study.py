@@ -309,9 +309,11 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
     refuse_identifying(here.schema)
     own = ("k", "plan")
     given = DEFAULTS | {name: value for name, value in step.options.items() if name not in own}
-    weights = here.reference.weights()
+    weights, before = here.reference.weights(), study.confrontation
+    if here.masked:  # an earlier step may have moved records off their rules, or onto them
+        before = before.rules.confront(here.table, tolerance=study.tolerance, schema=here.schema)
     planned = mask_planned(
-        here.table, here.schema, k=step.options["k"], before=study.confrontation,
+        here.table, here.schema, k=step.options["k"], before=before,
         plan=step.options.get("plan"),
         weights=np.ones(here.table.n_rows) if weights is None else weights, random_state=seed,
         **given,

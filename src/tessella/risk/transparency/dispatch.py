@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._types import Name
 from ...exceptions import AttackError, BadOptionError, UnknownOptionError
-from ...frame import Table
+from ...frame import Table, View
 from ...masking import registry
 from ...masking.scale import Scale
 from ...masking.selection import select
@@ -137,8 +137,7 @@ def _scale(masker: Any, original: Any, columns: list[Name]) -> Any:
     chosen = select(
         table, columns=columns, blocks=None, strata=None, weights=masker.weights, schema=None
     )
-    codes = {} if masker.schema is None else {n: masker.schema[n].missing for n in columns}
-    values = table.numeric(columns, codes=codes, who="The attack").values
+    values = View(table, masker.schema).matrix(columns, who="The attack")
     unit = Scale.of(values, chosen.weights, masker.scale, columns).unit
     return dict(zip(columns, unit.tolist(), strict=True))
 
