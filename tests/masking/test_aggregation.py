@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tessella.exceptions import BrokenPromiseError
 from tessella.masking.aggregation import group_means, group_medians
-from tessella.masking.alike import number_alike, released_sets
-from tessella.masking.scale import Scale
+from tessella.masking.base import Scale, number_alike, released_sets
 
 numbers = st.floats(-1e9, 1e9)
 

@@ -20,7 +20,7 @@ from .._parameters import NONE, Instance, Number, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, BadTableError, IncomparableError
 from ..frame import Facts, Pair, Strata, Table
-from ..grouping.checks import check_k
+from ..grouping.base import check_k
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
 from ..schema import Schema

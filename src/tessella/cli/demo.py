@@ -21,8 +21,8 @@ from rich.text import Text
 
 from ..datasets import make_business_survey
 from ..exceptions import BadFileError
+from ..grouping.base import check_k
 from ..grouping.bound import lower_bound
-from ..grouping.checks import check_k
 from ..io import Source, read_file, write_file
 from ..io.atomic import whole_or_nothing
 from ..planfile import draft, read_plan

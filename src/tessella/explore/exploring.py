@@ -16,7 +16,7 @@ from typing import Any
 
 from .._parameters import NONE, OneOf, Whole, parameters
 from ..exceptions import BadOptionError
-from ..grouping.checks import check_k
+from ..grouping.base import check_k
 from ..masking import registry
 from ..parallel import n_cores
 from ..schema import Schema

@@ -26,7 +26,7 @@ from ..exceptions import (
     UnfinishedWarning,
     UnknownOptionError,
 )
-from ..grouping.checks import check_records, check_seed, check_weights
+from ..grouping.base import check_records, check_seed, check_weights
 from ..kernels.degrees import NEAREST, Law
 from ..kernels.duplicates import number_equal
 from ..parallel import each

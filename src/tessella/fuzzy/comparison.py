@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from .._types import Floats, Integers
 from ..exceptions import BadTableError, UnknownOptionError
-from ..grouping.checks import check_seed
+from ..grouping.base import check_seed
 from .base import FuzzyClusterer, check_number
 
 __all__ = ["ClusterLoss", "Comparison", "cluster_loss", "compare"]

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._types import Floats, Integers
-from ..grouping.checks import check_seed
+from ..grouping.base import check_seed
 from ..grouping.mdav import MDAV
 from ..kernels.degrees import Law
 from ..kernels.memberships import excess, recognise

@@ -22,7 +22,7 @@ from .._parameters import EFFORT, NONE, Number, parameters
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning
 from ..kernels.groups import squared_error, weighted_centres
-from .checks import check_k, check_records, check_weights, split_strata
+from .base import check_k, check_records, check_weights, split_strata
 from .column_generation import ColumnGeneration
 from .pricing import PricingProblem, cheap_prices
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, ClusterCountError
-from ..grouping.checks import check_seed
+from ..grouping.base import check_seed
 from .compared import Reading, compare
 from .regression import design, target_classes, with_target
 from .result import Loss, worst

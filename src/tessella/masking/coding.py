@@ -10,7 +10,7 @@ import numpy as np
 from .._parameters import OneOf
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError
-from ..grouping.checks import check_k
+from ..grouping.base import check_k
 from ..schema import Schema
 from .perturbation import Declared, Perturbation, Reading, rows_of_strata
 from .registry import Method, Options, Tuned, register

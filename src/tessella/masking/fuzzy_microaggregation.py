@@ -23,13 +23,12 @@ from ..fuzzy.constraints import as_system
 from ..fuzzy.drawing import Chance, Drawing, chance_of, draw_part, find_centres
 from ..fuzzy.field import entropy_law, power_law
 from ..fuzzy.size_keeping import crisp_groups, draw_keeping_k
-from ..grouping.checks import check_k
+from ..grouping.base import check_k
 from ..kernels.degrees import Law
 from ..linear import LinearSystem
 from ..schema import Schema
-from .base import Masker, parts_of
+from .base import Masker, Scale, parts_of
 from .registry import Method, Options, Setting, Tuned, register, shrunk
-from .scale import Scale
 from .selection import Selection, named_or_given, select
 from .uncertainty import Uncertainty
 

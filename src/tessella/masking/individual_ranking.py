@@ -10,12 +10,11 @@ from .._parameters import OneOf
 from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError
 from ..frame import Numbers
-from ..grouping.checks import check_k
+from ..grouping.base import check_k
 from ..grouping.univariate import UnivariateOptimal
 from ..schema import Schema
 from .aggregation import AGGREGATES
-from .alike import number_alike
-from .base import parts_of
+from .base import number_alike, parts_of
 from .perturbation import Declared, Perturbation, Reading, rows_of_strata
 from .registry import Method, Options, Tuned, register, shrunk
 

@@ -15,15 +15,14 @@ import numpy as np
 from .._parameters import FLAG, NONE, SEED, Instance, OneOf, check_parameters
 from .._types import Floats, Name
 from ..frame import Numbers, Table, View
-from ..grouping.checks import check_k
+from ..grouping.base import check_k
 from ..plan import Block, Plan
 from ..rules import Rules
 from ..schema import Schema
 from .aggregation import AGGREGATES
-from .base import Masker
+from .base import Masker, Scale
 from .engine.application import apply_plan, write_blocks
 from .registry import Method, Options, Tuned, register, shrunk
-from .scale import Scale
 from .selection import Selection, named_or_given, select
 
 __all__ = ["Microaggregation"]

@@ -12,9 +12,9 @@ from .._types import Floats
 from ..exceptions import BadTableError, UnchangedWarning
 from ..frame import Numbers
 from ..schema import Schema
+from .base import Scale
 from .perturbation import Declared, Perturbation, Reading, normal, rows_of_strata
 from .registry import Method, Options, Tuned, register
-from .scale import Scale
 
 __all__ = ["NoiseAddition"]
 

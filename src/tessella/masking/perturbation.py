@@ -20,9 +20,8 @@ from ..frame import Numbers, Table, View
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from ..schema import Schema
-from .base import Masker
+from .base import Masker, Scale
 from .repair import Grid, Repair, Restoration
-from .scale import Scale
 from .selection import Selection, select
 
 __all__ = ["Perturbation", "Reading", "by_record", "normal", "restore", "rows_of_strata"]

@@ -8,15 +8,15 @@ from .._lazy import on_first_use
 
 if TYPE_CHECKING:
     from .protecting import protect as protect
-    from .protocol import Entry as Entry
-    from .protocol import Protocol as Protocol
+    from .result import Entry as Entry
+    from .result import Protocol as Protocol
     from .result import Release as Release
     from .steps import Step as Step
     from .study import Study as Study
 
 _HOMES = {
-    "Entry": ".protocol",
-    "Protocol": ".protocol",
+    "Entry": ".result",
+    "Protocol": ".result",
     "Release": ".result",
     "Step": ".steps",
     "Study": ".study",

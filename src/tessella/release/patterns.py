@@ -14,7 +14,7 @@ import numpy as np
 from .._types import Integers, Name
 from ..exceptions import BadOptionError
 from ..frame import Table, View, group_ids
-from ..grouping.checks import check_k
+from ..grouping.base import check_k
 from ..schema import Schema
 
 __all__ = ["count_rare", "suppress"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._parameters import SEED, parameters
 from ..exceptions import BadOptionError
-from ..grouping.checks import check_seed
+from ..grouping.base import check_seed
 from ..plan import Plan
 from ..schema import Schema
 from .planned import DEFAULTS, refuse_identifying

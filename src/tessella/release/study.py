@@ -19,18 +19,17 @@ from ..frame import Table, View
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
-from .judging import judge
 from .patterns import suppress
 from .planned import (
     DEFAULTS,
     Planned,
     as_planned,
     confirmed_schema,
+    judge,
     mask_planned,
     refuse_identifying,
 )
-from .protocol import Entry, Protocol
-from .result import Release
+from .result import Entry, Protocol, Release
 from .steps import PREPARING, Step, drop, mask, recode
 
 __all__ = ["Study"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tessella import Rules, Schema
 from tessella.frame import View
 from tessella.masking.aggregation import group_means
-from tessella.masking.engine.cells import BlockCells
 from tessella.masking.engine.operators import log_means, lower_medians, medoids, modes
+from tessella.masking.engine.partition import BlockCells
 from tessella.plan.claims import cases_of
 
 

@@ -19,18 +19,16 @@ from ...fuzzy.base import check_number
 from ...fuzzy.drawing import chance_of
 from ...fuzzy.field import power_law
 from ...fuzzy.size_keeping import crisp_groups, draw_keeping_k
-from ...grouping.base import Grouping
-from ...grouping.checks import check_seed
+from ...grouping.base import Grouping, check_seed
 from ...kernels.groups import renumber
 from ...plan import Block, Plan
 from ..aggregation import AGGREGATES
+from ..base import Scale
 from ..methods import make_grouping
 from ..repair import Grid, project_claims
 from ..repair_products import project_mixed, project_products
-from ..scale import Scale
-from .cells import BlockCells
 from .operators import allowed_of, log_means, medians_among, medoids, modes
-from .partition import Part, partition, recompute_products
+from .partition import BlockCells, Part, partition, recompute_products
 
 __all__ = ["MaskedBlocks", "apply_plan", "as_floats", "write_blocks"]
 

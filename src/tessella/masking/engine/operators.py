@@ -11,7 +11,7 @@ from ...frame import group_ids
 from ...kernels.groups import weighted_centres
 from ...plan.claims import Claim
 from ..aggregation import group_means
-from .cells import BlockCells
+from .partition import BlockCells
 
 __all__ = [
     "allowed_of",

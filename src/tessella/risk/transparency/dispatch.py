@@ -9,7 +9,7 @@ from ..._types import Name
 from ...exceptions import AttackError, BadOptionError, UnknownOptionError
 from ...frame import Table, View
 from ...masking import registry
-from ...masking.scale import Scale
+from ...masking.base import Scale
 from ...masking.selection import select
 from .fuzzy_microaggregation import attack_fuzzy_microaggregation
 from .microaggregation import attack_individual_ranking, attack_microaggregation

@@ -15,7 +15,7 @@ from ...exceptions import AttackError, BadOptionError, BadTableError
 from ...fuzzy.field import Field, entropy_law, power_law
 from ...kernels.degrees import EXPONENTIAL, NEAREST, TINY, Law
 from ...kernels.posterior import EQUAL, Draws, log_chances, weigh_originals
-from ...masking.scale import Scale
+from ...masking.base import Scale
 from ...parallel import each
 from ...schema import Schema
 from ..linkage import drawn

@@ -17,7 +17,7 @@ import numpy as np
 from ..._parameters import EFFORT, FLAG, NONE, OneOf, Whole, parameters
 from ..._types import Integers, Name, Truths
 from ...exceptions import AttackError, BadOptionError
-from ...grouping.checks import check_k
+from ...grouping.base import check_k
 from ...kernels.candidates import in_all_lists
 from ...masking.perturbation import rows_of_strata
 from ...schema import Schema

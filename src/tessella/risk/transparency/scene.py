@@ -22,7 +22,7 @@ from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import AttackError
 from ...frame import Table, View
 from ...kernels.duplicates import number_equal
-from ...masking.scale import Scale
+from ...masking.base import Scale
 from ...masking.selection import select
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
