@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError, IncomparableError, RuleTableError
 from ..frame import Pair, Strata, View, group_ids, number_labels
-from ..rules.collection import Rules
+from ..rules.collection import Rule, Rules
 from ..rules.confront import Confrontation
 from ..rules.expressions import Aggregate, Observed, walk
-from ..rules.rule import Rule
 from ..schema import Schema
 from .result import ColumnLine, GroupLine, RuleLine
 

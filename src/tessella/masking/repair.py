@@ -34,9 +34,8 @@ from ..linear import LinearSystem, round_whole
 from ..linear.integers import as_fraction, whole_row
 from ..linear.rows import Row
 from ..plan.claims import Claim, rows_of
-from ..rules.collection import Rules
+from ..rules.collection import Rule, Rules
 from ..rules.forms import Always, Form, Governing, Interval, Linear, Unfixed, linear_rows
-from ..rules.rule import Rule
 from ..schema import Schema
 
 __all__ = ["Grid", "Repair", "Restoration", "project_claims", "project_rows", "rows_about"]

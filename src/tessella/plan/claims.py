@@ -19,6 +19,7 @@ from .._types import Name
 from ..exceptions import PlanError
 from ..linear.rows import Row
 from ..rules import Rule, Rules, forms
+from ..rules.classify import forms_of
 from ..rules.expressions import (
     Arithmetic,
     ColumnRef,
@@ -145,7 +146,7 @@ def cases_of(rule: Rule) -> list[Case]:
     body = _expand(rule, rule.forms, rule.tolerance or 0.0)
     if rule.condition is None:
         return body
-    unmet = _expand(rule, forms.forms_of(negated(rule.condition)), 0.0)
+    unmet = _expand(rule, forms_of(negated(rule.condition)), 0.0)
     return [*unmet, *body]
 
 

@@ -8,22 +8,17 @@ that they join. What neither can decide is not reported.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from .._types import Name
 from ..linear.rows import Row
 from ..linear.system import LinearSystem
-from .context import Context, key_of, uses
-from .expressions import negated
-from .forms import Always, Form, Interval, Members, linear_rows
-from .rule import Rule
-
-if TYPE_CHECKING:
-    from .collection import Rules
+from . import expressions as tree
+from .collection import Rule, Rules
+from .forms import Always, Context, Form, Interval, Members, key_of, linear_rows
 
 __all__ = ["Finding", "check"]
 
@@ -91,7 +86,7 @@ def _conflicts(rules: Rules) -> list[Finding]:
     found = []
     by_column: dict[Name, dict[str, list[str]]] = {}
     for rule in rules:
-        for column, kind in uses(rule):
+        for column, kind in _uses(rule):
             by_column.setdefault(column, {"text": [], "number": []})[kind].append(rule.name)
     for column, users in by_column.items():
         if users["text"] and users["number"]:
@@ -105,6 +100,31 @@ def _conflicts(rules: Rules) -> list[Finding]:
                 )
             )
     return found
+
+
+def _uses(rule: Rule) -> Iterator[tuple[Name, str]]:
+    """Yield the columns that a rule uses as "text" or as "number"; some may be either."""
+    for node in rule.nodes():
+        match node:
+            case tree.Compare():
+                for left, _, right in node.pairs:
+                    for one, other in ((left, right), (right, left)):
+                        if not isinstance(one, tree.ColumnRef):
+                            continue
+                        if isinstance(other, tree.Text) and not tree.is_date(other.value):
+                            yield one.name, "text"
+                        elif isinstance(other, tree.Computed):
+                            yield one.name, "number"
+            case tree.Member(operands, tree.Literals(rows)):
+                for operand, value in zip(operands, rows[0], strict=True):
+                    if isinstance(operand, tree.ColumnRef):
+                        yield operand.name, "text" if isinstance(value, str) else "number"
+            case tree.Aggregate(_, column):
+                yield column, "number"
+            case tree.Sum() | tree.Arithmetic() | tree.Negative() | tree.Function():
+                for below in tree.children(node):
+                    if isinstance(below, tree.ColumnRef):
+                        yield below.name, "number"
 
 
 def _duplicates(rules: Iterable[Rule]) -> list[Finding]:
@@ -226,7 +246,7 @@ def _linear(rule: Rule, rules: Iterable[Rule], question: str) -> list[Rule]:
     """
     if rule.condition is None:
         return []
-    bodies = {"idle": [], "excluded": [rule.body], "follows": [negated(rule.body)]}[question]
+    bodies = {"idle": [], "excluded": [rule.body], "follows": [tree.negated(rule.body)]}[question]
     asked = [Rule(body=truth) for truth in (rule.condition, *bodies)]
     columns = {name for each in asked for name in each.columns}
     near: list[Rule] = []

@@ -2,41 +2,186 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from .._types import Name
-from ..exceptions import (
-    BadOptionError,
-    Mistake,
-    RuleSyntaxError,
-    UnknownOptionError,
+from ..exceptions import BadOptionError, UnknownOptionError
+from .classify import forms_of
+from .expressions import (
+    Aggregate,
+    Node,
+    Observed,
+    Or,
+    columns_of,
+    needs_original,
+    negated,
+    quoted,
+    transform,
+    walk,
+    write,
 )
-from .expressions import Aggregate, Node, Observed, transform, walk
-from .rule import Parsed, Rule, parse_line
+from .forms import Form, Unfixed
+from .scanner import is_plain_name
 
 if TYPE_CHECKING:
     from ..schema import Schema
     from .check import Finding
     from .confront import Confrontation
 
-__all__ = ["RuleEntry", "Rules"]
+__all__ = ["Rule", "Rules"]
 
-LARGEST = 10 * 2**20  # bytes of a rules file: far more than anybody writes
+
+# Where a rule says several things, its kind is that of the hardest to keep.
+_HARDEST = ("general", "multiplicative", "linear", "governing", "interval")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleEntry:
-    """A rule that is still text; what is given beside it wins over what is in the text."""
+class Rule:
+    """Something that must be true of every record.
 
-    text: str
-    where: str
-    line: int | None = None
-    name: str | None = None
-    label: str | None = None
+    Rules are read from text (`Rules.parse`), not built by hand.
+
+    Attributes
+    ----------
+    body : Node
+        What must be true; in a conditional rule, of the records that meet the condition.
+    condition : Node or None
+        Which records the rule is about; None for all.
+    tolerance : float or None
+        How far comparisons of numbers in the body may be off; None for rounding only.
+    name, label : str
+        A short name, unique in its rules, and what the rule means in words.
+    origin, line : str and int, or None
+        The file or text it was read from, and the line there.
+
+    Examples
+    --------
+    >>> from tessella.rules import Rules
+    >>> rule = Rules.parse("if status == 'employed': 0 < hours <= 3000  # paid work")[0]
+    >>> rule.text
+    'if status == "employed": 0 < hours <= 3000'
+    >>> rule.kind, rule.columns, rule.label
+    ('conditional', ('status', 'hours'), 'paid work')
+    >>> rule.forms
+    (Interval(column='hours', low=0.0, high=3000.0, open_low=True, open_high=False),)
+    """
+
+    body: Node
+    condition: Node | None = None
     tolerance: float | None = None
+    name: str = ""
+    label: str = ""
+    origin: str | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)
+
+    @cached_property
+    def text(self) -> str:
+        """The rule as one line, without name and label."""
+        condition = "" if self.condition is None else f"if {write(self.condition)}: "
+        tolerance = ""
+        if (value := self.tolerance) is not None:
+            short = value.is_integer() and value < 1e15
+            tolerance = f" ± {int(value) if short else repr(value)}"
+        return f"{condition}{write(self.body)}{tolerance}"
+
+    @cached_property
+    def columns(self) -> tuple[Name, ...]:
+        """The columns that the rule names, condition first."""
+        return tuple(dict.fromkeys(name for truth in self.truths for name in columns_of(truth)))
+
+    @property
+    def truths(self) -> tuple[Node, ...]:
+        """The condition, if there is one, and the body."""
+        return (self.body,) if self.condition is None else (self.condition, self.body)
+
+    def nodes(self) -> Iterator[Node]:
+        """Go through all nodes of the condition and the body."""
+        return (node for truth in self.truths for node in walk(truth))
+
+    def transformed(self, change: Callable[[Node], Node]) -> Rule:
+        """Return the rule with each node changed."""
+        condition = None if self.condition is None else transform(self.condition, change)
+        return replace(self, body=transform(self.body, change), condition=condition)
+
+    @cached_property
+    def truth(self) -> Node:
+        """The whole rule as one truth: not the condition, or the body."""
+        if self.condition is None:
+            return self.body
+        return Or((negated(self.condition), self.body))
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """What the body says, as forms that must all hold (`tessella.rules.forms`)."""
+        return forms_of(self.body)
+
+    @cached_property
+    def condition_forms(self) -> tuple[Form, ...]:
+        """What the condition says, as forms; empty without a condition."""
+        return () if self.condition is None else forms_of(self.condition)
+
+    @property
+    def kind(self) -> str:
+        """What kind of rule it is.
+
+        "conditional", or the kind of its forms: "interval", "set", "tuples", "linear",
+        "governing", "multiplicative", "yes or no", "missing", "observed", "either", "always",
+        "general". Where it says several things: the first of general, multiplicative, linear,
+        governing, interval that is among them, else "several".
+        """
+        if self.condition is not None:
+            return "conditional"
+        kinds = {form.shape if isinstance(form, Unfixed) else form.kind for form in self.forms}
+        if len(kinds) == 1:
+            return kinds.pop()
+        if kinds <= set(_HARDEST):
+            return next(kind for kind in _HARDEST if kind in kinds)
+        return "several"
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether all that it says is linear, so that a mean of records that obey it obeys it."""
+        return self.condition is None and all(form.affine for form in self.forms)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the records that obey it are known to form a convex set."""
+        return self.condition is None and all(form.convex for form in self.forms)
+
+    @property
+    def is_multiplicative(self) -> bool:
+        """Whether it says products equal, or stay below, a constant, of every record."""
+        return self.kind == "multiplicative" and len({form.kind for form in self.forms}) == 1
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it is about some records only."""
+        return self.condition is not None
+
+    @property
+    def where(self) -> str:
+        """The rule's name and, if known, its place: "balance (line 3 of a.rules)"."""
+        if self.line is None:
+            return self.name
+        return f"{self.name} (line {self.line}{f' of {self.origin}' if self.origin else ''})"
+
+    def named(self, default: str) -> str:
+        """Return the full line: name unless it is the default, text, label."""
+        name = ""
+        if self.name != default:
+            name = f"{self.name if is_plain_name(self.name) else quoted(self.name)}: "
+        label = f"  # {self.label}" if self.label else ""
+        return f"{name}{self.text}{label}"
+
+    def __str__(self) -> str:
+        return self.named("")
+
+    def __repr__(self) -> str:
+        return f"<Rule {self.named('')}>"
 
 
 class Rules(Sequence[Rule]):
@@ -109,17 +254,9 @@ class Rules(Sequence[Rule]):
         RuleSyntaxError
             With every mistake of every line.
         """
-        if isinstance(text, str):
-            _refuse_size(len(text), origin)
-            lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        else:
-            lines = [_one_line(line) for line in text]
-        entries = [
-            RuleEntry(text=line, where=f"line {at}", line=at)
-            for at, line in enumerate(lines, start=1)
-            if line.strip()
-        ]
-        return cls.from_entries(entries, folder=folder, origin=origin)
+        from .reading import from_text
+
+        return from_text(text, folder=folder, origin=origin)
 
     @classmethod
     def of(cls, given: Any) -> Rules:
@@ -135,34 +272,9 @@ class Rules(Sequence[Rule]):
         raise BadOptionError("rules", given, "tessella.Rules, text, or a list of texts")
 
     @classmethod
-    def from_entries(
-        cls,
-        entries: Iterable[RuleEntry],
-        *,
-        folder: str | Path | None = None,
-        origin: str | None = None,
-        mistakes: Iterable[Mistake] = (),
-    ) -> Rules:
-        """Read rules that another format holds as text; all mistakes are reported together."""
-        wrong = list(mistakes)
-        read: list[tuple[RuleEntry, Parsed]] = []
-        place = None if folder is None else Path(folder)
-        for entry in entries:
-            found = parse_line(entry.text, where=entry.where, folder=place)
-            if isinstance(found, Parsed):
-                read.append((entry, found))
-            else:
-                wrong += found
-        rules = [_rule(entry, parsed, at, origin) for at, (entry, parsed) in enumerate(read, 1)]
-        wrong += _names_twice(rules, [entry for entry, _ in read])
-        if wrong:
-            raise RuleSyntaxError(wrong, origin=origin or "the rules")
-        return cls(rules)
-
-    @classmethod
     def read(cls, path: str | Path) -> Rules:
         """Read a file of rules: TOML (.toml), R's validate (.yaml, .yml), or text (any other)."""
-        from .interchange import read_file
+        from .reading import read_file
 
         return read_file(Path(path))
 
@@ -174,14 +286,14 @@ class Rules(Sequence[Rule]):
 
         A table has `rule` and, if wanted, `name`, `label` and `tolerance`.
         """
-        from .interchange import from_toml
+        from .reading import from_toml
 
         return from_toml(text, folder=folder, origin=origin)
 
     @classmethod
     def from_validate(cls, text: str, *, origin: str | None = None) -> Rules:
         """Read the YAML of R's package validate; what cannot be translated is reported."""
-        from .interchange import from_validate
+        from .validate import from_validate
 
         return from_validate(text, origin=origin)
 
@@ -191,13 +303,13 @@ class Rules(Sequence[Rule]):
 
     def to_toml(self) -> str:
         """Write the rules as TOML that reads back as the same rules."""
-        from .interchange import to_toml
+        from .reading import to_toml
 
         return to_toml(self)
 
     def to_validate(self) -> str:
         """Write the rules as the YAML of R's validate, or say which ones it cannot say."""
-        from .interchange import to_validate
+        from .validate import to_validate
 
         return to_validate(self)
 
@@ -241,24 +353,12 @@ class Rules(Sequence[Rule]):
                 return replace(node, value=None)
             return replace(node, domain=None) if isinstance(node, Observed) else node
 
-        return Rules(
-            replace(
-                rule,
-                body=transform(rule.body, forget),
-                condition=None if rule.condition is None else transform(rule.condition, forget),
-            )
-            for rule in self
-        )
+        return Rules(rule.transformed(forget) for rule in self)
 
     @property
     def is_fixed(self) -> bool:
         """Whether no rule asks for the original table any more."""
-        nodes = [node for rule in self for node in walk(rule.truth)]
-        return not any(
-            (isinstance(node, Aggregate) and node.value is None)
-            or (isinstance(node, Observed) and node.domain is None)
-            for node in nodes
-        )
+        return not any(needs_original(node) for rule in self for node in rule.nodes())
 
     def confront(
         self,
@@ -338,45 +438,3 @@ class Rules(Sequence[Rule]):
 
     def __repr__(self) -> str:
         return f"<Rules: {len(self)} on {len(self.columns)} columns>\n{self}"
-
-
-def _rule(entry: RuleEntry, parsed: Parsed, at: int, origin: str | None) -> Rule:
-    given = entry.name if entry.name is not None else parsed.name
-    label = entry.label if entry.label is not None else parsed.label
-    return Rule(
-        body=parsed.body,
-        condition=parsed.condition,
-        tolerance=entry.tolerance if entry.tolerance is not None else parsed.tolerance,
-        name=f"R{at}" if given is None else given,
-        label=" ".join(label.split()),
-        origin=origin,
-        line=entry.line,
-    )
-
-
-def _names_twice(rules: list[Rule], entries: list[RuleEntry]) -> Iterator[Mistake]:
-    seen: dict[str, RuleEntry] = {}
-    for rule, entry in zip(rules, entries, strict=True):
-        if rule.name in seen:
-            first = seen[rule.name].where
-            yield Mistake(
-                where=entry.where,
-                message=f"The name {rule.name!r} is that of another rule ({first}).",
-                hint="A rule without a name is called R1, R2, ... by its place.",
-                text=entry.text,
-            )
-        seen[rule.name] = entry
-
-
-def _one_line(line: object) -> str:
-    if not isinstance(line, str) or "\n" in line.strip("\n"):
-        raise BadOptionError("rules", line, "a list of texts, one rule in each")
-    return line.strip("\n")
-
-
-def _refuse_size(size: int, origin: str | None) -> None:
-    if size > LARGEST:
-        mistake = Mistake(
-            where="size", message=f"The text has {size:,} characters; {LARGEST:,} are allowed."
-        )
-        raise RuleSyntaxError([mistake], origin=origin or "the rules")

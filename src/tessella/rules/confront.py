@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lazy import optional
 from .._parameters import Number, parameters
 from .._types import Floats, Integers, Signs
 from ..exceptions import RuleTableError, UnknownOptionError
 from ..schema import Schema
-from .collection import Rules
+from . import expressions as tree
+from .collection import Rule, Rules
 from .domain import Domain, Operands, misfits
-from .expressions import (
-    Aggregate,
-    Lookup,
-    Member,
-    Node,
-    Observed,
-    looked_up,
-    positive,
-    transform,
-    walk,
-)
-from .rule import Rule
 from .truth import Judge, Verdict
 
 if TYPE_CHECKING:
@@ -157,9 +147,7 @@ class Confrontation:
 
     def picture(self) -> Any:
         """Draw how many records hold, break or leave open each rule, as a matplotlib figure."""
-        from .picture import picture
-
-        return picture(self)
+        return _picture(self)
 
     def __str__(self) -> str:
         broken = sum(len(rows) > 0 for rows in self.rows)
@@ -216,7 +204,7 @@ def confront(
             columns, found, rounding=rounding, allowance=rule.tolerance or 0.0, domains=domains
         )
         rows.append(found)
-        sizes.append(here.amount(positive(rule.body)) if len(found) else np.empty(0))
+        sizes.append(here.amount(tree.positive(rule.body)) if len(found) else np.empty(0))
     if problems:
         raise RuleTableError(problems)
     return Confrontation(
@@ -224,7 +212,7 @@ def confront(
     )
 
 
-def judge(truth: Node, columns: Operands, *, allowance: float = 0.0) -> Signs:
+def judge(truth: tree.Node, columns: Operands, *, allowance: float = 0.0) -> Signs:
     """Judge one truth, such as a rule's condition: 1, 0 or -1 for each record.
 
     Examples
@@ -244,7 +232,7 @@ def judge(truth: Node, columns: Operands, *, allowance: float = 0.0) -> Signs:
     return signs
 
 
-def amounts(truth: Node, columns: Operands, *, allowance: float = 0.0) -> Floats:
+def amounts(truth: tree.Node, columns: Operands, *, allowance: float = 0.0) -> Floats:
     """Return by how much each record breaks a comparison: see `Confrontation.amount`."""
     rows = slice(0, columns.n_rows)
     judged = Judge(columns, rows, rounding=ROUNDING, allowance=allowance)
@@ -260,36 +248,26 @@ def _fitted(rules: Rules, columns: Operands) -> Rules:
     """Return the rules with every value that they ask of the table, or say why they do not fit."""
     problems = []
     for rule in rules:
-        trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
-        reasons = [why for tree in trees for why in misfits(tree, columns)]
+        reasons = [why for truth in rule.truths for why in misfits(truth, columns)]
         problems += [f"{rule.where}: {why}" for why in dict.fromkeys(reasons)]
     if problems:
         raise RuleTableError(problems)
 
-    known: dict[Node, Node] = {}
+    known: dict[tree.Node, tree.Node] = {}
 
-    def look_up(node: Node) -> Node:
-        if isinstance(node, Aggregate) and node.value is None:
-            if node not in known:
-                known[node] = replace(node, value=_aggregate(node, columns))
-            return known[node]
-        if isinstance(node, Observed) and node.domain is None:
-            if node not in known:
-                known[node] = replace(node, domain=Domain.of_columns(columns, node.columns))
-            return known[node]
-        return node
+    def look_up(node: tree.Node) -> tree.Node:
+        if not tree.needs_original(node):
+            return node
+        if node not in known and isinstance(node, tree.Aggregate):
+            known[node] = replace(node, value=_aggregate(node, columns))
+        elif node not in known and isinstance(node, tree.Observed):
+            known[node] = replace(node, domain=Domain.of_columns(columns, node.columns))
+        return known[node]
 
-    return Rules(
-        replace(
-            rule,
-            body=transform(rule.body, look_up),
-            condition=None if rule.condition is None else transform(rule.condition, look_up),
-        )
-        for rule in rules
-    )
+    return Rules(rule.transformed(look_up) for rule in rules)
 
 
-def _aggregate(node: Aggregate, columns: Operands) -> float:
+def _aggregate(node: tree.Aggregate, columns: Operands) -> float:
     values = columns.numbers(node.column)
     known = values[~np.isnan(values)]
     if not len(known):
@@ -299,33 +277,36 @@ def _aggregate(node: Aggregate, columns: Operands) -> float:
     return float(getattr(np, node.function)(known))
 
 
-def _domains(rule: Rule, columns: Operands) -> dict[Node, Domain]:
+def _domains(rule: Rule, columns: Operands) -> dict[tree.Node, Domain]:
     """Prepare the sets that a rule looks things up in."""
-    domains: dict[Node, Domain] = {}
-    trees = [rule.body] if rule.condition is None else [rule.condition, rule.body]
-    for node in (node for tree in trees for node in walk(tree)):
+    domains: dict[tree.Node, Domain] = {}
+    for node in rule.nodes():
         for each in (node, _opposite(node)):
-            if isinstance(each, Observed) and each.domain is not None:
+            if isinstance(each, tree.Observed) and each.domain is not None:
                 domains[each] = each.domain
-            elif isinstance(each, Member):
-                names = looked_up(each)
+            elif isinstance(each, tree.Member):
+                names = tree.looked_up(each)
                 kinds = [columns.kind(name) == "number" for name in names]
                 if len(kinds) == len(each.operands) and not _of_numbers(each, kinds):
                     domains[each] = Domain.of_rows(each.among.rows, kinds)
     return domains
 
 
-def _opposite(node: Node) -> Node:
+def _opposite(node: tree.Node) -> tree.Node:
     """Return the look-up that says the opposite: amounts are measured with `not` pushed down."""
-    return replace(node, inside=not node.inside) if isinstance(node, Member | Observed) else node
+    return (
+        replace(node, inside=not node.inside)
+        if isinstance(node, tree.Member | tree.Observed)
+        else node
+    )
 
 
-def _of_numbers(node: Member, numeric: list[bool]) -> bool:
-    return numeric == [True] and not isinstance(node.among, Lookup)
+def _of_numbers(node: tree.Member, numeric: list[bool]) -> bool:
+    return numeric == [True] and not isinstance(node.among, tree.Lookup)
 
 
 def _judge(
-    rule: Rule, columns: Operands, rounding: float, domains: dict[Node, Domain], signs: Signs
+    rule: Rule, columns: Operands, rounding: float, domains: dict[tree.Node, Domain], signs: Signs
 ) -> str:
     """Judge every record of a rule, block by block; return why it cannot be done, if so."""
     zero: list[Integers] = []
@@ -374,3 +355,46 @@ def _zero_problem(rule: Rule, zero: Integers) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# Blue, orange and grey of Okabe and Ito (2008): distinct with every common colour vision, and
+# in print by their lightness.
+_PARTS = (("holds", "#0072B2"), ("unknown", "#BBBBBB"), ("breaks", "#D55E00"))
+
+
+def _picture(confrontation: Confrontation) -> Any:
+    """Draw a bar for each rule; return a `matplotlib.figure.Figure`, for `savefig("x.svg")`.
+
+    The figure belongs to nobody: it opens no window and needs no `pyplot`.
+    """
+    figures = optional("matplotlib.figure", extra="plots", purpose="A picture")
+    summary = confrontation.summary()
+    count = len(summary)
+    figure = figures.Figure(figsize=(8, 1.4 + 0.32 * max(count, 1)), layout="constrained")
+    axes = figure.add_subplot()
+    places = np.arange(count)
+    start = np.zeros(count)
+    n = max(confrontation.n_records, 1)
+    for part, colour in _PARTS:
+        share = 100 * summary[part].to_numpy() / n
+        axes.barh(places, share, left=start, color=colour, label=part, height=0.7)
+        start += share
+    for place, breaks in zip(places, summary["breaks"]):
+        if breaks:  # a few among a million are no wider than a hair, and matter
+            axes.annotate(
+                f"{breaks:,}", (101, place), va="center", annotation_clip=False, color=_PARTS[2][1]
+            )
+    names = [_short(f"{name}: {text}") for name, text in zip(summary["rule"], summary["text"])]
+    axes.set_yticks(places, [name.replace("$", r"\$") for name in names])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(f"per cent of {confrontation.n_records:,} records; right: records that break")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    if count:
+        figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    return figure
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

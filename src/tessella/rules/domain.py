@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,30 +18,12 @@ from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, UnknownColumnError
 from ..frame import View
 from ..schema import Schema
-from .expressions import (
-    Aggregate,
-    And,
-    ColumnRef,
-    Compare,
-    Flag,
-    Literals,
-    Lookup,
-    Member,
-    Missing,
-    Node,
-    Not,
-    Observed,
-    Or,
-    Text,
-    children,
-    columns_of,
-    is_date,
-    write,
-)
+from . import expressions as tree
 
 __all__ = ["Domain", "Kind", "Operands", "misfits"]
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 Kind = Literal["number", "text", "date", "yes or no"]
 
 _KINDS: dict[str, Kind] = {
@@ -54,6 +37,19 @@ _KINDS: dict[str, Kind] = {
 }
 
 
+def _once(read: F) -> F:
+    """Keep what a method of `Operands` returns for each of its arguments."""
+
+    @wraps(read)
+    def kept(self: Operands, *given: Any) -> Any:
+        key = (read.__name__, *given)
+        if key not in self._kept:
+            self._kept[key] = read(self, *given)
+        return self._kept[key]
+
+    return cast(F, kept)
+
+
 class Operands:
     """The columns of one view, as operands of comparisons; what is derived is kept."""
 
@@ -61,11 +57,6 @@ class Operands:
         self.view = View.of(table, schema)
         self.n_rows = self.view.n_rows
         self._kept: dict[Any, Any] = {}
-
-    def _keep(self, key: Any, make: Callable[[], Any]) -> Any:
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
 
     def kind(self, name: Name) -> Kind:
         """Return what a column holds, or raise that there is no such column."""
@@ -82,90 +73,65 @@ class Operands:
         """Return a column of numbers, or of yes and no as 1 and 0; NaN where missing."""
         return self.view.numbers(name, who="A rule")
 
+    @_once
     def labels(self, name: Name) -> tuple[Integers, list[str]]:
         """Return a code for each record, -1 where missing, and the text of each code."""
+        codes, texts = self.view.table.labels(name)
+        if self.view.missing_codes(name):
+            codes = np.where(self.view.missing(name), -1, codes)
+        return codes, texts
 
-        def read() -> tuple[Integers, list[str]]:
-            codes, texts = self.view.table.labels(name)
-            if self.view.missing_codes(name):
-                codes = np.where(self.view.missing(name), -1, codes)
-            return codes, texts
-
-        found: tuple[Integers, list[str]] = self._keep(("labels", name), read)
-        return found
-
+    @_once
     def dates(self, name: Name) -> Integers:
         """Return a column of dates as nanoseconds; what missing cells hold means nothing."""
+        codes, texts = self.labels(name)
+        try:
+            stamps = np.array([*texts, "NaT"], dtype="datetime64[ns]").astype(np.int64)
+        except ValueError:
+            raise BadTableError(
+                f"Column {name!r} ({self.view.table.facts(name).dtype}) holds times that rules "
+                "cannot compare. Give dates, or times without a time zone."
+            ) from None
+        return np.asarray(stamps[codes])
 
-        def read() -> Integers:
-            codes, texts = self.labels(name)
-            try:
-                stamps = np.array([*texts, "NaT"], dtype="datetime64[ns]").astype(np.int64)
-            except ValueError:
-                raise BadTableError(
-                    f"Column {name!r} ({self.view.table.facts(name).dtype}) holds times that rules "
-                    "cannot compare. Give dates, or times without a time zone."
-                ) from None
-            moments: Integers = stamps[codes]
-            return moments
-
-        found: Integers = self._keep(("dates", name), read)
-        return found
-
+    @_once
     def missing(self, name: Name) -> Truths:
         """Return where a column is missing."""
-
-        def read() -> Truths:
-            if self.kind(name) in ("text", "date"):
-                return np.asarray(self.labels(name)[0] < 0)
-            return np.isnan(self.numbers(name))
-
-        found: Truths = self._keep(("missing", name), read)
-        return found
+        if self.kind(name) in ("text", "date"):
+            return np.asarray(self.labels(name)[0] < 0)
+        return np.isnan(self.numbers(name))
 
     def places(self, name: Name, distinct: NDArray[Any]) -> tuple[Integers, Truths]:
         """For each code of a column of texts, and for -1: its place in a set, and if it has one."""
-
-        def read() -> tuple[Integers, Truths, NDArray[Any]]:
+        key = ("places", name, id(distinct))
+        if key not in self._kept:
             place, here = find(np.array([*self.labels(name)[1], ""], dtype=str), distinct)
             here[-1] = False
-            return place, here, distinct  # which is kept, so that its id stays its own
-
-        place, here, _ = self._keep(("places", name, id(distinct)), read)
+            self._kept[key] = place, here, distinct  # which is kept, so that its id stays its own
+        place, here, _ = self._kept[key]
         return place, here
 
+    @_once
     def translated(self, name: Name, other: Name) -> Integers:
         """Return a column of texts in the codes of another; -2 for words that the other lacks."""
+        codes, words = self.labels(name)
+        place = {text: at for at, text in enumerate(self.labels(other)[1])}
+        table = np.array([*(place.get(word, -2) for word in words), -1], dtype=np.int64)
+        return np.asarray(table[codes])
 
-        def read() -> Integers:
-            codes, words = self.labels(name)
-            place = {text: at for at, text in enumerate(self.labels(other)[1])}
-            table = np.array([*(place.get(word, -2) for word in words), -1], dtype=np.int64)
-            other_codes: Integers = table[codes]
-            return other_codes
-
-        found: Integers = self._keep(("translated", name, other), read)
-        return found
-
+    @_once
     def whole(self, name: Name) -> bool:
         """Return whether all known numbers of a column are whole numbers, whatever its dtype."""
+        values = self.numbers(name)
+        exact = self.view.table.facts(name).family == "integer"
+        # NaN equals nothing, so that only known numbers count.
+        return exact or not bool((np.rint(values) != values)[~np.isnan(values)].any())
 
-        def read() -> bool:
-            values = self.numbers(name)
-            exact = self.view.table.facts(name).family == "integer"
-            # NaN equals nothing, so that only known numbers count.
-            return exact or not bool((np.rint(values) != values)[~np.isnan(values)].any())
-
-        return bool(self._keep(("whole", name), read))
-
+    @_once
     def largest(self, name: Name) -> float:
         """Return the largest absolute value of a column."""
-
-        def read() -> float:
-            values = self.numbers(name)
-            return float(np.nan_to_num(max(np.fmax.reduce(values), -np.fmin.reduce(values))))
-
-        return float(self._keep(("largest", name), read))
+        values = self.numbers(name)
+        return float(np.nan_to_num(max(np.fmax.reduce(values), -np.fmin.reduce(values))))
 
 
 def find(values: NDArray[Any], distinct: NDArray[Any]) -> tuple[Integers, Truths]:
@@ -272,10 +238,10 @@ _A = {"number": "a number", "text": "text", "date": "a date", "yes or no": "yes 
 _HOLDS = {"number": "numbers", "text": "text", "date": "dates", "yes or no": "yes or no"}
 
 
-def misfits(node: Node, columns: Operands) -> list[str]:
+def misfits(node: tree.Node, columns: Operands) -> list[str]:
     """List, in words, why a truth cannot be judged on a table."""
     found: list[str] = []
-    for name in columns_of(node):
+    for name in tree.columns_of(node):
         try:
             columns.kind(name)
         except (UnknownColumnError, BadTableError) as error:
@@ -283,74 +249,74 @@ def misfits(node: Node, columns: Operands) -> list[str]:
     return found or list(dict.fromkeys(_truth(node, columns)))
 
 
-def _truth(node: Node, columns: Operands) -> Iterator[str]:
+def _truth(node: tree.Node, columns: Operands) -> Iterator[str]:
     match node:
-        case And(operands) | Or(operands):
+        case tree.And(operands) | tree.Or(operands):
             for each in operands:
                 yield from _truth(each, columns)
-        case Not(operand):
+        case tree.Not(operand):
             yield from _truth(operand, columns)
-        case ColumnRef(name):
+        case tree.ColumnRef(name):
             kind = columns.kind(name)
             if kind != "yes or no":
                 yield (
-                    f"{write(node)} stands as a truth, and its column holds {_HOLDS[kind]}. "
+                    f"{tree.write(node)} stands as a truth, and its column holds {_HOLDS[kind]}. "
                     "Compare it with something."
                 )
-        case Compare():
+        case tree.Compare():
             for side in node.operands:
                 yield from _calculated(side, columns)
             for left, operator, right in node.pairs:
                 yield from _pair(left, operator, right, columns)
-        case Member(operands, among, _):
+        case tree.Member(operands, among, _):
             for place, operand in enumerate(operands):
                 yield from _calculated(operand, columns)
                 yield from _values(operand, among, place, columns)
-        case Observed(names, Domain() as domain):
+        case tree.Observed(names, Domain() as domain):
             for name, was in zip(names, domain.kinds, strict=True):
                 now = "number" if columns.kind(name) == "yes or no" else columns.kind(name)
                 if now != was:
                     yield (
-                        f"{write(node)}: column {name!r} is {_A[now]} here, and was {_A[was]} in "
-                        "the table that the rules were fixed with."
+                        f"{tree.write(node)}: column {name!r} is {_A[now]} here, and was {_A[was]} "
+                        "in the table that the rules were fixed with."
                     )
-        case Missing() | Observed():
+        case tree.Missing() | tree.Observed():
             return
 
 
-def _kind(node: Node, columns: Operands) -> Kind:
+def _kind(node: tree.Node, columns: Operands) -> Kind:
     match node:
-        case ColumnRef(name):
+        case tree.ColumnRef(name):
             return columns.kind(name)
-        case Text():
+        case tree.Text():
             return "text"
-        case Flag():
+        case tree.Flag():
             return "yes or no"
     return "number"
 
 
-def _calculated(node: Node, columns: Operands) -> Iterator[str]:
+def _calculated(node: tree.Node, columns: Operands) -> Iterator[str]:
     """Only numbers can be added, multiplied and averaged."""
-    if isinstance(node, Aggregate) and columns.kind(node.column) != "number":
+    if isinstance(node, tree.Aggregate) and columns.kind(node.column) != "number":
         kind = _HOLDS[columns.kind(node.column)]
-        yield f"{write(node)} needs numbers, and the column holds {kind}."
-    for below in children(node):
+        yield f"{tree.write(node)} needs numbers, and the column holds {kind}."
+    for below in tree.children(node):
         kind = _kind(below, columns)
         if kind != "number":
-            hint = _as_number(below, columns)
-            yield f"{write(node)} calculates with {write(below)}, which is {_A[kind]}.{hint}"
+            wrong = f"{tree.write(node)} calculates with {tree.write(below)}, which is {_A[kind]}."
+            yield wrong + _as_number(below, columns)
         yield from _calculated(below, columns)
 
 
-def _pair(left: Node, operator: str, right: Node, columns: Operands) -> Iterator[str]:
+def _pair(left: tree.Node, operator: str, right: tree.Node, columns: Operands) -> Iterator[str]:
     first, second = _kind(left, columns), _kind(right, columns)
     for one, other in ((left, second), (right, first)):
-        if isinstance(one, Text) and other == "date":
-            if is_date(one.value):
+        if isinstance(one, tree.Text) and other == "date":
+            if tree.is_date(one.value):
                 return
-            yield f"{write(one)} is compared with a date. Write a date as 2024-01-31."
+            yield f"{tree.write(one)} is compared with a date. Write a date as 2024-01-31."
             return
-    text = f"{write(left)} {operator} {write(right)}"
+    text = f"{tree.write(left)} {operator} {tree.write(right)}"
     if first != second:
         hint = _as_number(left, columns) or _as_number(right, columns)
         if "yes or no" in (first, second):
@@ -361,28 +327,26 @@ def _pair(left: Node, operator: str, right: Node, columns: Operands) -> Iterator
 
 
 def _values(
-    operand: Node, among: Literals | Lookup, place: int, columns: Operands
+    operand: tree.Node, among: tree.Literals | tree.Lookup, place: int, columns: Operands
 ) -> Iterator[str]:
-    kind = _kind(operand, columns)
+    kind, text = _kind(operand, columns), tree.write(operand)
     if kind == "yes or no":
-        yield f"{write(operand)} is yes or no: it stands alone, or is compared with True or False."
-    elif isinstance(among, Literals):
+        yield f"{text} is yes or no: it stands alone, or is compared with True or False."
+    elif isinstance(among, tree.Literals):
         texts = isinstance(among.rows[0][place], str)
         if texts == (kind == "number") or kind == "date":
             given = "text" if texts else "numbers"
-            yield (
-                f"{write(operand)} is {_A[kind]}, and is looked for among {given}."
-                f"{_as_number(operand, columns)}"
-            )
+            hint = _as_number(operand, columns)
+            yield f"{text} is {_A[kind]}, and is looked for among {given}.{hint}"
     elif kind == "number":
         wrong = [row[place] for row in among.rows if not _is_number(row[place])]
         if wrong:
             yield (
-                f"{write(operand)} is a number, and the table {among.path!r} has "
+                f"{text} is a number, and the table {among.path!r} has "
                 f"{wrong[0]!r} for it ({len(wrong)} values are no numbers)."
             )
     elif kind == "date":
-        yield f"{write(operand)} is a date; dates cannot be looked up in a table."
+        yield f"{text} is a date; dates cannot be looked up in a table."
 
 
 def _is_number(text: str) -> bool:
@@ -392,9 +356,9 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _as_number(node: Node, columns: Operands) -> str:
+def _as_number(node: tree.Node, columns: Operands) -> str:
     """Tell what to do about a column whose texts or categories look like numbers."""
-    if not isinstance(node, ColumnRef) or columns.kind(node.name) != "text":
+    if not isinstance(node, tree.ColumnRef) or columns.kind(node.name) != "text":
         return ""
     _, texts = columns.labels(node.name)
     if texts and all(map(_is_number, texts)):

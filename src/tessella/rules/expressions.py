@@ -10,59 +10,16 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from .._types import Name
 
-__all__ = [
-    "Aggregate",
-    "And",
-    "Arithmetic",
-    "ColumnRef",
-    "Compare",
-    "Constant",
-    "Flag",
-    "Function",
-    "Literals",
-    "Lookup",
-    "Member",
-    "Missing",
-    "Negative",
-    "Node",
-    "Not",
-    "Observed",
-    "Or",
-    "Sum",
-    "Text",
-    "columns_of",
-    "is_date",
-    "looked_up",
-    "negated",
-    "positive",
-    "transform",
-    "walk",
-    "write",
-]
-
 Operator = Literal["<", "<=", "==", "!=", ">=", ">"]
-OPPOSITE: dict[Operator, Operator] = {
-    "<": ">=",
-    "<=": ">",
-    "==": "!=",
-    "!=": "==",
-    ">=": "<",
-    ">": "<=",
-}
-MIRROR: dict[Operator, Operator] = {
-    "<": ">",
-    "<=": ">=",
-    "==": "==",
-    "!=": "!=",
-    ">=": "<=",
-    ">": "<",
-}
+Operators = dict[Operator, Operator]
+OPPOSITE: Operators = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">=": "<", ">": "<="}
+MIRROR: Operators = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<"}
 
 
 class Node:
@@ -225,16 +182,13 @@ class Or(Node):
     operands: tuple[Node, ...]
 
 
+Computed = Constant | Sum | Arithmetic | Negative | Function | Aggregate  # certainly a number
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """List the nodes directly below."""
-    below: list[Node] = []
-    for part in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, part.name)
-        if isinstance(value, Node):
-            below.append(value)
-        elif isinstance(value, tuple):
-            below += [each for each in value if isinstance(each, Node)]
-    return tuple(below)
+    parts = (part if isinstance(part, tuple) else (part,) for part in vars(node).values())
+    return tuple(each for part in parts for each in part if isinstance(each, Node))
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -260,15 +214,21 @@ def transform(node: Node, change: Callable[[Node], Node]) -> Node:
 
 def columns_of(node: Node) -> tuple[Name, ...]:
     """List the columns that a tree names, in the order of the text, each once."""
-    found: dict[Name, None] = {}
+    found: list[Name] = []
     for each in walk(node):
-        if isinstance(each, ColumnRef):
-            found[each.name] = None
-        elif isinstance(each, Aggregate | Missing):
-            found[each.column] = None
-        elif isinstance(each, Observed):
-            found.update(dict.fromkeys(each.columns))
-    return tuple(found)
+        match each:
+            case ColumnRef(name) | Aggregate(_, name) | Missing(name, _):
+                found.append(name)
+            case Observed(names):
+                found += names
+    return tuple(dict.fromkeys(found))
+
+
+def needs_original(node: Node) -> bool:
+    """Return whether a node stands for something that `Rules.fix` has not looked up yet."""
+    if isinstance(node, Aggregate):
+        return node.value is None
+    return isinstance(node, Observed) and node.domain is None
 
 
 def looked_up(node: Member | Observed) -> tuple[Name, ...]:
@@ -283,19 +243,19 @@ def negated(node: Node) -> Node:
 
     In the logic of true, false and unknown (Kleene) this changes no answer.
     """
-    if isinstance(node, Not):
-        return positive(node.operand)
-    if isinstance(node, And):
-        return Or(tuple(negated(each) for each in node.operands))
-    if isinstance(node, Or):
-        return And(tuple(negated(each) for each in node.operands))
-    if isinstance(node, Compare):
-        single = [Compare((a, b), (OPPOSITE[op],)) for a, op, b in node.pairs]
-        return single[0] if len(single) == 1 else Or(tuple(single))
-    if isinstance(node, Member | Observed):
-        return replace(node, inside=not node.inside)
-    if isinstance(node, Missing):
-        return replace(node, missing=not node.missing)
+    match node:
+        case Not(operand):
+            return positive(operand)
+        case And(operands) | Or(operands):
+            other = Or if isinstance(node, And) else And
+            return other(tuple(negated(each) for each in operands))
+        case Compare():
+            single = tuple(Compare((a, b), (OPPOSITE[op],)) for a, op, b in node.pairs)
+            return single[0] if len(single) == 1 else Or(single)
+        case Member() | Observed():
+            return replace(node, inside=not node.inside)
+        case Missing():
+            return replace(node, missing=not node.missing)
     return Not(node)  # a column of yes and no
 
 
@@ -374,21 +334,15 @@ def _within(node: Node, least: int) -> str:
 def _rows(among: Literals | Lookup) -> str:
     if isinstance(among, Lookup):
         return f"table({quoted(among.path)})"
-    rows = [
-        _literal(row[0]) if len(row) == 1 else f"({', '.join(map(_literal, row))})"
-        for row in among.rows
-    ]
-    return "{" + ", ".join(rows) + "}"
-
-
-def _literal(value: int | float | str | bool) -> str:
-    return quoted(value) if isinstance(value, str) else repr(value)
+    rows = [", ".join(quoted(v) if isinstance(v, str) else repr(v) for v in r) for r in among.rows]
+    single = all(len(row) == 1 for row in among.rows)
+    return "{" + ", ".join(row if single else f"({row})" for row in rows) + "}"
 
 
 def quoted(text: str) -> str:
     """Put text in double quotes, on one line."""
-    inner = text.encode("unicode_escape").decode() if not text.isprintable() else None
-    inner = text.replace("\\", "\\\\") if inner is None else inner
+    printable = text.isprintable()
+    inner = text.replace("\\", "\\\\") if printable else text.encode("unicode_escape").decode()
     return '"' + inner.replace('"', '\\"') + '"'
 
 

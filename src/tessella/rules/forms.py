@@ -9,40 +9,13 @@ projection or a solver can use. The names follow the classification of edit cons
 from __future__ import annotations
 
 import math
-import operator as signs
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from .._types import Name
 from ..linear.rows import Row
-from .expressions import (
-    MIRROR,
-    Aggregate,
-    And,
-    ColumnRef,
-    Compare,
-    Flag,
-    Function,
-    Lookup,
-    Member,
-    Missing,
-    Negative,
-    Node,
-    Not,
-    Observed,
-    Operator,
-    Or,
-    Text,
-    columns_of,
-    looked_up,
-    positive,
-    transform,
-    walk,
-    write,
-)
-from .polynomials import Polynomial, Product, as_product_equality, polynomial, product
+from .expressions import Operator
 
 __all__ = [
     "Always",
@@ -60,7 +33,6 @@ __all__ = [
     "Tuples",
     "Unfixed",
     "YesNo",
-    "forms_of",
     "linear_rows",
 ]
 
@@ -70,18 +42,18 @@ Value = int | float | str | bool
 class Form:
     """One of the shapes of a rule; `convex`: whether the records that obey it form a convex set."""
 
-    kind: ClassVar[str] = "form"
-    convex: ClassVar[bool] = False
-    affine: ClassVar[bool] = False
+    kind: ClassVar[str]
+    convex: ClassVar[bool]
+    affine: ClassVar[bool]
+
+    def __init_subclass__(cls, *, kind: str, affine: bool = False) -> None:
+        cls.kind, cls.affine, cls.convex = kind, affine, affine
 
 
 @dataclass(frozen=True)
-class Interval(Form):
+class Interval(Form, kind="interval", affine=True):
     """low <= column <= high; an open end excludes the bound itself."""
 
-    kind: ClassVar[str] = "interval"
-    convex: ClassVar[bool] = True
-    affine: ClassVar[bool] = True
     column: Name
     low: float = -math.inf
     high: float = math.inf
@@ -101,23 +73,21 @@ class Interval(Form):
 
 
 @dataclass(frozen=True)
-class Members(Form):
+class Members(Form, kind="set"):
     """A column that is one of some values (`inside`), or none of them."""
 
-    kind: ClassVar[str] = "set"
     column: Name
     values: tuple[Value, ...]
     inside: bool = True
 
 
 @dataclass(frozen=True)
-class Tuples(Form):
+class Tuples(Form, kind="tuples"):
     """Columns that together are one of some rows, or none of them.
 
     The rows of a lookup table are text; `path` names the file.
     """
 
-    kind: ClassVar[str] = "tuples"
     columns: tuple[Name, ...]
     rows: tuple[tuple[Value, ...], ...]
     inside: bool = True
@@ -125,27 +95,21 @@ class Tuples(Form):
 
 
 @dataclass(frozen=True)
-class Linear(Form):
+class Linear(Form, kind="linear", affine=True):
     """The sum of coefficients times columns is ==, <= or < a constant.
 
     a == b is read as a - b == 0; only the table knows whether these columns are numbers.
     """
 
-    kind: ClassVar[str] = "linear"
-    convex: ClassVar[bool] = True
-    affine: ClassVar[bool] = True
     coefficients: Mapping[Name, float]
     operator: Operator
     constant: float
 
 
 @dataclass(frozen=True)
-class Governing(Form):
+class Governing(Form, kind="governing", affine=True):
     """lower <= upper, or lower < upper where `strict`: one column bounds another."""
 
-    kind: ClassVar[str] = "governing"
-    convex: ClassVar[bool] = True
-    affine: ClassVar[bool] = True
     lower: Name
     upper: Name
     strict: bool = False
@@ -166,14 +130,13 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class Multiplicative(Form):
+class Multiplicative(Form, kind="multiplicative"):
     """The product of the factors is ==, <= or < a constant.
 
     For an inequality, both sides were divided by what stood on the right: it says the same as the
     rule where every factor is positive.
     """
 
-    kind: ClassVar[str] = "multiplicative"
     factors: tuple[Factor, ...]
     operator: Operator
     constant: float
@@ -189,67 +152,58 @@ class Multiplicative(Form):
 
 
 @dataclass(frozen=True)
-class YesNo(Form):
+class YesNo(Form, kind="yes or no"):
     """A column of yes and no that has one of the two."""
 
-    kind: ClassVar[str] = "yes or no"
     column: Name
     value: bool = True
 
 
 @dataclass(frozen=True)
-class Missingness(Form):
+class Missingness(Form, kind="missing"):
     """A column that is missing, or that is known."""
 
-    kind: ClassVar[str] = "missing"
     column: Name
     missing: bool
 
 
 @dataclass(frozen=True)
-class ObservedValues(Form):
+class ObservedValues(Form, kind="observed"):
     """Columns whose values occur together in the original table."""
 
-    kind: ClassVar[str] = "observed"
     columns: tuple[Name, ...]
     inside: bool = True
 
 
 @dataclass(frozen=True)
-class Either(Form):
+class Either(Form, kind="either"):
     """At least one of several conjunctions of forms."""
 
-    kind: ClassVar[str] = "either"
     options: tuple[tuple[Form, ...], ...]
 
 
 @dataclass(frozen=True)
-class Always(Form):
+class Always(Form, kind="always", affine=True):
     """A truth that depends on no record: every record obeys, or none does."""
 
-    kind: ClassVar[str] = "always"
-    convex: ClassVar[bool] = True
-    affine: ClassVar[bool] = True
     holds: bool
 
 
 @dataclass(frozen=True)
-class General(Form):
+class General(Form, kind="general"):
     """A comparison of none of the other shapes."""
 
-    kind: ClassVar[str] = "general"
     columns: tuple[Name, ...]
     text: str
 
 
 @dataclass(frozen=True)
-class Unfixed(Form):
+class Unfixed(Form, kind="unfixed"):
     """What a rule with mean(x) and the like will be once `Rules.fix` has seen the original table.
 
     `shape` is the kind of the form that it becomes.
     """
 
-    kind: ClassVar[str] = "unfixed"
     columns: tuple[Name, ...]
     shape: str
     text: str
@@ -285,156 +239,163 @@ def linear_rows(form: Form, name: str, tolerance: float = 0.0) -> list[Row]:
     ]
 
 
-def forms_of(node: Node) -> tuple[Form, ...]:
-    """Take a truth apart into forms that must all hold."""
-    if any(isinstance(each, Aggregate) and each.value is None for each in walk(node)):
-        # Any value shows the shape; this one cancels against nothing that people write.
-        shapes = {form.kind for form in forms_of(_with_aggregates(node, 0.7390851332151607))}
-        shape = shapes.pop() if len(shapes) == 1 else "several"
-        return (Unfixed(columns_of(node), shape, write(node)),)
-    return _tidy(list(_forms(positive(node))))
+@dataclass
+class _Known:
+    """What is known of one column."""
+
+    interval: Interval
+    allowed: frozenset[Any] | None = None
+    excluded: frozenset[Any] = frozenset()
+    missing: frozenset[bool] = frozenset()
+
+    def copy(self) -> _Known:
+        return _Known(self.interval, self.allowed, self.excluded, self.missing)
+
+    def learn(self, form: Form) -> None:
+        match form:
+            case Interval():
+                self.interval = self.interval.meet(form)
+            case Members(_, values, True):
+                values_ = frozenset(map(_token, values))
+                self.allowed = values_ if self.allowed is None else self.allowed & values_
+            case Members(_, values, False):
+                self.excluded |= frozenset(map(_token, values))
+            case YesNo(_, value):
+                self.learn(Members(form.column, (_flag(value),)))
+            case Missingness(_, missing):
+                self.missing |= {missing}
+
+    @property
+    def possible(self) -> frozenset[Any] | None:
+        """The values that are left, where they can be listed."""
+        if self.allowed is not None:
+            return frozenset(value for value in self.allowed if self.may_be(value))
+        if self.interval.low == self.interval.high and not self.interval.empty:
+            return frozenset(v for v in [_token(self.interval.low)] if self.may_be(v))
+        return None
+
+    def may_be(self, value: Any) -> bool:
+        """Whether a value is not ruled out."""
+        if value in self.excluded or (self.allowed is not None and value not in self.allowed):
+            return False
+        return not isinstance(value, float) or _inside(value, self.interval)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no value is left."""
+        if len(self.missing) == 2 or self.interval.empty:
+            return True
+        return self.possible is not None and not self.possible
+
+    def implies(self, form: Form) -> bool:
+        """Whether what is known makes a form true."""
+        left = self.possible
+        match form:
+            case Missingness(_, missing):
+                return missing in self.missing
+            case YesNo(_, value):
+                return left is not None and left <= {_flag(value)}
+            case Interval():
+                if left is not None:
+                    return all(isinstance(v, float) and _inside(v, form) for v in left)
+                return self.interval.meet(form) == self.interval
+            case Members(_, values, True):
+                return left is not None and left <= set(map(_token, values))
+            case Members(_, values, False):
+                # Text is never a number: a column that only has an interval says nothing of it.
+                return not any(map(self.may_be, map(_token, values)))
+        return False
 
 
-def _with_aggregates(node: Node, value: float) -> Node:
-    return transform(
-        node, lambda each: replace(each, value=value) if isinstance(each, Aggregate) else each
-    )
+def _token(value: Any) -> Any:
+    return value if isinstance(value, str) else float(value)
 
 
-def _tidy(forms: list[Form]) -> tuple[Form, ...]:
-    """Join the intervals of each column; leave out repetitions and what is always true."""
-    tidy: dict[object, Form] = {}
-    for form in forms:
-        if isinstance(form, Interval):
-            known = tidy.get(("interval", form.column))
-            tidy["interval", form.column] = (
-                form.meet(known) if isinstance(known, Interval) else form
+def _flag(value: bool) -> str:
+    return f"\0{value}"
+
+
+def _inside(value: float, interval: Interval) -> bool:
+    return not interval.meet(Interval(interval.column, value, value)).empty
+
+
+@dataclass
+class Context:
+    """What some forms say together; forms about several columns are known by what they say."""
+
+    forms: Iterable[Form] = ()
+    _columns: dict[Name, _Known] = field(default_factory=dict)
+    _said: set[object] = field(default_factory=set)
+    _never: bool = False
+
+    def __post_init__(self) -> None:
+        for form in self.forms:
+            self._learn(form)
+        self.forms = ()
+
+    def _learn(self, form: Form) -> None:
+        self._said.add(key_of(form))
+        if isinstance(form, Always):
+            self._never |= not form.holds
+        elif isinstance(form, Interval | Members | YesNo | Missingness):
+            known = self._columns.setdefault(form.column, _Known(Interval(form.column)))
+            known.learn(form)
+
+    def plus(self, forms: Iterable[Form]) -> Context:
+        """Return what is known with some more forms."""
+        more = Context()
+        more._columns = {name: known.copy() for name, known in self._columns.items()}
+        more._said, more._never = set(self._said), self._never
+        for form in forms:
+            more._learn(form)
+        return more
+
+    @property
+    def empty(self) -> bool:
+        """Whether no record can be so."""
+        return self._never or any(known.empty for known in self._columns.values())
+
+    def empty_in(self, column: Name) -> bool:
+        """Whether one column can have no value."""
+        return column in self._columns and self._columns[column].empty
+
+    def implies(self, form: Form) -> bool:
+        """Whether a form must be true."""
+        if form == Always(True) or key_of(form) in self._said:
+            return True
+        if isinstance(form, Either):
+            return any(self.implies_all(option) for option in form.options)
+        if isinstance(form, Interval | Members | YesNo | Missingness):
+            return form.column in self._columns and self._columns[form.column].implies(form)
+        return False
+
+    def implies_all(self, forms: Iterable[Form]) -> bool:
+        """Whether all of some forms must be true."""
+        return all(self.implies(form) for form in forms)
+
+
+def key_of(form: Form) -> object:
+    """Return something that is the same for two forms that say the same in another way."""
+    match form:
+        case Governing():
+            return key_of(form.linear)
+        case Linear(coefficients, operator, constant):
+            ordered = sorted(coefficients.items(), key=lambda each: str(each[0]))
+            scale = ordered[0][1] if operator == "==" else abs(ordered[0][1])
+            return (
+                tuple((name, round(value / scale, 12)) for name, value in ordered),
+                operator,
+                round(constant / scale, 12),
             )
-        else:
-            tidy[repr(form)] = form
-    kept = [form for form in tidy.values() if form != Always(True)]
-    return tuple(kept) or (Always(True),)
-
-
-def _forms(node: Node) -> Iterator[Form]:
-    match node:
-        case And(operands):
-            for each in operands:
-                yield from _forms(each)
-        case Or(operands):
-            yield Either(tuple(_tidy(list(_forms(each))) for each in operands))
-        case Compare():
-            for left, operator, right in node.pairs:
-                yield from _compared(left, operator, right)
-        case Member((ColumnRef(name),), among, inside) if not isinstance(among, Lookup):
-            yield Members(name, tuple(row[0] for row in among.rows), inside)
-        case Member(operands, among, inside) if all(isinstance(o, ColumnRef) for o in operands):
-            path = among.path if isinstance(among, Lookup) else None
-            yield Tuples(looked_up(node), among.rows, inside, path)
-        case Missing(column, missing):
-            yield Missingness(column, missing)
-        case Observed(columns, _, inside):
-            yield ObservedValues(columns, inside)
-        case ColumnRef(name):
-            yield YesNo(name)
-        case Not(ColumnRef(name)):
-            yield YesNo(name, False)
-        case _:
-            yield General(columns_of(node), write(node))
-
-
-def _compared(left: Node, operator: Operator, right: Node) -> Iterator[Form]:
-    if isinstance(left, Text | Flag):
-        left, operator, right = right, MIRROR[operator], left
-    if isinstance(left, ColumnRef) and isinstance(right, Text | Flag) and operator in ("==", "!="):
-        same = operator == "=="
-        if isinstance(right, Flag):
-            yield YesNo(left.name, right.value is same)
-        else:
-            yield Members(left.name, (right.value,), same)
-        return
-    if operator in (">", ">="):
-        left, operator, right = right, MIRROR[operator], left
-    # What a largest value stays below, each value stays below; so too for abs and min.
-    if operator in ("<", "<=") and isinstance(left, Function) and left.function in ("max", "abs"):
-        below = (
-            left.operands if left.function == "max" else (*left.operands, *_minus(left.operands))
-        )
-        for each in below:
-            yield from _compared(each, operator, right)
-    elif operator in ("<", "<=") and isinstance(right, Function) and right.function == "min":
-        for each in right.operands:
-            yield from _compared(left, operator, each)
-    else:
-        yield _shape(left, operator, right)
-
-
-def _minus(operands: tuple[Node, ...]) -> tuple[Node, ...]:
-    return tuple(Negative(each) for each in operands)
-
-
-_HOLDS = {"<": signs.lt, "<=": signs.le, "==": signs.eq, "!=": signs.ne}
-
-
-def _shape(left: Node, operator: Operator, right: Node) -> Form:
-    text = Compare((left, right), (operator,))
-    general = General(columns_of(text), write(text))
-    first, second = polynomial(left), polynomial(right)
-    difference = None if first is None or second is None else first.plus(second, -1)
-    try:
-        if difference is not None and difference.degree <= 1:
-            return _affine(difference, operator) or general
-        return _product(left, operator, right, difference) or general
-    except OverflowError:  # a coefficient beyond the floats
-        return general
-
-
-def _affine(difference: Polynomial, operator: Operator) -> Form | None:
-    coefficients, bound = difference.coefficients, -difference.constant
-    if not coefficients:
-        return Always(_HOLDS[operator](0, bound))
-    if len(coefficients) == 1:
-        ((name, coefficient),) = coefficients.items()
-        return _interval(name, operator, bound / coefficient, coefficient < 0)
-    if operator == "!=":
-        return None
-    values = {name: float(value) for name, value in coefficients.items()}
-    if operator != "==" and not bound and sorted(values.values()) == [-1.0, 1.0]:
-        upper, lower = sorted(values, key=lambda name: values[name])
-        return Governing(lower, upper, operator == "<")
-    return Linear(values, operator, float(bound))
-
-
-def _interval(name: Name, operator: Operator, bound: Fraction, flipped: bool) -> Form:
-    value = float(bound)
-    if operator == "!=":
-        return Members(name, (int(value) if value.is_integer() else value,), False)
-    if operator == "==":
-        return Interval(name, value, value)
-    is_open = operator == "<"
-    if flipped:
-        return Interval(name, low=value, open_low=is_open)
-    return Interval(name, high=value, open_high=is_open)
-
-
-def _product(
-    left: Node, operator: Operator, right: Node, difference: Polynomial | None
-) -> Form | None:
-    if operator == "!=":
-        return None
-    first, second = product(left), product(right)
-    quotient: Product | None = None
-    if first is not None and second is not None and first.scale and second.scale:
-        if operator == "==" or (first.scale > 0 and second.scale > 0):
-            quotient = first.times(second, -1)
-            # y == x * y is also true where y is 0: what cancels out must not be forgotten.
-            if quotient is not None and set(quotient.powers) != {*first.powers, *second.powers}:
-                quotient = None
-            if quotient is not None:
-                quotient = Product(1 / quotient.scale, quotient.powers)
-    elif operator == "==" and difference is not None:
-        quotient = as_product_equality(difference)
-    if quotient is None or not quotient.powers:
-        return None
-    factors = [Factor(n, power, float(offset)) for (n, offset), power in quotient.powers.items()]
-    return Multiplicative(tuple(factors), operator, float(quotient.scale))
+        case Multiplicative(factors, operator, constant):
+            sign = 1
+            ordered_factors = sorted(factors, key=lambda each: (str(each.column), each.offset))
+            if operator == "==" and ordered_factors[0].power < 0 and constant > 0:
+                sign, constant = -1, 1 / constant
+            powers = tuple((f.column, f.offset, sign * f.power) for f in ordered_factors)
+            return (powers, operator, round(constant, 12))
+        case Members(column, values, inside):
+            return ("set", column, frozenset(map(_token, values)), inside)
+        case Either(options):
+            return frozenset(frozenset(map(key_of, option)) for option in options)
+    return repr(form)

@@ -8,37 +8,18 @@ comprehensions, f-strings, ...) is a mistake with a hint.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
-from .expressions import (
-    Aggregate,
-    And,
-    Arithmetic,
-    ColumnRef,
-    Compare,
-    Constant,
-    Flag,
-    Function,
-    Literals,
-    Lookup,
-    Member,
-    Missing,
-    Negative,
-    Node,
-    Not,
-    Observed,
-    Or,
-    Sum,
-    Text,
-    columns_of,
-    is_date,
-)
-from .polynomials import constant
-from .scanner import INSTEAD, Fragment, FragmentParser, Wrong
+from ..exceptions import Mistake
+from . import expressions as tree
+from .classify import constant
+from .scanner import INSTEAD, Fragment, FragmentParser, Wrong, cut
 
-__all__ = ["Reader"]
+__all__ = ["Parsed", "parse_line"]
 
 LARGEST = 1e150  # the square of anything larger is infinite
 LARGEST_WHOLE = 2**53  # every whole number up to here is a float64
@@ -69,10 +50,10 @@ class Reader(FragmentParser):
         self.folder = folder
         self.depth = 0
 
-    def read(self) -> Node:
+    def read(self) -> tree.Node:
         """Read the part as a truth about one record."""
         node = self.truth(self.tree())
-        if not columns_of(node):
+        if not tree.columns_of(node):
             raise Wrong(
                 self.part.places[0],
                 self.part.places[-1],
@@ -88,7 +69,7 @@ class Reader(FragmentParser):
                 node, f"More than {DEEPEST} operations within operations.", "Use several rules."
             )
 
-    def truth(self, node: ast.expr) -> Node:
+    def truth(self, node: ast.expr) -> tree.Node:
         """Read something that is true or false of a record."""
         self._deeper(node)
         try:
@@ -96,13 +77,13 @@ class Reader(FragmentParser):
         finally:
             self.depth -= 1
 
-    def _truth(self, node: ast.expr) -> Node:
+    def _truth(self, node: ast.expr) -> tree.Node:
         match node:
             case ast.BoolOp(op=operator, values=values):
                 operands = tuple(self.truth(value) for value in values)
-                return And(operands) if isinstance(operator, ast.And) else Or(operands)
+                return tree.And(operands) if isinstance(operator, ast.And) else tree.Or(operands)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return Not(self.truth(operand))
+                return tree.Not(self.truth(operand))
             case ast.Compare():
                 return self._compare(node)
             case ast.Name():
@@ -111,10 +92,10 @@ class Reader(FragmentParser):
                 return self.column(node)
             case ast.Call(func=ast.Name(id="observed")):
                 columns = tuple(self.column(each).name for each in self.arguments(node))
-                return Observed(columns)
+                return tree.Observed(columns)
             case ast.Call(func=ast.Name(id="missing" | "known" as function)):
                 (column,) = self.arguments(node, count=1)
-                return Missing(self.column(column).name, function == "missing")
+                return tree.Missing(self.column(column).name, function == "missing")
             case ast.Call():
                 raise self._unknown_call(
                     node, NUMBER_FUNCTIONS, "a number, and here stands a truth"
@@ -130,7 +111,7 @@ class Reader(FragmentParser):
                 raise self.wrong(node, "This is a value; a rule compares it with something.")
         raise self.refuse(node)
 
-    def number(self, node: ast.expr) -> Node:
+    def number(self, node: ast.expr) -> tree.Node:
         """Read something that has a value in a record."""
         self._deeper(node)
         try:
@@ -139,7 +120,7 @@ class Reader(FragmentParser):
             self.depth -= 1
         return found
 
-    def _number(self, node: ast.expr) -> Node:
+    def _number(self, node: ast.expr) -> tree.Node:
         match node:
             case ast.Constant():
                 return self._constant(node)
@@ -149,14 +130,18 @@ class Reader(FragmentParser):
                 inner = self._amount(operand)
                 if isinstance(sign, ast.UAdd):
                     return inner
-                return Constant(-inner.value) if isinstance(inner, Constant) else Negative(inner)
+                return (
+                    tree.Constant(-inner.value)
+                    if isinstance(inner, tree.Constant)
+                    else tree.Negative(inner)
+                )
             case ast.BinOp(op=ast.Pow()):
                 return self._power(node)
             case ast.BinOp(op=ast.Add() | ast.Sub()):
                 return self._sum(node)
             case ast.BinOp(op=operator, left=left, right=right) if type(operator) in _ARITHMETIC:
                 first, second = self._amount(left), self._amount(right)
-                made = Arithmetic(cast(Any, _ARITHMETIC[type(operator)]), first, second)
+                made = tree.Arithmetic(cast(Any, _ARITHMETIC[type(operator)]), first, second)
                 self._check_constant(node, made)
                 return made
             case ast.BinOp(op=ast.BitXor()):
@@ -172,13 +157,13 @@ class Reader(FragmentParser):
             case ast.Call(func=ast.Name(id="col")):
                 return self.column(node)
             case ast.Call(func=ast.Name(id="abs")):
-                return Function("abs", (self._amount(self.arguments(node, count=1)[0]),))
+                return tree.Function("abs", (self._amount(self.arguments(node, count=1)[0]),))
             case ast.Call(func=ast.Name(id="min" | "max" as function), args=[_, _, *_]):
                 amounts = tuple(self._amount(each) for each in self.arguments(node))
-                return Function(cast(Any, function), amounts)
+                return tree.Function(cast(Any, function), amounts)
             case ast.Call(func=ast.Name(id="mean" | "sum" | "min" | "max" as function)):
                 (column,) = self.arguments(node, count=1)
-                return Aggregate(function, self.column(column).name)
+                return tree.Aggregate(function, self.column(column).name)
             case ast.Call():
                 raise self._unknown_call(node, TRUTH_FUNCTIONS, "a truth, and here stands a number")
             case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
@@ -191,19 +176,19 @@ class Reader(FragmentParser):
                 raise self.wrong(node, "Values in a row stand only before and after `in`.")
         raise self.refuse(node)
 
-    def _amount(self, node: ast.expr) -> Node:
+    def _amount(self, node: ast.expr) -> tree.Node:
         """Read a value that one can calculate with."""
         found = self.number(node)
-        if isinstance(found, Text | Flag):
+        if isinstance(found, tree.Text | tree.Flag):
             raise self.wrong(node, "One cannot calculate with this: it is no number.")
         return found
 
-    def _constant(self, node: ast.Constant) -> Node:
+    def _constant(self, node: ast.Constant) -> tree.Node:
         value = node.value
         if isinstance(value, bool):
-            return Flag(value)
+            return tree.Flag(value)
         if isinstance(value, str):
-            return Text(value)
+            return tree.Text(value)
         if value is None:
             raise self.wrong(node, "Rules have no None.", "Write missing(x) or known(x).")
         if not isinstance(value, int | float):
@@ -214,9 +199,9 @@ class Reader(FragmentParser):
             )
         if abs(value) > LARGEST:
             raise self.wrong(node, f"This number is larger than {LARGEST:g}.")
-        return Constant(value)
+        return tree.Constant(value)
 
-    def _sum(self, node: ast.BinOp) -> Node:
+    def _sum(self, node: ast.BinOp) -> tree.Node:
         terms: list[ast.expr] = []
         signs: list[int] = []
         first: ast.expr = node
@@ -226,17 +211,17 @@ class Reader(FragmentParser):
             first = first.left
         if len(terms) >= MOST_TERMS:
             raise self.wrong(node, f"More than {MOST_TERMS} terms in a sum.")
-        made = Sum(
+        made = tree.Sum(
             tuple(self._amount(term) for term in (first, *reversed(terms))), (1, *reversed(signs))
         )
         self._check_constant(node, made)
         return made
 
-    def _power(self, node: ast.BinOp) -> Node:
+    def _power(self, node: ast.BinOp) -> tree.Node:
         base = self._amount(node.left)
         power = self.number(node.right)
         if (
-            not isinstance(power, Constant)
+            not isinstance(power, tree.Constant)
             or not isinstance(power.value, int)
             or not 1 <= power.value <= LARGEST_POWER
         ):
@@ -245,12 +230,12 @@ class Reader(FragmentParser):
                 f"A power is a whole number from 1 to {LARGEST_POWER}, written out.",
                 "Divide for a negative power: 1 / x.",
             )
-        made = Arithmetic("**", base, power)
+        made = tree.Arithmetic("**", base, power)
         self._check_constant(node, made)
         return made
 
-    def _check_constant(self, node: ast.BinOp, made: Arithmetic | Sum) -> None:
-        if isinstance(made, Arithmetic) and made.operator == "/" and constant(made.right) == 0:
+    def _check_constant(self, node: ast.BinOp, made: tree.Arithmetic | tree.Sum) -> None:
+        if isinstance(made, tree.Arithmetic) and made.operator == "/" and constant(made.right) == 0:
             raise self.wrong(node.right, "This divides by zero.")
         value = constant(made)
         if value is not None and abs(value) > LARGEST:
@@ -277,7 +262,7 @@ class Reader(FragmentParser):
             f"{hint}Rules know {', '.join(_EVERY_FUNCTION)}.",
         )
 
-    def _compare(self, node: ast.Compare) -> Node:
+    def _compare(self, node: ast.Compare) -> tree.Node:
         if any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             raise self.wrong(node, "Rules have no `is`.", "Write missing(x), known(x) or ==.")
         if any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
@@ -290,43 +275,45 @@ class Reader(FragmentParser):
         both = list(zip(sides, operands, strict=True))
         for left, operator, right in zip(both, operators, both[1:], strict=False):
             self._check_pair(left, operator, right)
-        return Compare(tuple(operands), cast(Any, tuple(operators)))
+        return tree.Compare(tuple(operands), cast(Any, tuple(operators)))
 
     def _check_pair(
-        self, left: tuple[ast.expr, Node], operator: str, right: tuple[ast.expr, Node]
+        self, left: tuple[ast.expr, tree.Node], operator: str, right: tuple[ast.expr, tree.Node]
     ) -> None:
         for (at, this), (_, other) in ((left, right), (right, left)):
-            if not isinstance(this, Text | Flag):
+            if not isinstance(this, tree.Text | tree.Flag):
                 continue
-            if isinstance(other, Constant | Sum | Arithmetic | Negative | Function | Aggregate):
-                kind = "text" if isinstance(this, Text) else "True or False"
+            if isinstance(other, tree.Computed):
+                kind = "text" if isinstance(this, tree.Text) else "True or False"
                 raise self.wrong(
                     at, f"A number is compared with {kind}.", "Numbers have no quotes."
                 )
             ordered = operator not in ("==", "!=")
-            if ordered and not (isinstance(this, Text) and is_date(this.value)):
+            if ordered and not (isinstance(this, tree.Text) and tree.is_date(this.value)):
                 raise self.wrong(
                     at,
                     "Text has no order, except dates written as 2024-01-31.",
                     "List the values: x in {...}.",
                 )
 
-    def _member(self, node: ast.Compare) -> Node:
+    def _member(self, node: ast.Compare) -> tree.Node:
         left = node.left.elts if isinstance(node.left, ast.Tuple) else [node.left]
         if not left:
             raise self.wrong(node.left, "Something is missing here: a column.")
         operands = tuple(self.number(each) for each in left)
         for each, operand in zip(left, operands, strict=True):
-            if isinstance(operand, Text | Flag | Constant):
+            if isinstance(operand, tree.Text | tree.Flag | tree.Constant):
                 raise self.wrong(
                     each, "The left side of `in` is a column.", 'For example x in {"a"}.'
                 )
-            if len(operands) > 1 and not isinstance(operand, ColumnRef):
+            if len(operands) > 1 and not isinstance(operand, tree.ColumnRef):
                 raise self.wrong(each, "Only columns stand in a row before `in`.")
         inside = isinstance(node.ops[0], ast.In)
-        return Member(operands, self._among(node.comparators[0], operands), inside)
+        return tree.Member(operands, self._among(node.comparators[0], operands), inside)
 
-    def _among(self, node: ast.expr, operands: tuple[Node, ...]) -> Literals | Lookup:
+    def _among(
+        self, node: ast.expr, operands: tuple[tree.Node, ...]
+    ) -> tree.Literals | tree.Lookup:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id == "table":
                 return self._lookup(node, operands)
@@ -347,9 +334,9 @@ class Reader(FragmentParser):
             if any(texts) and not all(texts):
                 odd = texts.index(not texts[0])
                 raise self.wrong(node.elts[odd], "Text and numbers stand in one set.")
-            if texts[0] and not isinstance(operands[place], ColumnRef):
+            if texts[0] and not isinstance(operands[place], tree.ColumnRef):
                 raise self.wrong(node.elts[0], "A number is compared with text.")
-        return Literals(tuple(dict.fromkeys(rows)))
+        return tree.Literals(tuple(dict.fromkeys(rows)))
 
     def _row(self, node: ast.expr, width: int) -> tuple[int | float | str, ...]:
         cells = node.elts if isinstance(node, ast.Tuple) and width > 1 else [node]
@@ -360,23 +347,84 @@ class Reader(FragmentParser):
             value = None
             if isinstance(cell, ast.Constant | ast.UnaryOp):
                 value = self.number(cell)
-            if not isinstance(value, Constant | Text):
+            if not isinstance(value, tree.Constant | tree.Text):
                 if type(cell) in INSTEAD:
                     raise self.refuse(cell)
                 raise self.wrong(cell, "A set holds numbers or texts, written out.")
             row.append(value.value)
         return tuple(row)
 
-    def _lookup(self, node: ast.Call, operands: tuple[Node, ...]) -> Lookup:
-        from .lookup import LookupProblem, read_lookup
+    def _lookup(self, node: ast.Call, operands: tuple[tree.Node, ...]) -> tree.Lookup:
+        from .reading import LookupProblem, read_lookup
 
         (argument,) = self.arguments(node, count=1)
         if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
             raise self.wrong(argument, 'table("...") takes the name of a file, in quotes.')
-        names = [operand.name for operand in operands if isinstance(operand, ColumnRef)]
+        names = [operand.name for operand in operands if isinstance(operand, tree.ColumnRef)]
         if len(names) < len(operands):
             raise self.wrong(node, "Only columns can be looked up in a table.")
         try:
-            return Lookup(argument.value, read_lookup(argument.value, names, self.folder))
+            return tree.Lookup(argument.value, read_lookup(argument.value, names, self.folder))
         except LookupProblem as problem:
             raise self.wrong(argument, str(problem), problem.hint) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parsed:
+    """What a line says."""
+
+    name: str | None
+    condition: tree.Node | None
+    body: tree.Node
+    tolerance: float | None
+    label: str
+
+
+def parse_line(line: str, *, where: str, folder: Path | None = None) -> Parsed | list[Mistake]:
+    """Read one line: a rule, nothing (an empty list), or what is wrong with it."""
+    mistakes: list[Mistake] = []
+
+    def attempt(read: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return read(*given)
+        except Wrong as wrong:
+            mistakes.append(wrong.mistake(where, line))
+
+    parts = attempt(cut, line)
+    if parts is None or parts.body is None:
+        return mistakes
+    condition: Any = parts.condition and attempt(Reader(parts.condition, folder).read)
+    body = attempt(Reader(parts.body, folder).read)
+    if not mistakes and parts.tolerance is not None:
+        attempt(_check_tolerance, body, *parts.tolerance_at)
+    if mistakes:
+        return mistakes
+    return Parsed(
+        name=parts.name,
+        condition=condition,
+        body=body,
+        tolerance=parts.tolerance,
+        label=parts.label,
+    )
+
+
+def _check_tolerance(body: tree.Node, start: int, end: int) -> None:
+    loosened = strict = False
+    for node in tree.walk(body):
+        match node:
+            case tree.Compare(operands, operators):
+                loosened |= not any(isinstance(o, tree.Text | tree.Flag) for o in operands)
+                strict |= "!=" in operators
+            case tree.Member(_, among, inside):
+                loosened |= all(len(r) == 1 and not isinstance(r[0], str) for r in among.rows)
+                strict |= not inside
+            case tree.Not():
+                strict = True
+    if strict or not loosened:
+        raise Wrong(
+            start,
+            end,
+            "A tolerance loosens comparisons of numbers; "
+            + ("`not` and != have no looser form." if strict else "this rule has none."),
+            "Take the tolerance away, or write the rule with ==, <= or >=.",
+        )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from .._types import Name
+from ..exceptions import Mistake
 from .expressions import ColumnRef, quoted
 
 __all__ = [
@@ -45,6 +46,17 @@ class Wrong(Exception):
     def __init__(self, start: int, end: int, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.start, self.end, self.message, self.hint = start, end, message, hint
+
+    def mistake(self, where: str, text: str) -> Mistake:
+        """Return the mistake to report, with the text that it points into."""
+        return Mistake(
+            where=where,
+            message=self.message,
+            hint=self.hint,
+            text=text,
+            start=self.start,
+            width=self.end - self.start,
+        )
 
 
 @dataclass(frozen=True)

@@ -14,29 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats, Signs, Truths
+from . import expressions as tree
 from .domain import Domain, Operands
-from .expressions import (
-    Aggregate,
-    And,
-    Arithmetic,
-    ColumnRef,
-    Compare,
-    Constant,
-    Flag,
-    Function,
-    Literals,
-    Member,
-    Missing,
-    Negative,
-    Node,
-    Not,
-    Observed,
-    Or,
-    Sum,
-    Text,
-    columns_of,
-    looked_up,
-)
 
 __all__ = ["Judge", "Verdict"]
 
@@ -77,7 +56,7 @@ class Judge:
         *,
         rounding: float,
         allowance: float = 0.0,
-        domains: dict[Node, Domain] | None = None,
+        domains: dict[tree.Node, Domain] | None = None,
     ) -> None:
         self.columns = columns
         self.rows = rows
@@ -86,45 +65,45 @@ class Judge:
         self.domains = {} if domains is None else domains
         self._zero: list[Truths] = []
 
-    def truth(self, node: Node) -> Verdict:
+    def truth(self, node: tree.Node) -> Verdict:
         """Judge every record."""
         match node:
-            case And(operands):
+            case tree.And(operands):
                 return self._join(operands, np.minimum, -1)
-            case Or(operands):
+            case tree.Or(operands):
                 return self._join(operands, np.maximum, 1)
-            case Not(operand):
+            case tree.Not(operand):
                 inner = self.truth(operand)
                 return Verdict(-inner.signs, inner.undefined)
-            case Compare():
+            case tree.Compare():
                 pairs = [self._compare(*pair) for pair in node.pairs]
                 return self._fold(pairs, np.minimum, -1)
-            case Member(operands, Literals(), _) if self._is_number_set(node):
+            case tree.Member(operands, tree.Literals(), _) if self._is_number_set(node):
                 return self._among_numbers(node)
-            case Member() | Observed():
+            case tree.Member() | tree.Observed():
                 return self._member(node)
-            case Missing(column, missing):
+            case tree.Missing(column, missing):
                 gone = self.columns.missing(column)[self.rows]
                 return Verdict(_signs(gone if missing else ~gone))
-            case ColumnRef(name):
+            case tree.ColumnRef(name):
                 values = self.columns.numbers(name)[self.rows]
                 return Verdict(_signs(values == 1, ~np.isnan(values)))
         raise TypeError(f"no truth: {node!r}")
 
-    def amount(self, node: Node) -> Floats:
+    def amount(self, node: tree.Node) -> Floats:
         """Say by how much each record breaks a truth without `not`; 0 where it does not.
 
         Of several that must hold it is the largest amount, of several of which one must hold the
         smallest; what has no size (a text that is not in its set) counts 1.
         """
         match node:
-            case And(operands):
+            case tree.And(operands):
                 return _reduce(np.maximum, [self.amount(each) for each in operands])
-            case Or(operands):
+            case tree.Or(operands):
                 return _reduce(np.minimum, [self.amount(each) for each in operands])
-            case Compare():
+            case tree.Compare():
                 return _reduce(np.maximum, [self._gap(*pair) for pair in node.pairs])
-            case Member(operands, Literals(), True) if self._is_number_set(node):
+            case tree.Member(operands, tree.Literals(), True) if self._is_number_set(node):
                 values, nearest = self._nearest(node)
                 gap = np.abs(values - nearest)
             case _:
@@ -132,7 +111,7 @@ class Judge:
         self._zero.clear()
         return np.where(self.truth(node).signs < 0, gap, 0.0)
 
-    def _join(self, operands: tuple[Node, ...], ufunc: np.ufunc, decides: int) -> Verdict:
+    def _join(self, operands: tuple[tree.Node, ...], ufunc: np.ufunc, decides: int) -> Verdict:
         return self._fold([self.truth(each) for each in operands], ufunc, decides)
 
     def _fold(self, verdicts: list[Verdict], ufunc: np.ufunc, decides: int) -> Verdict:
@@ -145,14 +124,14 @@ class Judge:
         # A division by zero does not matter where the other operands decide.
         return Verdict(signs, np.logical_or.reduce(masks) & (signs != decides))
 
-    def _compare(self, left: Node, operator: str, right: Node) -> Verdict:
+    def _compare(self, left: tree.Node, operator: str, right: tree.Node) -> Verdict:
         if self._kind(left, right) == "text":
             return Verdict(self._compare_texts(left, operator, right))
         if self._kind(left, right) == "date":
             first, second = self._date(left), self._date(right)
             gap = first - second
             known = np.ones(np.shape(gap), dtype=bool)
-            for name in (*columns_of(left), *columns_of(right)):
+            for name in (*tree.columns_of(left), *tree.columns_of(right)):
                 known &= ~self.columns.missing(name)[self.rows]
             return Verdict(_signs(_OPERATORS[operator](gap, 0), known))
         gap = self._difference(left, right)
@@ -162,7 +141,7 @@ class Judge:
         known = ~np.isnan(gap)
         return Verdict(_signs(holds, known), self._undefined())
 
-    def _gap(self, left: Node, operator: str, right: Node) -> Floats:
+    def _gap(self, left: tree.Node, operator: str, right: tree.Node) -> Floats:
         signs = self._compare(left, operator, right).signs
         kind = self._kind(left, right)
         if kind == "text":
@@ -174,13 +153,13 @@ class Judge:
             self._zero.clear()
         return np.where(signs < 0, gap, 0.0)
 
-    def _kind(self, *sides: Node) -> str:
+    def _kind(self, *sides: tree.Node) -> str:
         for side in sides:
-            if isinstance(side, ColumnRef):
+            if isinstance(side, tree.ColumnRef):
                 return self.columns.kind(side.name)
         return "number"
 
-    def _difference(self, left: Node, right: Node) -> Floats:
+    def _difference(self, left: tree.Node, right: tree.Node) -> Floats:
         values = np.subtract(self.number(left), self.number(right))
         return np.broadcast_to(values, self._length())
 
@@ -201,30 +180,30 @@ class Judge:
             undefined |= mask
         return undefined
 
-    def number(self, node: Node) -> Any:
+    def number(self, node: tree.Node) -> Any:
         """Return the value of each record, or one number for all; NaN where unknown."""
         match node:
-            case Constant(value) | Flag(value):
+            case tree.Constant(value) | tree.Flag(value):
                 return float(value)
-            case Aggregate(value=float(value)):
+            case tree.Aggregate(value=float(value)):
                 return value
-            case ColumnRef(name):
+            case tree.ColumnRef(name):
                 return self.columns.numbers(name)[self.rows]
-            case Negative(operand):
+            case tree.Negative(operand):
                 return -self.number(operand)
-            case Function("abs", (operand,)):
+            case tree.Function("abs", (operand,)):
                 return np.abs(self.number(operand))
-            case Function(function, operands):
+            case tree.Function(function, operands):
                 ufunc = np.minimum if function == "min" else np.maximum
                 return ufunc.reduce(np.broadcast_arrays(*(self.number(each) for each in operands)))
-            case Sum(terms, signs):
+            case tree.Sum(terms, signs):
                 total = self.number(terms[0])
                 for sign, term in zip(signs[1:], terms[1:]):
                     total = _OPERATORS["+" if sign > 0 else "-"](total, self.number(term))
                 return total
-            case Arithmetic("**", left, Constant(power)):
+            case tree.Arithmetic("**", left, tree.Constant(power)):
                 return self.number(left) ** int(power)
-            case Arithmetic(operator, left, right):
+            case tree.Arithmetic(operator, left, right):
                 first, second = self.number(left), self.number(right)
                 return self._divide(first, second) if operator == "/" else first * second
         raise TypeError(f"no number: {node!r}")
@@ -237,80 +216,80 @@ class Judge:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(zero, np.nan, np.divide(first, second))
 
-    def _slack(self, left: Node, right: Node) -> Any:
+    def _slack(self, left: tree.Node, right: tree.Node) -> Any:
         """How far two sides may be apart and still be equal to rounding."""
         if self.whole(left) and self.whole(right) and self.bound(left) + self.bound(right) <= EXACT:
             return 0.0
         return self.rounding * (self.size(left) + self.size(right))
 
-    def size(self, node: Node) -> Any:
+    def size(self, node: tree.Node) -> Any:
         """Return the size of the terms of an expression: what its rounding error grows with."""
         match node:
-            case Sum(terms, _):
+            case tree.Sum(terms, _):
                 total = self.size(terms[0])
                 for term in terms[1:]:
                     total = total + self.size(term)
                 return total
-            case Arithmetic("*", left, right):
+            case tree.Arithmetic("*", left, right):
                 return self.size(left) * self.size(right)
-            case Arithmetic("/", left, right):
+            case tree.Arithmetic("/", left, right):
                 # What cancels below the line is not forgiven: next to zero, everything would be.
                 with np.errstate(divide="ignore", invalid="ignore"):
                     return np.divide(self.size(left), np.abs(self.number(right)))
-            case Arithmetic("**", left, Constant(power)):
+            case tree.Arithmetic("**", left, tree.Constant(power)):
                 return self.size(left) ** int(power)
-            case Negative(operand) | Function("abs", (operand,)):
+            case tree.Negative(operand) | tree.Function("abs", (operand,)):
                 return self.size(operand)
-            case Function(_, operands):
+            case tree.Function(_, operands):
                 return np.maximum.reduce(
                     np.broadcast_arrays(*(self.size(each) for each in operands))
                 )
         return np.abs(self.number(node))
 
-    def whole(self, node: Node) -> bool:
+    def whole(self, node: tree.Node) -> bool:
         """Say whether an expression is a whole number in every record."""
         match node:
-            case Constant(value) | Aggregate(value=float(value)):
+            case tree.Constant(value) | tree.Aggregate(value=float(value)):
                 return float(value).is_integer()
-            case Flag():
+            case tree.Flag():
                 return True
-            case ColumnRef(name):
+            case tree.ColumnRef(name):
                 return self.columns.whole(name)
-            case Sum(terms, _):
+            case tree.Sum(terms, _):
                 return all(self.whole(term) for term in terms)
-            case Arithmetic("/", _, _):
+            case tree.Arithmetic("/", _, _):
                 return False
-            case Arithmetic(_, left, right):
+            case tree.Arithmetic(_, left, right):
                 return self.whole(left) and self.whole(right)
-            case Negative(operand):
+            case tree.Negative(operand):
                 return self.whole(operand)
-            case Function(_, operands):
+            case tree.Function(_, operands):
                 return all(self.whole(each) for each in operands)
         return False
 
-    def bound(self, node: Node) -> float:
+    def bound(self, node: tree.Node) -> float:
         """Return a number that no term of an expression exceeds in any record."""
         match node:
-            case ColumnRef(name):
+            case tree.ColumnRef(name):
                 return self.columns.largest(name)
-            case Sum(terms, _):
+            case tree.Sum(terms, _):
                 return sum(self.bound(term) for term in terms)
-            case Arithmetic("*", left, right):
+            case tree.Arithmetic("*", left, right):
                 return self.bound(left) * self.bound(right)
-            case Arithmetic("**", left, Constant(power)):
+            case tree.Arithmetic("**", left, tree.Constant(power)):
                 return float(min(self.bound(left), 1e30)) ** int(power)
-            case Negative(operand):
+            case tree.Negative(operand):
                 return self.bound(operand)
-            case Function(_, operands):
+            case tree.Function(_, operands):
                 return max(self.bound(each) for each in operands)
         return abs(float(self.number(node)))
 
-    def _compare_texts(self, left: Node, operator: str, right: Node) -> Signs:
-        if not isinstance(left, ColumnRef):
+    def _compare_texts(self, left: tree.Node, operator: str, right: tree.Node) -> Signs:
+        if not isinstance(left, tree.ColumnRef):
             left, right = right, left
         codes, texts = self.columns.labels(left.name)  # type: ignore[attr-defined]
         codes = codes[self.rows]
-        if isinstance(right, ColumnRef):
+        if isinstance(right, tree.ColumnRef):
             other = self.columns.translated(right.name, left.name)[self.rows]  # type: ignore[attr-defined]
             known = (codes >= 0) & (other != -1)
             same = codes == other
@@ -319,15 +298,15 @@ class Judge:
             known, same = codes >= 0, codes == wanted
         return _signs(same if operator == "==" else ~same, known)
 
-    def _date(self, node: Node) -> Any:
-        if isinstance(node, Text):
+    def _date(self, node: tree.Node) -> Any:
+        if isinstance(node, tree.Text):
             return np.datetime64(node.value, "ns").astype(np.int64)
         return self.columns.dates(node.name)[self.rows]  # type: ignore[attr-defined]
 
-    def _is_number_set(self, node: Member) -> bool:
+    def _is_number_set(self, node: tree.Member) -> bool:
         return len(node.operands) == 1 and self._kind(node.operands[0]) == "number"
 
-    def _nearest(self, node: Member) -> tuple[Floats, Floats]:
+    def _nearest(self, node: tree.Member) -> tuple[Floats, Floats]:
         """Return the value of each record and the member of the set that is nearest to it."""
         values = np.broadcast_to(self.number(node.operands[0]), self._length())
         members = np.array(sorted(float(row[0]) for row in node.among.rows))
@@ -336,7 +315,7 @@ class Judge:
         below, above = ends[place], ends[place + 1]
         return values, np.where(values - below <= above - values, below, above)
 
-    def _among_numbers(self, node: Member) -> Verdict:
+    def _among_numbers(self, node: tree.Member) -> Verdict:
         values, nearest = self._nearest(node)
         undefined = self._undefined()
         slack = 0.0
@@ -348,8 +327,8 @@ class Judge:
         inside = np.abs(values - nearest) <= slack + self.allowance
         return Verdict(_signs(inside == node.inside, ~np.isnan(values)), undefined)
 
-    def _member(self, node: Member | Observed) -> Verdict:
-        names = looked_up(node)
+    def _member(self, node: tree.Member | tree.Observed) -> Verdict:
+        names = tree.looked_up(node)
         inside = self.domains[node].holds(self.columns, names, self.rows)
         known = np.ones(len(inside), dtype=bool)
         for name in names:

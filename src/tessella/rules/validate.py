@@ -1,42 +1,116 @@
-"""The part of R in which validate's rules are written, translated both ways.
+"""The YAML of R's package validate, and the part of R in which its rules are written, both ways.
 
 R groups operators in another way than Python (`!` binds less tightly than a comparison) and has
 `%in%`, `if (a) b`, `&` and `|`; each construct that both languages have is translated, every
 other is a `Wrong` with the place.
+
+References
+----------
+van der Loo, M. P. J. and de Jonge, E. (2021). Data validation infrastructure for R. Journal of
+Statistical Software 97(10).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from .expressions import (
-    Aggregate,
-    And,
-    Arithmetic,
-    ColumnRef,
-    Compare,
-    Constant,
-    Flag,
-    Function,
-    Literals,
-    Lookup,
-    Member,
-    Missing,
-    Negative,
-    Node,
-    Not,
-    Observed,
-    Or,
-    Sum,
-    Text,
-    column_text,
-    quoted,
-)
-from .rule import Rule
+from .._lazy import optional
+from ..exceptions import Mistake, RuleTranslationError
+from . import expressions as tree
+from .collection import Rule, Rules
+from .grammar import parse_line
+from .reading import RuleEntry, file_error, from_entries
 from .scanner import Wrong
 
-__all__ = ["Unsayable", "from_r", "to_r"]
+__all__ = ["from_validate", "to_validate"]
+
+LARGEST_YAML = 2**20  # characters; YAML is read slowly
+
+
+def from_validate(text: str, *, origin: str | None = None) -> Rules:
+    """Read the YAML of R's validate: see `Rules.from_validate`."""
+    mistakes: list[Mistake] = []
+    entries: list[RuleEntry] = []
+    for at, given in enumerate(_listed(text, origin), start=1):
+        where = f"rule {at}"
+        if not isinstance(given, Mapping) or not isinstance(given.get("expr"), str):
+            mistakes.append(
+                Mistake(where=where, message="There is no expr.", hint="Write expr: age >= 0.")
+            )
+            continue
+        entry = _validate_entry(given, where, at)
+        if isinstance(entry, RuleEntry):
+            entries.append(entry)
+        else:
+            mistakes.append(entry)
+    return from_entries(entries, origin=origin, mistakes=mistakes)
+
+
+def _listed(text: str, origin: str | None) -> Iterator[Any]:
+    """Yield what stands in the lists of rules of all documents of the text."""
+    yaml = optional("yaml", extra="validate", purpose="The YAML of R's validate")
+    wrong = partial(file_error, origin)
+    if len(text) > LARGEST_YAML:
+        raise wrong(f"The text has more than {LARGEST_YAML:,} characters.")
+    try:
+        # A few anchors can stand for millions of nodes; no rules file needs one.
+        anchors = (yaml.tokens.AnchorToken, yaml.tokens.AliasToken)
+        anchored = any(isinstance(token, anchors) for token in yaml.scan(text, yaml.SafeLoader))
+        loaded = [] if anchored else list(yaml.safe_load_all(text))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise wrong(f"This is not YAML: {' '.join(str(error).split())}.") from None
+    if anchored:
+        raise wrong("Anchors and aliases (& and *) of YAML are not read.", "Write them out.")
+    lists = []
+    for document in (each for each in loaded if each is not None):
+        if not isinstance(document, Mapping):
+            raise wrong("There is no list of rules.", "Write rules: and, below it, - expr: ...")
+        if "include" in document:
+            raise wrong("The file includes other files, which are not read.", "Read each of them.")
+        if "rules" in document:
+            lists.append(document["rules"])
+    if not lists or not all(isinstance(each, list) for each in lists):
+        raise wrong("There is no list of rules.", "Write rules: and, below it, - expr: ...")
+    for each in lists:
+        yield from each
+
+
+def _validate_entry(given: Mapping[str, Any], where: str, at: int) -> RuleEntry | Mistake:
+    expression = " ".join(given["expr"].split())
+    name, label = given.get("name"), given.get("label") or given.get("title") or ""
+    try:
+        line = from_r(expression)
+        name = None if name in (None, "") or name == f"R{at}" else str(name)
+        if name is not None and not name.isprintable():
+            raise Wrong(0, 1, f"The name {name!r} is not text of one line.")
+    except Wrong as wrong:
+        return wrong.mistake(where, expression)
+    found = parse_line(line, where=where)
+    if isinstance(found, list):  # the caret stands in R's text, not in ours
+        return Wrong(0, len(expression), found[0].message, found[0].hint).mistake(where, expression)
+    return RuleEntry(text=line, where=where, name=name, label=str(label))
+
+
+def to_validate(rules: Rules) -> str:
+    """Write rules as the YAML of R's validate: see `Rules.to_validate`."""
+    yaml = optional("yaml", extra="validate", purpose="The YAML of R's validate")
+    problems, listed = [], []
+    for rule in rules:
+        try:
+            entry = {"expr": to_r(rule), "name": rule.name, "label": rule.label}
+        except Unsayable as what:
+            problems.append(f"{rule.where}: {what} ({rule.text})")
+        else:
+            listed.append(entry)
+    if problems:
+        raise RuleTranslationError(problems, language="R's validate")
+    text: str = yaml.safe_dump({"rules": listed}, sort_keys=False, allow_unicode=True, width=10**6)
+    return text
+
 
 LONGEST = 20_000
 DEEPEST = 60
@@ -161,7 +235,7 @@ class _Translator:
                 return _NAMED[token.text]
             if token.text in ("NA", "NULL", "Inf", "NaN", "."):
                 raise self.wrong(token, f"Rules have no {token.text}.", "Write is.na(x).")
-            return column_text(token.text.strip("`"))
+            return tree.column_text(token.text.strip("`"))
         raise self.wrong(token, "This has no place here.", _REASONS.get(token.text, ""))
 
     def arguments(self) -> tuple[list[str], dict[str, str]]:
@@ -243,10 +317,10 @@ def to_r(rule: Rule) -> str:
     return body if rule.condition is None else f"if ({_write(rule.condition)}) {body}"
 
 
-def _loosened(node: Node, tolerance: float) -> str:
-    if isinstance(node, And):
+def _loosened(node: tree.Node, tolerance: float) -> str:
+    if isinstance(node, tree.And):
         return " & ".join(f"({_loosened(each, tolerance)})" for each in node.operands)
-    if not isinstance(node, Compare):
+    if not isinstance(node, tree.Compare):
         raise Unsayable("a tolerance within `or` or a set")
     parts = []
     for left, operator, right in node.pairs:
@@ -260,58 +334,58 @@ def _loosened(node: Node, tolerance: float) -> str:
     return " & ".join(parts)
 
 
-def _write(node: Node) -> str:
+def _write(node: tree.Node) -> str:
     match node:
-        case Constant(value):
+        case tree.Constant(value):
             return repr(value)
-        case Text(value):
+        case tree.Text(value):
             return _r_text(value)
-        case Flag(value):
+        case tree.Flag(value):
             return str(value).upper()
-        case ColumnRef(name):
+        case tree.ColumnRef(name):
             return _r_name(name)
-        case Aggregate(function, column):
+        case tree.Aggregate(function, column):
             return f"{function}({_r_name(column)}, na.rm = TRUE)"
-        case Missing(column, missing):
+        case tree.Missing(column, missing):
             return f"{'' if missing else '!'}is.na({_r_name(column)})"
-        case Negative(operand):
+        case tree.Negative(operand):
             return f"-{_bracket(operand)}"
-        case Function("abs", (operand,)):
+        case tree.Function("abs", (operand,)):
             return f"abs({_write(operand)})"
-        case Function(function, operands):
+        case tree.Function(function, operands):
             return f"p{function}({', '.join(map(_write, operands))})"
-        case Sum(terms, signs):
+        case tree.Sum(terms, signs):
             text = _bracket(terms[0])
             for sign, term in zip(signs[1:], terms[1:], strict=True):
                 text += f" {'+' if sign > 0 else '-'} {_bracket(term)}"
             return text
-        case Arithmetic(operator, left, right):
+        case tree.Arithmetic(operator, left, right):
             return f"{_bracket(left)} {'^' if operator == '**' else operator} {_bracket(right)}"
-        case Compare():
+        case tree.Compare():
             return " & ".join(f"{_write(a)} {op} {_write(b)}" for a, op, b in node.pairs)
-        case Member((operand,), Literals(rows), inside):
+        case tree.Member((operand,), tree.Literals(rows), inside):
             values = [row[0] for row in rows]
             listed = ", ".join(_r_text(v) if isinstance(v, str) else repr(v) for v in values)
             text = f"{_bracket(operand)} %in% c({listed})"
             return text if inside else f"!({text})"
-        case Not(operand):
+        case tree.Not(operand):
             return f"!({_write(operand)})"
-        case And(operands):
+        case tree.And(operands):
             return " & ".join(f"({_write(each)})" for each in operands)
-        case Or(operands):
+        case tree.Or(operands):
             return " | ".join(f"({_write(each)})" for each in operands)
-        case Member(_, Lookup()):
+        case tree.Member(_, tree.Lookup()):
             raise Unsayable('table("...")')
-        case Member():
+        case tree.Member():
             raise Unsayable("rows of values")
-        case Observed():
+        case tree.Observed():
             raise Unsayable("observed(...)")
     raise Unsayable(type(node).__name__)
 
 
-def _bracket(node: Node) -> str:
-    plain = isinstance(node, ColumnRef | Aggregate | Function) or (
-        isinstance(node, Constant) and node.value >= 0
+def _bracket(node: tree.Node) -> str:
+    plain = isinstance(node, tree.ColumnRef | tree.Aggregate | tree.Function) or (
+        isinstance(node, tree.Constant) and node.value >= 0
     )
     return _write(node) if plain else f"({_write(node)})"
 
@@ -319,7 +393,7 @@ def _bracket(node: Node) -> str:
 def _r_text(text: str) -> str:
     if "\0" in text:
         raise Unsayable("a text with a null character")
-    return quoted(text)
+    return tree.quoted(text)
 
 
 def _r_name(name: object) -> str:
