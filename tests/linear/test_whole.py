@@ -20,15 +20,9 @@ from tessella.exceptions import (
     NoWholeSolutionError,
 )
 from tessella.linear import LinearSystem, round_whole
-from tessella.linear.integers import (
-    Lattice,
-    as_fraction,
-    components,
-    exact_rows,
-    reduced_basis,
-    without_columns,
-)
-from tessella.linear.methods import by_flow, by_program
+from tessella.linear.methods import Lattice, by_flow, by_program, reduced_basis, without_columns
+from tessella.linear.rows import as_fraction
+from tessella.linear.whole import components, exact_rows
 from tests.linear.systems import census_rules, eia_rules
 
 SUM = LinearSystem.equalities([[1, 1, -1]], [0], columns=["net", "tax", "gross"])

@@ -7,6 +7,8 @@ PROVED nearest, GOOD (obeys all rows, nearest is not proved), or NOT found.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,23 +18,9 @@ from ..exceptions import BadOptionError, BrokenPromiseError, NoWholeSolutionErro
 from ..kernels.flows import NEAREST, nearest_flows
 from ..kernels.lattice import nearest_lattice_points
 from ..parallel import each
-from .integers import LARGEST, Component, reduced_basis, whole_solutions
 from .project import lengths
-from .rows import Row
-from .scaling import dependence, orthonormal
+from .rows import Row, dependence, orthonormal, whole_row
 from .system import LinearSystem
-
-__all__ = [
-    "GOOD",
-    "NOT",
-    "PROVED",
-    "Method",
-    "Solved",
-    "by_flow",
-    "by_lattice",
-    "by_program",
-    "by_relaxing",
-]
 
 Solved = tuple[Floats, Integers]
 # From records, where to begin (the nearest real points, or the records), low and high bounds
@@ -40,6 +28,17 @@ Method = Callable[[Floats, Floats, Floats, Floats], Solved]
 
 PROVED, GOOD, NOT = 0, 1, 2
 BLOCK = 4096
+LARGEST = 2**53  # whole numbers beyond are not all doubles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """Columns joined by rows: whole ones and real ones."""
+
+    whole: tuple[int, ...]
+    real: tuple[int, ...]
+    rows: tuple[Row, ...]  # that join them
+    bounds: tuple[Row, ...]  # about one of them
 
 
 def by_flow(
@@ -74,10 +73,8 @@ def by_flow(
     ends += [{signs[i]: i, -signs[i]: ground} for i in range(m) if not rows[i].equal]
     plus = np.array([end[1] for end in ends], dtype=np.int64)
     minus = np.array([end[-1] for end in ends], dtype=np.int64)
-    right = np.array(
-        [sign * int(row.right) for sign, row in zip(signs, rows)] + [0], dtype=np.int64
-    )
-    right[-1] = -right[:-1].sum()
+    own = [sign * int(row.right) for sign, row in zip(signs, rows)]
+    right = np.array([*own, -sum(own)], dtype=np.int64)
     costs = weights[list(part.whole)] / weights[list(part.whole)].max()
 
     def solve(X: Floats, start: Floats, low: Floats, high: Floats) -> Solved:
@@ -96,17 +93,150 @@ def _signs(rows: Sequence[Row], where: dict[int, list[int]]) -> list[int] | None
         signs[first], todo = 1, [first]
         while todo:
             i = todo.pop()
-            for j, a in rows[i].coefficients.items():
-                for other in where[j]:
-                    if other == i:
-                        continue
-                    wanted = int(-signs[i] * a * rows[other].coefficients[j])
-                    if signs[other] == 0:
-                        signs[other] = wanted
-                        todo.append(other)
-                    elif signs[other] != wanted:
-                        return None
+            beside = [
+                (j, a, k) for j, a in rows[i].coefficients.items() for k in where[j] if k != i
+            ]
+            for j, a, other in beside:
+                wanted = int(-signs[i] * a * rows[other].coefficients[j])
+                if signs[other] == 0:
+                    signs[other] = wanted
+                    todo.append(other)
+                elif signs[other] != wanted:
+                    return None
     return signs
+
+
+def without_columns(
+    rows: list[tuple[list[Fraction], Fraction]], columns: Sequence[int]
+) -> list[tuple[list[Fraction], Fraction]]:
+    """Combine equations so that some columns vanish: all that they say about the others."""
+    left = [(list(a), right) for a, right in rows]
+    for column in columns:
+        pivot = next((i for i, (a, _) in enumerate(left) if a[column] != 0), None)
+        if pivot is None:
+            continue
+        chosen, right = left.pop(pivot)
+        for i, (a, b) in enumerate(left):
+            if a[column] != 0:
+                ratio = a[column] / chosen[column]
+                left[i] = ([x - ratio * y for x, y in zip(a, chosen)], b - ratio * right)
+    return left
+
+
+class Lattice:
+    """All whole solutions of whole equations: y = base + basis @ t, t whole.
+
+    Notes
+    -----
+    Unimodular operations on columns bring the matrix into a lower triangular form, row after row;
+    the columns that become zero are a basis of the whole null space. A row without a whole quotient
+    proves that there is no whole solution: `solvable` is False then.
+
+    Examples
+    --------
+    >>> from tessella.linear.methods import Lattice
+    >>> lattice = Lattice([[2, 3]], [1], 2)
+    >>> lattice.base[0] * 2 + lattice.base[1] * 3, len(lattice.basis)
+    (1, 1)
+    >>> Lattice([[2, -2]], [1], 2).solvable
+    False
+    """
+
+    def __init__(self, rows: list[list[int]], right: list[int], d: int) -> None:
+        # Columns of the identity, carried along with the columns of the matrix.
+        columns = [[int(i == j) for i in range(d)] for j in range(d)]
+        self.base = [0] * d
+        self.solvable = True
+        for row, b in zip(rows, right):
+            values = [sum(a * x for a, x in zip(row, column)) for column in columns]
+            # Euclid's algorithm on all columns at once: reduce by the smallest until one is left.
+            # The quotients are rounded to the nearest, not down, which keeps remainders below half
+            # of the divisor and the entries of the basis small.
+            while sum(value != 0 for value in values) > 1:
+                nonzero = [j for j, value in enumerate(values) if value]
+                least = min(nonzero, key=lambda j: abs(values[j]))
+                for j in nonzero:
+                    if j != least:
+                        times = (2 * values[j] + values[least]) // (2 * values[least])
+                        values[j] -= times * values[least]
+                        columns[j] = [x - times * y for x, y in zip(columns[j], columns[least])]
+            lacks = b - sum(a * x for a, x in zip(row, self.base))
+            # Only one column still changes this row: it alone meets the right-hand side, and is
+            # spent then. Invariant: base keeps all rows so far; no column left changes them.
+            place = next((j for j, value in enumerate(values) if value), None)
+            if place is None:
+                self.solvable &= lacks == 0
+                continue
+            times, rest = divmod(lacks, values[place])
+            self.solvable &= rest == 0
+            self.base = [x + times * y for x, y in zip(self.base, columns[place])]
+            del columns[place]
+        self.basis = columns
+
+
+def reduced_basis(basis: list[list[int]], root: Floats) -> list[list[int]]:
+    """Shorten a lattice basis in the metric |root @ y| (Lenstra, Lenstra and Lovász 1982)."""
+    # Invariant: vectors[:k] is reduced (projections on earlier ones at most 1/2; no orthogonal part
+    # much shorter than the one before, factor 0.99: near 1 gives shorter vectors, 1 may not end).
+    # A short basis is what makes the enumeration of `by_lattice` narrow. Vectors are whole numbers
+    # of any size; only the decisions are taken in floats, so that rounding costs length, not truth.
+    vectors = [list(vector) for vector in basis]
+    k = 1
+    for _ in range(1000 * (len(vectors) + 1)):
+        if k >= len(vectors):
+            break
+        for j in range(k - 1, -1, -1):
+            _, along = _gram_schmidt(vectors[: k + 1], root)
+            times = round(along[k, j])
+            if times:
+                vectors[k] = [x - times * y for x, y in zip(vectors[k], vectors[j])]
+        lengths, along = _gram_schmidt(vectors[: k + 1], root)
+        if lengths[k] >= (0.99 - along[k, k - 1] ** 2) * lengths[k - 1]:
+            k += 1
+        else:
+            vectors[k], vectors[k - 1] = vectors[k - 1], vectors[k]
+            k = max(k - 1, 1)
+    return vectors
+
+
+def _gram_schmidt(vectors: list[list[int]], root: Floats) -> tuple[Floats, Floats]:
+    """Squared lengths of the orthogonal parts, and the coefficients."""
+    points = np.array([[float(x) for x in vector] for vector in vectors]) @ root.T
+    count = len(points)
+    along, parts = np.zeros((count, count)), points.copy()
+    for i in range(count):
+        for j in range(i):
+            along[i, j] = points[i] @ parts[j] / (parts[j] @ parts[j])
+            parts[i] -= along[i, j] * parts[j]
+    return (parts**2).sum(axis=1), along
+
+
+def whole_solutions(rows: Sequence[Row], whole: Sequence[int], real: Sequence[int]) -> Lattice:
+    """All whole values of the whole columns for which equations can hold, by real ones' help.
+
+    Raises NoWholeSolutionError, naming a least set of rows, where there are none.
+    """
+    equal = [row for row in rows if row.equal]
+    lattice = _lattice(equal, whole, real)
+    if lattice.solvable:
+        return lattice
+    for row in list(equal):
+        fewer = [other for other in equal if other is not row]
+        if not _lattice(fewer, whole, real).solvable:
+            equal = fewer
+    raise NoWholeSolutionError([row.name for row in equal])
+
+
+def _lattice(rows: Sequence[Row], whole: Sequence[int], real: Sequence[int]) -> Lattice:
+    columns = [*whole, *real]
+    dense = [(row.dense(columns), row.right) for row in rows]
+    left = without_columns(dense, range(len(whole), len(columns)))
+    pairs = [whole_row(a[: len(whole)], right) for a, right in left]
+    # 0 = 0 up to the digits of the coefficients: `LinearSystem.check` has judged such rows.
+    pairs = [(a, right) for a, right in pairs if any(a)]
+    if any(right.denominator != 1 for _, right in pairs):
+        return Lattice([[0] * len(whole)], [1], len(whole))  # 0 = 1: without a solution
+    return Lattice([a for a, _ in pairs], [int(right) for _, right in pairs], len(whole))
 
 
 def by_lattice(part: Component, weights: Floats) -> Method:
@@ -134,17 +264,10 @@ def by_lattice(part: Component, weights: Floats) -> Method:
         steps = [round(t) for t in (back @ np.array([float(x) for x in base])).tolist()]
         base = [x - sum(t * v[j] for t, v in zip(steps, basis)) for j, x in enumerate(base)]
     between = [row for row in part.rows if not row.equal and not _has(row, part.real)]
-    fixed = (
-        _int64(base, part),
-        B,
-        np.ascontiguousarray(back),
-        root.T @ root,
-        np.ascontiguousarray(T),
-        np.ascontiguousarray(R),
-        _int64([row.dense(whole) for row in between], part).reshape(len(between), c),
-        _int64([row.right for row in between], part),
-        rows,
-    )
+    metric = (root.T @ root, np.ascontiguousarray(T), np.ascontiguousarray(R))
+    limits = _int64([row.dense(whole) for row in between], part).reshape(len(between), c)
+    right = _int64([row.right for row in between], part)
+    fixed = (_int64(base, part), B, np.ascontiguousarray(back), *metric, limits, right, rows)
 
     def solve(X: Floats, start: Floats, low: Floats, high: Floats) -> Solved:
         tables = (X, start, low, high)
@@ -186,10 +309,7 @@ def _real_rows(part: Component, weights: Floats) -> tuple[tuple[Floats, ...], Fl
 
 def by_relaxing(part: Component, weights: Floats) -> Method:
     """Find the nearest real points, as if no column were whole; its own columns' order."""
-    columns = (*part.whole, *part.real)
-    return by_lattice(
-        Component(whole=(), real=columns, rows=part.rows, bounds=part.bounds), weights
-    )
+    return by_lattice(replace(part, whole=(), real=(*part.whole, *part.real)), weights)
 
 
 def _float_rows(part: Component) -> tuple[Floats, Floats]:
@@ -238,12 +358,8 @@ def by_program(
         start = np.concatenate([np.rint(x[:c]), x[c:]])
         exact = [int(v) if j < c else float(v) for j, v in enumerate(start)]
         cells = np.array([row.dense(columns) for row in rows], dtype=np.float64).reshape(-1, d)
-        lacks = np.array(
-            [
-                float(row.right - sum(a * v for a, v in zip(row.dense(columns), exact) if a))
-                for row in rows
-            ]
-        )
+        sums = [sum(a * v for a, v in zip(row.dense(columns), exact) if a) for row in rows]
+        lacks = np.array([float(row.right - total) for row, total in zip(rows, sums)])
         size = np.abs(cells).max(axis=1, initial=0.0)
         cells, lacks = cells / size[:, None], lacks / size
         least = np.where([row.equal for row in rows], lacks, -np.inf)

@@ -20,7 +20,7 @@ from .._types import Floats, Truths
 from ..exceptions import BadTableError, BrokenPromiseError
 from ..kernels.polyhedron import FAILED, INSIDE, nearest_points
 from ..parallel import each
-from .scaling import orthonormal
+from .rows import orthonormal
 
 __all__ = ["Projector", "exact_nearest", "lengths"]
 
@@ -100,19 +100,9 @@ class Projector:
         return np.concatenate(blocks) if blocks else np.empty_like(X)
 
     def _block(self, X: Floats) -> Floats:
-        V, found = nearest_points(
-            X,
-            self.A,
-            self.b,
-            self.b_size,
-            self.G,
-            self.h,
-            self.h_size,
-            self.normals,
-            self.spread,
-            self.Q,
-            self.R,
-        )
+        equations, limits = (self.A, self.b, self.b_size), (self.G, self.h, self.h_size)
+        metric = (self.normals, self.spread, self.Q, self.R)
+        V, found = nearest_points(X, *equations, *limits, *metric)
         self._snap_to_bounds(V, found != INSIDE)
         for i in np.flatnonzero((found == FAILED) | (self._worst(V) > TOLERANCE)):
             V[i] = self._least_distance(X[i])
@@ -259,11 +249,8 @@ def exact_nearest(
             for a, share in zip(active, along):
                 rest = [r - share * y for r, y in zip(rest, a)]
             length = _dot(row, rest, cheap)
-            steps = [
-                (multiplier / share, k)
-                for k, (multiplier, share) in enumerate(zip(multipliers, along[m:]))
-                if share > 0
-            ]
+            pairs = enumerate(zip(multipliers, along[m:]))
+            steps = [(multiplier / share, k) for k, (multiplier, share) in pairs if share > 0]
             longest, blocking = min(steps, default=(None, -1))
             full = (_dot(row, v) - right) / length if length > 0 else None
             if full is None and longest is None:

@@ -17,10 +17,19 @@ from numpy.typing import ArrayLike
 
 from .._types import Floats, Truths
 from ..exceptions import BadOptionError, ContradictionError, UnknownColumnError
-from .contradiction import Implied, contradicting_rows, implied_rows
 from .project import Projector
-from .rows import Row, as_metric, as_records, as_sum, read_rows, width
-from .scaling import dependence
+from .rows import (
+    Implied,
+    Row,
+    as_metric,
+    as_records,
+    as_sum,
+    contradicting_rows,
+    dependence,
+    implied_rows,
+    read_rows,
+    width,
+)
 
 __all__ = ["LinearSystem", "Violation"]
 

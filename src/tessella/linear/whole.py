@@ -15,24 +15,40 @@ program   what is left, record by record                 a near point (least sum
                                                          names of rows without a whole solution
 ========  =============================================  ==========================================
 
+Rows about one column are *bounds*. The other rows join columns; columns that are joined, directly
+or through others, make a *component*. Components are rounded one by one, at no loss: a distance is
+a sum over columns.
+
 Equations and inequalities between whole columns are verified in whole numbers, without rounding;
 rows with real columns to 1e-9 of their scale. What fails is not handed out.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Floats, Truths
-from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError
-from .contradiction import implied_rows
-from .integers import LARGEST, Component, components, exact_rows, whole_bounds
-from .methods import NOT, PROVED, Method, Solved, by_flow, by_lattice, by_program, by_relaxing
-from .rows import Row, as_metric, as_records
+from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError, NoWholeSolutionError
+from .methods import (
+    LARGEST,
+    NOT,
+    PROVED,
+    Component,
+    Method,
+    Solved,
+    by_flow,
+    by_lattice,
+    by_program,
+    by_relaxing,
+)
+from .rows import Row, as_fraction, as_metric, as_records, implied_rows, whole_row
 from .system import LinearSystem
 
 __all__ = ["Rounded", "round_whole"]
@@ -144,6 +160,92 @@ def round_whole(
     return Rounded(values=values, nearest=proved, distance=distance)
 
 
+def exact_rows(system: LinearSystem, whole: Truths) -> list[Row]:
+    """Read the rows in fractions, and those between whole columns in whole numbers.
+
+    Whole numbers that obey a v <= h with whole a also obey a v <= floor(h); where a v = b has a
+    right-hand side that is not whole, there is no solution.
+    """
+    both = [(system.A, system.b, True), (system.G, system.h, False)]
+    given = [(a, r, equal) for M, right, equal in both for a, r in zip(M, right)]
+    rows = []
+    for place, (a, r, equal) in enumerate(given):
+        places = np.flatnonzero(a).tolist()
+        if not places:
+            continue
+        name, right = system.names[place], as_fraction(r)
+        values = [as_fraction(a[j]) for j in places]
+        if whole[places].all():
+            numbers, right = whole_row(values, right)
+            if equal and right.denominator != 1:
+                raise NoWholeSolutionError([name])
+            right = right if equal else Fraction(math.floor(right))
+            if any(abs(number) >= LARGEST for number in (int(right), *numbers)):
+                raise BadOptionError(
+                    "system", name, "coefficients with fewer digits: between whole numbers, these "
+                    f"mean whole coefficients beyond {LARGEST}"
+                )  # fmt: skip
+            values = [Fraction(number) for number in numbers]
+        rows.append(Row(name, dict(zip(places, values)), "==" if equal else "<=", right, place))
+    return rows
+
+
+def whole_bounds(
+    rows: list[Row], whole: Truths, low: Floats, high: Floats, columns: Sequence[object]
+) -> tuple[Floats, Floats]:
+    """Join given bounds (n x d) with the rows about one column; whole columns get whole bounds."""
+    low, high = low.copy(), high.copy()
+    low[:, whole], high[:, whole] = np.ceil(low[:, whole]), np.floor(high[:, whole])
+    names: dict[int, list[str]] = {}
+    for row in rows:
+        if row.joins:
+            continue
+        ((j, a),) = row.coefficients.items()
+        bound = row.right / a
+        names.setdefault(j, []).append(row.name)
+        if row.equal or a > 0:
+            upper = math.floor(bound) if whole[j] else float(bound)
+            high[:, j] = np.minimum(high[:, j], upper)
+        if row.equal or a < 0:
+            lower = math.ceil(bound) if whole[j] else float(bound)
+            low[:, j] = np.maximum(low[:, j], lower)
+    crossed = low > high
+    if crossed.any():
+        i, j = np.argwhere(crossed)[0].tolist()
+        raise NoWholeSolutionError([*names.get(j, []), f"low and high of {columns[j]!r}"], record=i)
+    return low, high
+
+
+def components(rows: list[Row], whole: Truths) -> list[Component]:
+    """Split the columns into components; a column without rows is one of its own."""
+    d = len(whole)
+    joined = list(range(d))
+
+    def root(j: int) -> int:
+        while joined[j] != j:
+            j = joined[j]
+        return j
+
+    for row in rows:
+        for j in row.coefficients:
+            joined[root(j)] = root(next(iter(row.coefficients)))
+    groups: dict[int, list[int]] = {}
+    for j in range(d):
+        groups.setdefault(root(j), []).append(j)
+    parts = []
+    for label, columns in groups.items():
+        own = [row for row in rows if root(next(iter(row.coefficients))) == label]
+        parts.append(
+            Component(
+                whole=tuple(j for j in columns if whole[j]),
+                real=tuple(j for j in columns if not whole[j]),
+                rows=tuple(row for row in own if row.joins),
+                bounds=tuple(row for row in own if not row.joins),
+            )
+        )
+    return parts
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Rounding:
     """What all parts of a system share."""
@@ -159,7 +261,9 @@ class _Rounding:
         columns = [*part.whole, *part.real]
         X, *bounds = (np.ascontiguousarray(table[:, columns]) for table in (target, low, high))
         values, found = np.empty_like(X), np.full(len(X), NOT)
-        flow = self._flow(part)
+        flow = by_flow(part, self.metric)
+        if flow is None and any(not row.equal for row in part.rows):
+            flow = by_flow(part, self.metric, self._follows)
         if flow is not None:
             values, found = self._try(flow, part, X, X, *bounds)
         left = np.flatnonzero(found == NOT)
@@ -170,8 +274,7 @@ class _Rounding:
             left = left[real != NOT]
             method = by_lattice(part, self.metric) if flow is None else flow
             own = [bound[left] for bound in bounds]
-            begun = self._try(method, part, X[left], inside[real != NOT], *own)
-            values[left], found[left] = begun
+            values[left], found[left] = self._try(method, part, X[left], inside[real != NOT], *own)
         left = np.flatnonzero(found == NOT)
         if len(left):
             given = self.given[0][left][:, columns], self.given[1][left][:, columns]
@@ -179,12 +282,6 @@ class _Rounding:
             own = [bound[left] for bound in bounds]
             values[left], found[left] = self._try(program, part, X[left], X[left], *own)
         return values, found
-
-    def _flow(self, part: Component) -> Method | None:
-        flow = by_flow(part, self.metric)
-        if flow is None and any(not row.equal for row in part.rows):
-            flow = by_flow(part, self.metric, self._follows)
-        return flow
 
     @cached_property
     def _follows(self) -> frozenset[int]:

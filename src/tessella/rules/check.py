@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 
 from .._types import Name
@@ -21,6 +20,9 @@ from .collection import Rule, Rules
 from .forms import Always, Context, Form, Interval, Members, key_of, linear_rows
 
 __all__ = ["Finding", "check"]
+
+
+Decides = Callable[[Context, tuple[Form, ...]], bool]
 
 
 @dataclass(frozen=True)
@@ -40,29 +42,24 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"
 
-    @classmethod
-    def idle(cls, rule: Rule) -> Finding:
-        """Build the finding for a condition that no record meets."""
-        return cls("idle", (rule.name,), f"No record meets the condition of {rule.name}.")
 
-    @classmethod
-    def unknown_everywhere(cls, rule: Rule) -> Finding:
-        """Build the finding for a rule that cannot be judged in any record."""
-        return cls(
-            "unknown",
-            (rule.name,),
-            f"{rule.name} cannot be judged: what it asks for is missing in every record.",
-        )
+def _finding(kind: str, rules: Sequence[Rule], message: str) -> Finding:
+    return Finding(kind, tuple(rule.name for rule in rules), message)
 
-    @classmethod
-    def nobody_obeys(cls, rule: Rule, count: int) -> Finding:
-        """Build the finding for a rule that every record breaks."""
+
+def judged_findings(rule: Rule, holds: int, breaks: int, applies: int) -> Iterator[Finding]:
+    """Yield what the records say about a rule: that nobody meets, obeys or can be judged by it."""
+    if rule.is_conditional and not applies:
+        yield _finding("idle", [rule], f"No record meets the condition of {rule.name}.")
+    elif not holds and not breaks:
+        message = f"{rule.name} cannot be judged: what it asks for is missing in every record."
+        yield _finding("unknown", [rule], message)
+    elif breaks and breaks == (
+        min(holds + breaks, applies) if rule.is_conditional else holds + breaks
+    ):
         who = "that it is about " if rule.is_conditional else ""
-        return cls(
-            "nobody",
-            (rule.name,),
-            f"No record {who}obeys {rule.name} ({count:,} break it). Is the rule right?",
-        )
+        message = f"No record {who}obeys {rule.name} ({breaks:,} break it). Is the rule right?"
+        yield _finding("nobody", [rule], message)
 
 
 def check(rules: Rules) -> list[Finding]:
@@ -76,7 +73,10 @@ def check(rules: Rules) -> list[Finding]:
     decided = {finding.rules[0] for finding in alone}
     remaining = [rule for rule in remaining if rule.name not in decided and rule.tolerance is None]
 
-    contradictions = _contradictions(remaining) or _linear_contradictions(remaining)
+    contradictions = _contradictions(remaining)
+    if not contradictions:
+        culprits = _linear_contradiction([rule for rule in remaining if not rule.is_conditional])
+        contradictions = [_contradiction(culprits)] if culprits else []
     if contradictions:  # from a contradiction anything follows
         return found + contradictions
     return found + _redundant(remaining)
@@ -89,16 +89,11 @@ def _conflicts(rules: Rules) -> list[Finding]:
         for column, kind in _uses(rule):
             by_column.setdefault(column, {"text": [], "number": []})[kind].append(rule.name)
     for column, users in by_column.items():
-        if users["text"] and users["number"]:
-            names = tuple(dict.fromkeys([*users["text"], *users["number"]]))
-            found.append(
-                Finding(
-                    "conflict",
-                    names,
-                    f"Column {column!r} is text in {_list(users['text'])} and a number in "
-                    f"{_list(users['number'])}.",
-                )
-            )
+        texts, numbers = users["text"], users["number"]
+        if texts and numbers:
+            names = tuple(dict.fromkeys([*texts, *numbers]))
+            message = f"{column!r} is text in {_list(texts)} and a number in {_list(numbers)}."
+            found.append(Finding("conflict", names, f"Column {message}"))
     return found
 
 
@@ -137,16 +132,10 @@ def _duplicates(rules: Iterable[Rule]) -> list[Finding]:
             # A tolerance is measured in the units in which the rule is written.
             None if rule.tolerance is None else (rule.text, rule.tolerance),
         )
-        if key in seen:
-            first = seen[key]
-            found.append(
-                Finding(
-                    "duplicate",
-                    (first.name, rule.name),
-                    f"{rule.name} says the same as {first.name}: {first.text}",
-                )
-            )
-        seen.setdefault(key, rule)
+        first = seen.setdefault(key, rule)
+        if first is not rule:
+            message = f"{rule.name} says the same as {first.name}: {first.text}"
+            found.append(_finding("duplicate", [first, rule], message))
     return found
 
 
@@ -154,20 +143,17 @@ def _alone(rule: Rule) -> Finding | None:
     """What a rule's own text decides."""
     condition = Context(rule.condition_forms)
     if condition.empty:
-        return Finding(
-            "always true", (rule.name,), f"{rule.name} applies to no record: {rule.text}"
-        )
-    if rule.tolerance is None and condition.implies_all(rule.forms):
-        return Finding("always true", (rule.name,), f"{rule.name} cannot be broken: {rule.text}")
-    if rule.tolerance is None and condition.plus(rule.forms).empty:
-        if rule.is_conditional:
-            return Finding(
-                "always false",
-                (rule.name,),
-                f"No record that meets the condition of {rule.name} can obey it: {rule.text}",
-            )
-        return Finding("always false", (rule.name,), f"No record can obey {rule.name}: {rule.text}")
-    return None
+        return _finding("always true", [rule], f"{rule.name} applies to no record: {rule.text}")
+    if rule.tolerance is not None:
+        return None
+    if condition.implies_all(rule.forms):
+        return _finding("always true", [rule], f"{rule.name} cannot be broken: {rule.text}")
+    if not condition.plus(rule.forms).empty:
+        return None
+    message = f"No record can obey {rule.name}: {rule.text}"
+    if rule.is_conditional:
+        message = f"No record that meets the condition of {rule.name} can obey it: {rule.text}"
+    return _finding("always false", [rule], message)
 
 
 def _contradictions(rules: Sequence[Rule]) -> list[Finding]:
@@ -192,26 +178,18 @@ def _contradictions(rules: Sequence[Rule]) -> list[Finding]:
             continue  # nothing is asked of anybody: redundant
         needed = []
         if context.plus(rule.forms).empty:
-            needed = _needed(rule, others, partial(_excludes, rule))
+            needed = _needed(rule, others, lambda context, forms: context.plus(forms).empty)
         if needed := needed or _linear(rule, plain, "excluded"):
-            found.append(
-                Finding(
-                    "contradiction",
-                    (rule.name, *(other.name for other in needed)),
-                    f"No record can meet the condition of {rule.name} and obey it"
-                    f"{_beside(needed)}: {rule.text}",
-                )
-            )
+            message = f"No record can meet the condition of {rule.name} and obey it"
+            message += f"{_beside(needed)}: {rule.text}"
+            found.append(_finding("contradiction", [rule, *needed], message))
     return found
 
 
 def _contradiction(culprits: Sequence[Rule]) -> Finding:
-    return Finding(
-        "contradiction",
-        tuple(rule.name for rule in culprits),
-        f"No record can obey {_list([rule.name for rule in culprits])} together: "
-        + "; ".join(rule.text for rule in culprits),
-    )
+    names, texts = _list([rule.name for rule in culprits]), [rule.text for rule in culprits]
+    message = f"No record can obey {names} together: {'; '.join(texts)}"
+    return _finding("contradiction", culprits, message)
 
 
 def _redundant(rules: Sequence[Rule]) -> list[Finding]:
@@ -221,20 +199,25 @@ def _redundant(rules: Sequence[Rule]) -> list[Finding]:
         others = _neighbours(rule, kept)
         context = _context(rule, others)
         if context.empty and rule.is_conditional:
-            needed = _needed(rule, others, lambda c: c.empty)
-            message = f"{rule.name} applies to no record{_beside(needed)}: {rule.text}"
+            needed, idle = _needed(rule, others, lambda context, _: context.empty), True
         elif context.implies_all(rule.forms):
-            needed = _needed(rule, others, partial(_implies, rule))
-            message = f"{rule.name} follows from {_list([r.name for r in needed])}: {rule.text}"
+            needed, idle = _needed(rule, others, Context.implies_all), False
         elif needed := _linear(rule, kept, "idle"):
-            message = f"{rule.name} applies to no record{_beside(needed)}: {rule.text}"
+            idle = True
         elif needed := _linear(rule, kept, "follows"):
-            message = f"{rule.name} follows from {_list([r.name for r in needed])}: {rule.text}"
+            idle = False
         else:
             continue
         kept.remove(rule)
-        found.append(Finding("redundant", (rule.name, *(r.name for r in needed)), message))
+        found.append(_follows(rule, needed, idle=idle))
     return found[::-1] + _linear_redundant(kept)
+
+
+def _follows(rule: Rule, needed: Sequence[Rule], *, idle: bool = False) -> Finding:
+    """Build the finding for a rule that follows from others, or that they leave idle."""
+    why = f"follows from {_list([other.name for other in needed])}"
+    why = f"applies to no record{_beside(needed)}" if idle else why
+    return _finding("redundant", [rule, *needed], f"{rule.name} {why}: {rule.text}")
 
 
 def _linear(rule: Rule, rules: Iterable[Rule], question: str) -> list[Rule]:
@@ -259,11 +242,6 @@ def _linear(rule: Rule, rules: Iterable[Rule], question: str) -> list[Rule]:
     if not any(each is culprit for each in asked for culprit in culprits):
         return []
     return [other for other in rules if any(other is culprit for culprit in culprits)]
-
-
-def _linear_contradictions(rules: Sequence[Rule]) -> list[Finding]:
-    culprits = _linear_contradiction([rule for rule in rules if not rule.is_conditional])
-    return [_contradiction(culprits)] if culprits else []
 
 
 def _linear_contradiction(rules: Sequence[Rule]) -> list[Rule]:
@@ -299,17 +277,11 @@ def _linear_redundant(rules: Sequence[Rule]) -> list[Finding]:
             if not row.strict or any(each.strict for each in premises):
                 left[row.place] -= 1
                 reasons.setdefault(row.place, set()).update(each.place for each in premises)
-    found = []
-    for place, count in sorted(left.items()):
-        if count or not plain[place].is_affine:
-            continue
-        rule, names = (
-            plain[place],
-            [plain[other].name for other in sorted(reasons[place] - {place})],
-        )
-        message = f"{rule.name} follows from {_list(names)}: {rule.text}"
-        found.append(Finding("redundant", (rule.name, *names), message))
-    return found
+    return [
+        _follows(plain[place], [plain[other] for other in sorted(reasons[place] - {place})])
+        for place, count in sorted(left.items())
+        if not count and plain[place].is_affine
+    ]
 
 
 def _rows(rules: Sequence[Rule]) -> list[Row]:
@@ -348,8 +320,7 @@ def _system(rows: Sequence[Row]) -> tuple[LinearSystem, list[Row]]:
 
 
 def _rules_of(names: Iterable[str], order: Sequence[Row], rules: Sequence[Rule]) -> list[Rule]:
-    places = sorted({order[int(name)].place for name in names} - {-1})
-    return [rules[place] for place in places]
+    return [rules[at] for at in sorted({order[int(name)].place for name in names} - {-1})]
 
 
 def _neighbours(rule: Rule, rules: Iterable[Rule]) -> list[Rule]:
@@ -357,41 +328,29 @@ def _neighbours(rule: Rule, rules: Iterable[Rule]) -> list[Rule]:
     return [other for other in rules if other is not rule and columns.intersection(other.columns)]
 
 
-def _context(rule: Rule, others: Iterable[Rule]) -> Context:
+def _context(rule: Rule, others: Sequence[Rule]) -> Context:
     """What is known of a record that meets a rule's condition and obeys the other rules."""
     context = Context(rule.condition_forms)
-    waiting = list(others)
-    for other in [each for each in waiting if not each.is_conditional]:
-        context = context.plus(other.forms)
-    waiting = [each for each in waiting if each.is_conditional]
-    progress = True
-    while progress:
-        progress = False
-        for other in waiting[:]:
-            if context.implies_all(other.condition_forms):
-                context = context.plus(other.forms)
-                waiting.remove(other)
-                progress = True
+    for other in others:
+        if not other.is_conditional:
+            context = context.plus(other.forms)
+    waiting = [other for other in others if other.is_conditional]
+    while met := [other for other in waiting if context.implies_all(other.condition_forms)]:
+        for other in met:
+            context = context.plus(other.forms)
+        waiting = [other for other in waiting if other not in met]
     return context
 
 
-def _excludes(rule: Rule, context: Context) -> bool:
-    return context.plus(rule.forms).empty
-
-
-def _implies(rule: Rule, context: Context) -> bool:
-    return context.implies_all(rule.forms)
-
-
-def _needed(rule: Rule, others: Sequence[Rule], decides: Callable[[Context], bool]) -> list[Rule]:
+def _needed(rule: Rule, others: Sequence[Rule], decides: Decides) -> list[Rule]:
     """Return a smallest set of other rules that still decides; one, if one is enough."""
     for other in others:
-        if decides(_context(rule, [other])):
+        if decides(_context(rule, [other]), rule.forms):
             return [other]
     needed = list(others)
     for other in others:
         fewer = [each for each in needed if each is not other]
-        if decides(_context(rule, fewer)):
+        if decides(_context(rule, fewer), rule.forms):
             needed = fewer
     return needed
 

@@ -127,23 +127,13 @@ class Confrontation:
     @property
     def findings(self) -> list[Finding]:
         """What a person should look at: rules that no record satisfies, that judge nothing."""
-        from .check import Finding
+        from .check import judged_findings
 
-        found = []
+        found: list[Finding] = []
         for place, rule in enumerate(self.rules):
-            signs = self.signs[:, place]
-            if rule.is_conditional and not self.applies[place]:
-                found.append(Finding.idle(rule))
-            elif not (signs > 0).any() and not (signs < 0).any():
-                found.append(Finding.unknown_everywhere(rule))
-            elif len(self.rows[place]) and len(self.rows[place]) == self._judged(place, rule):
-                found.append(Finding.nobody_obeys(rule, len(self.rows[place])))
+            holds, breaks = (int((self.signs[:, place] == sign).sum()) for sign in (1, -1))
+            found += judged_findings(rule, holds, breaks, int(self.applies[place]))
         return found
-
-    def _judged(self, place: int, rule: Rule) -> int:
-        """How many records a rule is about and is known of."""
-        known = int((self.signs[:, place] != 0).sum())
-        return min(known, int(self.applies[place])) if rule.is_conditional else known
 
     def picture(self) -> Any:
         """Draw how many records hold, break or leave open each rule, as a matplotlib figure."""
@@ -151,21 +141,18 @@ class Confrontation:
 
     def __str__(self) -> str:
         broken = sum(len(rows) > 0 for rows in self.rows)
-        records = len(self.breaking())
+        verdict = "no record is known to break any."
         if broken:
             rules = "1 rule is" if broken == 1 else f"{broken} rules are"
-            verdict = f"{rules} broken, by {_count(records, 'record')}."
-        else:
-            verdict = "no record is known to break any."
-        lines = [
-            f"{_count(self.n_records, 'record')}, {_count(len(self.rules), 'rule')}: {verdict}"
-        ]
+            verdict = f"{rules} broken, by {_count(len(self.breaking()), 'record')}."
+        counts = f"{_count(self.n_records, 'record')}, {_count(len(self.rules), 'rule')}"
+        lines = [f"{counts}: {verdict}"]
         cells = [("rule", "holds", "breaks", "unknown", "worst", "text")]
         for place, rule in enumerate(self.rules):
-            counts = [int((self.signs[:, place] == sign).sum()) for sign in (1, -1, 0)]
+            numbers = [f"{(self.signs[:, place] == sign).sum():,}" for sign in (1, -1, 0)]
             amounts = self.amounts[place]
             worst = f"{amounts.max():.6g}" if len(amounts) else ""
-            cells.append((rule.name, *(f"{count:,}" for count in counts), worst, rule.text))  # type: ignore[arg-type]
+            cells.append((rule.name, *numbers, worst, rule.text))  # type: ignore[arg-type]
         widths = [max(len(row[part]) for row in cells) for part in range(5)]
         for row in cells:
             numbers = [row[part].rjust(widths[part]) for part in range(1, 5)]
@@ -200,9 +187,8 @@ def confront(
             _judge(Rule(body=rule.condition), columns, rounding, domains, met)
             applies[place] = (met > 0).sum()
         found = np.flatnonzero(signs[:, place] < 0)
-        here = Judge(
-            columns, found, rounding=rounding, allowance=rule.tolerance or 0.0, domains=domains
-        )
+        here = Judge(columns, found, rounding=rounding, domains=domains)
+        here = here.loosened(rule.tolerance or 0.0)
         rows.append(found)
         sizes.append(here.amount(tree.positive(rule.body)) if len(found) else np.empty(0))
     if problems:
@@ -234,9 +220,8 @@ def judge(truth: tree.Node, columns: Operands, *, allowance: float = 0.0) -> Sig
 
 def amounts(truth: tree.Node, columns: Operands, *, allowance: float = 0.0) -> Floats:
     """Return by how much each record breaks a comparison: see `Confrontation.amount`."""
-    rows = slice(0, columns.n_rows)
-    judged = Judge(columns, rows, rounding=ROUNDING, allowance=allowance)
-    return judged.amount(truth)
+    judge = Judge(columns, slice(0, columns.n_rows), rounding=ROUNDING, allowance=allowance)
+    return judge.amount(truth)
 
 
 def fix(rules: Rules, table: Any, *, schema: Schema | None = None) -> Rules:
@@ -315,14 +300,7 @@ def _judge(
             for start in range(0, columns.n_rows, BLOCK):
                 rows = slice(start, min(start + BLOCK, columns.n_rows))
                 exact = Judge(columns, rows, rounding=rounding, domains=domains)
-                loose = Judge(
-                    columns,
-                    rows,
-                    rounding=rounding,
-                    allowance=rule.tolerance or 0.0,
-                    domains=domains,
-                )
-                verdict = loose.truth(rule.body)
+                verdict = exact.loosened(rule.tolerance or 0.0).truth(rule.body)
                 if rule.condition is not None:
                     verdict = _implied(exact.truth(rule.condition), verdict)
                 signs[rows] = verdict.signs

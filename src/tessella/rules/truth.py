@@ -8,12 +8,13 @@ numbers are whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from .._types import Floats, Signs, Truths
+from .._types import Floats, Name, Signs, Truths
 from . import expressions as tree
 from .domain import Domain, Operands
 
@@ -32,52 +33,33 @@ class Verdict:
     undefined: Truths | None = None
 
 
+@dataclass(kw_only=True)
 class Judge:
-    """Evaluates truths on some rows of a table, which has been checked to fit them.
+    """Evaluates truths on some rows of a table, which has been checked to fit them."""
 
-    Parameters
-    ----------
-    columns : Operands
-        The table.
-    rows : slice or array of row numbers
-        The records to look at.
-    rounding : float
-        Numbers are equal if they differ by no more than this, times the size of their terms.
-    allowance : float
-        How much more than that a comparison of numbers may be off and still hold.
-    domains : dict
-        Domains that were built for a tree, by the tree.
-    """
+    columns: Operands = field(kw_only=False)
+    rows: Any = field(kw_only=False)  # a slice, or row numbers: the records to look at
+    rounding: float  # numbers are equal if they differ by no more, times the size of their terms
+    allowance: float = 0.0  # by how much more a comparison of numbers may be off and still hold
+    domains: dict[tree.Node, Domain] = field(default_factory=dict)  # built for a tree, by the tree
+    _zero: list[Truths] = field(default_factory=list, init=False)
 
-    def __init__(
-        self,
-        columns: Operands,
-        rows: Any,
-        *,
-        rounding: float,
-        allowance: float = 0.0,
-        domains: dict[tree.Node, Domain] | None = None,
-    ) -> None:
-        self.columns = columns
-        self.rows = rows
-        self.rounding = rounding
-        self.allowance = allowance
-        self.domains = {} if domains is None else domains
-        self._zero: list[Truths] = []
+    def loosened(self, allowance: float) -> Judge:
+        """Return a judge of the same records that allows comparisons to be off."""
+        return replace(self, allowance=allowance)
 
     def truth(self, node: tree.Node) -> Verdict:
         """Judge every record."""
         match node:
             case tree.And(operands):
-                return self._join(operands, np.minimum, -1)
+                return _fold([self.truth(each) for each in operands], np.minimum, -1)
             case tree.Or(operands):
-                return self._join(operands, np.maximum, 1)
+                return _fold([self.truth(each) for each in operands], np.maximum, 1)
             case tree.Not(operand):
                 inner = self.truth(operand)
                 return Verdict(-inner.signs, inner.undefined)
             case tree.Compare():
-                pairs = [self._compare(*pair) for pair in node.pairs]
-                return self._fold(pairs, np.minimum, -1)
+                return _fold([self._compare(*pair) for pair in node.pairs], np.minimum, -1)
             case tree.Member(operands, tree.Literals(), _) if self._is_number_set(node):
                 return self._among_numbers(node)
             case tree.Member() | tree.Observed():
@@ -98,11 +80,11 @@ class Judge:
         """
         match node:
             case tree.And(operands):
-                return _reduce(np.maximum, [self.amount(each) for each in operands])
+                return reduce(np.maximum, map(self.amount, operands))
             case tree.Or(operands):
-                return _reduce(np.minimum, [self.amount(each) for each in operands])
+                return reduce(np.minimum, map(self.amount, operands))
             case tree.Compare():
-                return _reduce(np.maximum, [self._gap(*pair) for pair in node.pairs])
+                return reduce(np.maximum, (self._gap(*pair) for pair in node.pairs))
             case tree.Member(operands, tree.Literals(), True) if self._is_number_set(node):
                 values, nearest = self._nearest(node)
                 gap = np.abs(values - nearest)
@@ -111,29 +93,13 @@ class Judge:
         self._zero.clear()
         return np.where(self.truth(node).signs < 0, gap, 0.0)
 
-    def _join(self, operands: tuple[tree.Node, ...], ufunc: np.ufunc, decides: int) -> Verdict:
-        return self._fold([self.truth(each) for each in operands], ufunc, decides)
-
-    def _fold(self, verdicts: list[Verdict], ufunc: np.ufunc, decides: int) -> Verdict:
-        signs = verdicts[0].signs
-        for verdict in verdicts[1:]:
-            signs = ufunc(signs, verdict.signs)
-        masks = [verdict.undefined for verdict in verdicts if verdict.undefined is not None]
-        if not masks:
-            return Verdict(signs)
-        # A division by zero does not matter where the other operands decide.
-        return Verdict(signs, np.logical_or.reduce(masks) & (signs != decides))
-
     def _compare(self, left: tree.Node, operator: str, right: tree.Node) -> Verdict:
         if self._kind(left, right) == "text":
             return Verdict(self._compare_texts(left, operator, right))
         if self._kind(left, right) == "date":
-            first, second = self._date(left), self._date(right)
-            gap = first - second
-            known = np.ones(np.shape(gap), dtype=bool)
-            for name in (*tree.columns_of(left), *tree.columns_of(right)):
-                known &= ~self.columns.missing(name)[self.rows]
-            return Verdict(_signs(_OPERATORS[operator](gap, 0), known))
+            gap = self._date(left) - self._date(right)
+            known = self._known(*tree.columns_of(left), *tree.columns_of(right))
+            return Verdict(_signs(_ORDERS[operator](gap, 0), known))
         gap = self._difference(left, right)
         slack = self._slack(left, right)
         with np.errstate(invalid="ignore"):
@@ -164,21 +130,14 @@ class Judge:
         return np.broadcast_to(values, self._length())
 
     def _length(self) -> tuple[int]:
-        rows = self.rows
-        return (
-            len(range(*rows.indices(self.columns.n_rows)))
-            if isinstance(rows, slice)
-            else len(rows),
-        )
+        every = range(self.columns.n_rows)
+        return (len(every[self.rows] if isinstance(self.rows, slice) else self.rows),)
 
     def _undefined(self) -> Truths | None:
         masks, self._zero = self._zero, []
         if not masks:
             return None
-        undefined: Truths = np.zeros(self._length(), dtype=bool)
-        for mask in masks:
-            undefined |= mask
-        return undefined
+        return np.broadcast_to(reduce(np.logical_or, masks), self._length())
 
     def number(self, node: tree.Node) -> Any:
         """Return the value of each record, or one number for all; NaN where unknown."""
@@ -195,11 +154,11 @@ class Judge:
                 return np.abs(self.number(operand))
             case tree.Function(function, operands):
                 ufunc = np.minimum if function == "min" else np.maximum
-                return ufunc.reduce(np.broadcast_arrays(*(self.number(each) for each in operands)))
+                return reduce(ufunc, map(self.number, operands))
             case tree.Sum(terms, signs):
                 total = self.number(terms[0])
                 for sign, term in zip(signs[1:], terms[1:]):
-                    total = _OPERATORS["+" if sign > 0 else "-"](total, self.number(term))
+                    total = (np.add if sign > 0 else np.subtract)(total, self.number(term))
                 return total
             case tree.Arithmetic("**", left, tree.Constant(power)):
                 return self.number(left) ** int(power)
@@ -226,10 +185,7 @@ class Judge:
         """Return the size of the terms of an expression: what its rounding error grows with."""
         match node:
             case tree.Sum(terms, _):
-                total = self.size(terms[0])
-                for term in terms[1:]:
-                    total = total + self.size(term)
-                return total
+                return reduce(np.add, map(self.size, terms))
             case tree.Arithmetic("*", left, right):
                 return self.size(left) * self.size(right)
             case tree.Arithmetic("/", left, right):
@@ -241,31 +197,19 @@ class Judge:
             case tree.Negative(operand) | tree.Function("abs", (operand,)):
                 return self.size(operand)
             case tree.Function(_, operands):
-                return np.maximum.reduce(
-                    np.broadcast_arrays(*(self.size(each) for each in operands))
-                )
+                return reduce(np.maximum, map(self.size, operands))
         return np.abs(self.number(node))
 
     def whole(self, node: tree.Node) -> bool:
         """Say whether an expression is a whole number in every record."""
         match node:
-            case tree.Constant(value) | tree.Aggregate(value=float(value)):
+            case tree.Constant(value) | tree.Flag(value) | tree.Aggregate(value=float(value)):
                 return float(value).is_integer()
-            case tree.Flag():
-                return True
             case tree.ColumnRef(name):
                 return self.columns.whole(name)
-            case tree.Sum(terms, _):
-                return all(self.whole(term) for term in terms)
-            case tree.Arithmetic("/", _, _):
+            case tree.Arithmetic("/", _, _) | tree.Aggregate():
                 return False
-            case tree.Arithmetic(_, left, right):
-                return self.whole(left) and self.whole(right)
-            case tree.Negative(operand):
-                return self.whole(operand)
-            case tree.Function(_, operands):
-                return all(self.whole(each) for each in operands)
-        return False
+        return all(map(self.whole, tree.children(node)))
 
     def bound(self, node: tree.Node) -> float:
         """Return a number that no term of an expression exceeds in any record."""
@@ -318,11 +262,9 @@ class Judge:
     def _among_numbers(self, node: tree.Member) -> Verdict:
         values, nearest = self._nearest(node)
         undefined = self._undefined()
-        slack = 0.0
-        if not all(float(row[0]).is_integer() for row in node.among.rows) or not self.whole(
-            node.operands[0]
-        ):
-            slack = self.rounding * (self.size(node.operands[0]) + np.abs(nearest))
+        slack, (operand,) = 0.0, node.operands
+        if not (self.whole(operand) and all(float(row[0]).is_integer() for row in node.among.rows)):
+            slack = self.rounding * (self.size(operand) + np.abs(nearest))
             self._zero.clear()
         inside = np.abs(values - nearest) <= slack + self.allowance
         return Verdict(_signs(inside == node.inside, ~np.isnan(values)), undefined)
@@ -330,15 +272,20 @@ class Judge:
     def _member(self, node: tree.Member | tree.Observed) -> Verdict:
         names = tree.looked_up(node)
         inside = self.domains[node].holds(self.columns, names, self.rows)
-        known = np.ones(len(inside), dtype=bool)
-        for name in names:
-            known &= ~self.columns.missing(name)[self.rows]
-        return Verdict(_signs(inside == node.inside, known))
+        return Verdict(_signs(inside == node.inside, self._known(*names)))
+
+    def _known(self, *names: Name) -> Truths:
+        """Return where none of some columns is missing."""
+        missing = [self.columns.missing(name)[self.rows] for name in names]
+        return np.asarray(~np.logical_or.reduce(missing))
 
 
-def _reduce(ufunc: np.ufunc, amounts: list[Floats]) -> Floats:
-    reduced: Floats = ufunc.reduce(amounts)
-    return reduced
+def _fold(verdicts: list[Verdict], ufunc: np.ufunc, decides: int) -> Verdict:
+    signs = reduce(ufunc, [verdict.signs for verdict in verdicts])
+    masks = [verdict.undefined for verdict in verdicts if verdict.undefined is not None]
+    # A division by zero does not matter where the other operands decide.
+    undefined = np.logical_or.reduce(masks) & (signs != decides) if masks else None
+    return Verdict(signs, undefined)
 
 
 def _signs(holds: Any, known: Truths | None = None) -> Signs:
@@ -347,9 +294,7 @@ def _signs(holds: Any, known: Truths | None = None) -> Signs:
     return result
 
 
-_OPERATORS: dict[str, Any] = {
-    "+": np.add,
-    "-": np.subtract,
+_ORDERS: dict[str, Any] = {
     "<": np.less,
     "<=": np.less_equal,
     "==": np.equal,
