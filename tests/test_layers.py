@@ -19,7 +19,8 @@ ROOT = Path(tessella.__file__).parent
 
 # From the ground up. Rooms on the same floor do not know each other.
 FLOORS = [
-    {"_types", "exceptions"},
+    {"_types", "_wording"},
+    {"exceptions"},
     {"_lazy", "_parameters", "_plain", "_toml", "parallel", "kernels"},
     {"frame", "linear"},
     {"schema", "datasets"},
@@ -129,4 +130,4 @@ def test_the_reading_of_imports_is_right():
     assert "exceptions" in imports("grouping.base", only_at_import=True)
     assert "grouping.bound" not in imports("grouping.base", only_at_import=True)
     assert imports("kernels.groups", only_at_import=False) == {"_types", "kernels._jit"}
-    assert imports("exceptions", only_at_import=False) == set()
+    assert imports("exceptions", only_at_import=False) == {"_wording"}

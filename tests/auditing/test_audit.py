@@ -319,11 +319,11 @@ def test_what_changed_is_what_comparing_cells_gives(before, after):
 
 
 def test_tables_that_cannot_be_compared():
-    with pytest.raises(IncomparableError, match="6 records and the released table 5"):
+    with pytest.raises(IncomparableError, match="6 records and the masked table 5"):
         audit(SIX, SIX.head(5))
     with pytest.raises(IncomparableError, match="only in the original: 'tax'"):
         audit(SIX, SIX.drop(columns="tax"))
-    with pytest.raises(IncomparableError, match="only in the released table: 'new'"):
+    with pytest.raises(IncomparableError, match="only in the masked table: 'new'"):
         audit(SIX, SIX.assign(new=1))
     lists = pd.DataFrame({"x": [[1], [2]]})
     with pytest.raises(IncomparableError, match="'x'"):

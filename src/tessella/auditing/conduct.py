@@ -345,7 +345,7 @@ def audit(
 def _pair(original: Any, masked: Any, schema: Schema | None) -> Pair:
     before, after = Table.read(original), Table.read(masked)
     if before.n_rows != after.n_rows:
-        raise IncomparableError.lengths(before.n_rows, after.n_rows)
+        raise IncomparableError.lengths(original=before.n_rows, masked=after.n_rows)
     lost = [name for name in before.columns if not after.has(name)]
     new = [name for name in after.columns if not before.has(name)]
     if lost or new:

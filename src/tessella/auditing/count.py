@@ -76,7 +76,7 @@ def read_cells(pair: Pair, name: Name) -> PairedCells:
         else:
             before, after, _ = pair.labels(name)
     except BadTableError:
-        raise IncomparableError.values(name, pair.facts(name)[0].dtype) from None
+        raise IncomparableError.values(column=name, dtype=pair.facts(name)[0].dtype) from None
     return PairedCells(
         name=name,
         numeric=numeric,

@@ -80,7 +80,7 @@ class Pair:
         if id is not None:
             self.rows = _align(self.original, self.masked, id)
         elif self.original.n_rows != self.masked.n_rows:
-            raise UnpairedError.shapes(self.original.n_rows, self.masked.n_rows)
+            raise UnpairedError.lengths(original=self.original.n_rows, masked=self.masked.n_rows)
         else:
             self.rows = np.arange(self.original.n_rows)
 
@@ -98,7 +98,8 @@ class Pair:
         if self.id is None and not before.same_index(after):
             shuffled = before.reordered(after)
             if shuffled or other_labels:
-                raise UnpairedError.other_order(shuffled=shuffled)
+                labels = "the same labels in another order" if shuffled else "other labels"
+                raise UnpairedError.other_order(labels=labels)
 
     def facts(self, name: Name) -> tuple[Facts, Facts]:
         """Return what the dtypes of a column tell, in the original and in the masked table."""
@@ -173,14 +174,18 @@ def _align(original: View, masked: View, id: Name) -> Integers:
         codes, labels = view.table.labels(id)
         if (codes < 0).any():
             lacking = int((codes < 0).sum())
-            raise LinkageError.identifiers(id, f"{lacking} records of {which} have none")
+            raise LinkageError.identifiers(
+                column=id, problem=f"{lacking} records of {which} have none"
+            )
         if len(labels) < view.n_rows:
             repeated = view.n_rows - len(labels)
-            raise LinkageError.identifiers(id, f"{repeated} of {which} are repeated")
+            raise LinkageError.identifiers(column=id, problem=f"{repeated} of {which} are repeated")
         texts.append([labels[code] for code in codes])
     row = {text: at for at, text in enumerate(texts[0])}
     rows = np.array([row.get(text, -1) for text in texts[1]], dtype=np.int64)
     if (rows < 0).any():
         unknown = int((rows < 0).sum())
-        raise LinkageError.identifiers(id, f"{unknown} masked records have no original")
+        raise LinkageError.identifiers(
+            column=id, problem=f"{unknown} masked records have no original"
+        )
     return rows

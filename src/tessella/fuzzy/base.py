@@ -1,42 +1,53 @@
 """What every fuzzy clusterer shares: checks, starts, the loop, and the refusal to collapse.
 
-A clusterer answers three questions: by which law degrees follow from distances (`_law`), how
-records are swept (`_step`), and what to advise when centres coincide (`_milder`).
+A clusterer names its fuzziness (`_fuzziness`, and the attribute that holds the one used), and
+answers three questions: by which law degrees follow from distances (`_law`, `_law_at`), how records
+are swept (`_step`), and what to advise when centres coincide (`_milder`, `_advice`).
+
+Collapse: too much fuzziness puts centres on top of each other, and c clusters are fewer. The place
+where all centres are at the mean is always a rest of the loop. It attracts the loop when the table
+has no direction in which it is much wider than in others:
+
+- with the exponent m, if m > 1 / (1 - 2 F), F the largest eigenvalue of the mean of z z' / |z|^2,
+  z a record minus the mean (Yu, Cheng and Huang 2004), for F < 1/2;
+- with entropy, if lambda < 1 / (2 V), V the largest eigenvalue of the covariance (Rose 1998).
+
+Fewer centres may coincide long before; that is found by looking at them.
+
+References
+----------
+J. Yu, Q. Cheng and H. Huang (2004). Analysis of the weighting exponent in the FCM. IEEE
+Transactions on Systems, Man, and Cybernetics B 34(1).
+K. Rose (1998). Deterministic annealing for clustering, compression, classification, regression,
+and related optimization problems. Proceedings of the IEEE 86(11).
 """
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._parameters import Constraint, Number, OneOf, Whole, check, check_parameters
 from .._types import Floats, Integers
-from ..exceptions import (
-    BadOptionError,
-    BadTableError,
-    ClusterCountError,
-    CollapsedError,
-    UnfinishedWarning,
-    UnknownOptionError,
-)
+from ..exceptions import BadTableError, ClusterCountError, CollapsedError, UnfinishedWarning
 from ..grouping.base import check_records, check_seed, check_weights
 from ..kernels.degrees import NEAREST, Law
 from ..kernels.duplicates import number_equal
 from ..parallel import each
-from .collapse import find_collapse
 from .constraints import Constraints
-from .field import Field, Swept
-from .loop import Run, alternate
-from .starts import first_centres, given_centres
+from .field import Field, Run, Swept, alternate, first_centres, given_centres
 
-__all__ = ["FuzzyClusterer", "check_number"]
+__all__ = ["FuzzyClusterer", "check_number", "critical_lambda", "critical_m"]
 
 Step = Callable[[Floats], Swept]
 
@@ -44,32 +55,84 @@ LARGEST = 25_000_000  # memberships that are handed out at once: 200 MB
 TRIAL = 2_000_000  # records times centres of a trial
 TRIAL_ITER, TRIAL_TOL = 300, 1e-4
 TRIES = 9  # milder fuzziness, or mergers, after a collapse
+TRIAL_TRIES = 12  # milder fuzziness in trials
 MERGED = 0.1  # share of centres that may be merged
-ON_COLLAPSE = ("error", "merge")
+CLOSE = 0.01  # centres nearer than this share of their clusters' radius coincide
+LOOKED_AT = 10_000  # records
+EVEN = 1.01  # the largest degrees are on average less than this times 1/c: all degrees are 1/c
 
 
-def check_number(name: str, value: object, low: float, *, open_end: bool = False) -> float:
-    """Return a finite number that is at least (or more than) `low`, or say what is wrong."""
-    fits = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    number = float(value) if fits else math.nan  # type: ignore[arg-type]
-    if not (number > low if open_end else number >= low) or math.isinf(number):
-        more = "more than" if open_end else "at least"
-        raise BadOptionError(name, value, f"a finite number of {more} {low:g}")
-    return number
+def check_number(name: str, value: Any, low: float, *, open_end: bool = False) -> float:
+    """Return a finite number that is at least (or more than) `low`, or raise an error."""
+    check({name: [Number(above=low) if open_end else Number(low)]}, {name: value})
+    return float(value)
 
 
-def check_clusters(c: object, X: Floats) -> int:
-    """Return the number of clusters as an int that the table can have, or say why not."""
-    if isinstance(c, bool | np.bool_) or not isinstance(c, Integral) or c < 1:
-        raise ClusterCountError.not_an_integer(c)
+def check_clusters(c: Any, X: Floats) -> int:
+    """Return the number of clusters as an int that the table can have, or raise an error."""
+    if not Whole(1).accepts(c):
+        raise ClusterCountError.not_an_integer(c=c)
     count = int(c)
     if count > len(X):
-        raise ClusterCountError.more_than_records(count, len(X))
+        raise ClusterCountError.more_than_records(c=count, n=len(X))
     for rows in (4 * count, len(X)):  # a few records are mostly enough to know
         distinct = len(number_equal(X[:rows])[1])
         if distinct >= count:
             return count
-    raise ClusterCountError.more_than_distinct(count, distinct, len(X))
+    raise ClusterCountError.more_than_distinct(c=count, distinct=distinct, n=len(X))
+
+
+@dataclass(frozen=True, eq=False)
+class Collapse:
+    """How many of c centres coincide with another."""
+
+    coincide: int
+    c: int
+    even: bool  # all degrees are 1/c
+    spare: Integers  # the centres that could go: all but the first of those that coincide
+
+
+def find_collapse(field: Field, centres: Floats, law: Law) -> Collapse | None:
+    """Look for centres that coincide, compared with the radius of their own clusters."""
+    c = len(centres)
+    if c < 2:
+        return None
+    field = field.sample(max(LOOKED_AT, 4 * c))  # radii need no more to be told from gaps
+    totals = field.spread(centres, law)
+    radius = np.sqrt(totals[:, 1] / np.maximum(totals[:, 0], 1e-300))
+    gap, other = (found[:, 1] for found in KDTree(centres).query(centres, k=2))
+    close = np.flatnonzero(gap <= CLOSE * np.minimum(radius, radius[other]))
+    outlook, _ = field.draw(centres, law, np.full(field.n, -1.0))
+    even = bool(np.average(outlook.largest, weights=field.weights) * c < EVEN)
+    if len(close) == 0 and not even:
+        return None
+    return Collapse(len(close), c, even, _all_but_first(close, other[close], c))
+
+
+def _all_but_first(ones: Integers, others: Integers, c: int) -> Integers:
+    """Return what is linked to a centre of a lower number."""
+    links = coo_array((np.ones(len(ones)), (ones, others)), shape=(c, c))
+    _, place = connected_components(links, directed=False)
+    first = np.unique(place, return_index=True)[1]
+    return np.flatnonzero(first[place] < np.arange(c))
+
+
+def critical_m(field: Field) -> float:
+    """Return the m above which the mean attracts all centres; infinity if it never does."""
+    squares = (field.records**2).sum(axis=1)
+    away = squares > 0
+    if not away.any():
+        return 1.0
+    unit = field.records[away] * np.sqrt(field.weights[away] / squares[away])[:, None]
+    share = float(np.linalg.eigvalsh(unit.T @ unit / field.weights.sum())[-1])
+    return 1 / (1 - 2 * share) if share < 0.5 else float("inf")
+
+
+def critical_lambda(field: Field) -> float:
+    """Return the lambda, in the field's units, below which the mean attracts all centres."""
+    scaled = field.records * np.sqrt(field.weights / field.weights.sum())[:, None]
+    wide = float(np.linalg.eigvalsh(scaled.T @ scaled)[-1])
+    return 1 / (2 * wide) if wide > 0 else float("inf")
 
 
 class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -93,32 +156,33 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Sweeps of the best start.
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 3,
-        *,
-        init: Any = "k-means++",
-        n_init: int = 20,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        fall: float = 0.0,
-        accelerate: bool = True,
-        on_collapse: str = "error",
-        constraints: Any = None,
-        neglect: float = 1e-12,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fall = fall
-        self.accelerate = accelerate
-        self.on_collapse = on_collapse
-        self.constraints = constraints
-        self.neglect = neglect
-        self.random_state = random_state
+    # Subclasses list these in the signatures of their own constructors, as scikit-learn asks.
+    n_clusters: int
+    init: Any
+    n_init: int
+    max_iter: int
+    tol: float
+    fall: float
+    accelerate: bool
+    on_collapse: str
+    constraints: Any
+    neglect: float
+    random_state: Any
+
+    _parameters: ClassVar[Mapping[str, Sequence[Constraint]]] = {
+        "n_init": [Whole(1)],
+        "max_iter": [Whole(1)],
+        "tol": [Number(0)],
+        "fall": [Number(0)],
+        "on_collapse": [OneOf(("error", "merge"))],
+        "neglect": [Number(0, 0.01)],
+    }
+    _fuzziness: ClassVar[tuple[str, str]]  # its parameter, and the attribute with the one used
+    _shrink: ClassVar[float]  # how much milder the next one is that is tried after a collapse
+
+    def __init__(self, **parameters: Any) -> None:
+        for name, value in parameters.items():
+            setattr(self, name, value)
 
     def fit(
         self,
@@ -143,11 +207,12 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         records = check_records(X, self)
-        self._check_wishes()
+        check_parameters(self)
         c = check_clusters(self.n_clusters, records)
         given = given_centres(self.init, c, records.shape[1])
         field = Field.of(records, check_weights(sample_weight, records), c)
-        constraints = Constraints.of(self.constraints, self._column_names(records.shape[1]), field)
+        columns = list(getattr(self, "feature_names_in_", range(records.shape[1])))
+        constraints = Constraints.of(self.constraints, columns, field)
         starts = self._starts(field, c, given)
         best, law = self._fit_field(field, starts, constraints)
         self.n_clusters_ = len(best.centres)
@@ -157,7 +222,9 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = len(best.history) - (not best.rests)
         self.labels_ = field.nearest(best.centres, law.neglect)
         if not best.rests:
-            warnings.warn(UnfinishedWarning.of_sweeps(self.n_iter_, self.tol), stacklevel=2)
+            warnings.warn(
+                UnfinishedWarning.of_sweeps(sweeps=self.n_iter_, tol=self.tol), stacklevel=2
+            )
         return self
 
     def predict(self, X: ArrayLike) -> Integers:
@@ -206,7 +273,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 break
         assert collapse is not None
         raise CollapsedError(
-            self._told(field, law),
+            f"{self._fuzziness[0]}={getattr(self, self._fuzziness[1]):g}",
             coincide=collapse.coincide,
             c=collapse.c,
             even=collapse.even,
@@ -225,7 +292,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 centres,
                 law,
                 step=self._step(field, law, alone=alone),
-                settle=constraints.settle,
+                project=constraints.project,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 fall=self.fall,
@@ -246,7 +313,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             start,
             law,
             step=lambda centres: part.sweep(centres, law),
-            settle=lambda centres: centres,
+            project=lambda centres: centres,
             max_iter=TRIAL_ITER,
             tol=TRIAL_TOL,
             accelerate=True,
@@ -261,32 +328,27 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Tell whether steps lead on smoothly; with m = 1 they end in few steps anyway."""
         return law.kind != NEAREST
 
+    def _is_auto(self) -> bool:
+        given = getattr(self, self._fuzziness[0])
+        return isinstance(given, str) and given == "auto"
+
+    def _mildest(self, field: Field, c: int, first: float) -> float | None:
+        """Shrink an amount of fuzziness until a trial does not collapse; None if all do."""
+        amounts = (first * self._shrink**power for power in range(TRIAL_TRIES))
+        return next((x for x in amounts if not self._collapses(field, c, self._law_at(x))), None)
+
+    def _law_at(self, amount: float) -> Law:
+        """Return the law of an amount of fuzziness; with 0 records would be crisp."""
+        raise NotImplementedError
+
     def _law(self, field: Field, c: int) -> Law:
         raise NotImplementedError
 
     def _milder(self, law: Law) -> Law:
         raise NotImplementedError
 
-    def _is_auto(self) -> bool:
-        raise NotImplementedError
-
-    def _told(self, field: Field, law: Law) -> str:
-        raise NotImplementedError
-
     def _advice(self, field: Field, c: int, law: Law) -> str:
         raise NotImplementedError
-
-    def _check_wishes(self) -> None:
-        if self.on_collapse not in ON_COLLAPSE:
-            raise UnknownOptionError("on_collapse", self.on_collapse, ON_COLLAPSE)
-        for name in ("n_init", "max_iter"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise BadOptionError(name, value, "a whole number of at least 1")
-        for name in ("tol", "fall"):
-            check_number(name, getattr(self, name), 0.0)
-        if not check_number("neglect", self.neglect, 0.0) <= 0.01:
-            raise BadOptionError("neglect", self.neglect, "a share between 0 and 0.01")
 
     def _starts(self, field: Field, c: int, given: Floats | None) -> list[Floats]:
         if given is not None:
@@ -297,6 +359,3 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             lambda stream: first_centres(field, c, self.init, np.random.default_rng(stream)),
             streams,
         )
-
-    def _column_names(self, d: int) -> list[Any]:
-        return list(getattr(self, "feature_names_in_", range(d)))

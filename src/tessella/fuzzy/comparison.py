@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
+from .._parameters import Number, OneOf, parameters
 from .._types import Floats, Integers
-from ..exceptions import BadTableError, UnknownOptionError
+from ..exceptions import BadTableError
 from ..grouping.base import check_seed
-from .base import FuzzyClusterer, check_number
+from .base import FuzzyClusterer
 
 __all__ = ["ClusterLoss", "Comparison", "cluster_loss", "compare"]
 
 
-ALIGNMENTS = ("greedy", "optimal")
 SAME = 1e-7  # objectives that differ by less, as a share, are of the same basin
 
 
@@ -48,6 +48,7 @@ class Comparison:
         return f"{', '.join(parts)} ({self.alignment} alignment of {len(self.pairing)} clusters)"
 
 
+@parameters(alignment=[OneOf(("greedy", "optimal"))])
 def compare(
     first: Any,
     second: Any,
@@ -88,8 +89,6 @@ def compare(
     >>> compare(u, u[:, ::-1]).d2
     0.0
     """
-    if alignment not in ALIGNMENTS:
-        raise UnknownOptionError("alignment", alignment, ALIGNMENTS)
     models = all(hasattr(thing, "cluster_centers_") for thing in (first, second))
     memberships = _memberships(first, second, records)
     if models:
@@ -140,6 +139,7 @@ class ClusterLoss:
         )
 
 
+@parameters(tie=[Number(0)])
 def cluster_loss(
     original: ArrayLike,
     masked: ArrayLike,
@@ -186,7 +186,6 @@ def cluster_loss(
             f"The original has shape {before.shape} and the masked table {after.shape}; they must "
             "have the same rows and columns."
         )
-    check_number("tie", tie, 0.0)
     if not isinstance(model, FuzzyClusterer):
         raise BadTableError(
             f"model is a {type(model).__name__}; give a clusterer such as FuzzyCMeans(10, m=1.5)."
@@ -231,10 +230,10 @@ def _fit_from(fitted: FuzzyClusterer, table: Floats, *, unless: float) -> FuzzyC
 
 def _with_fixed_fuzziness(model: FuzzyClusterer, table: Floats, seed: int) -> FuzzyClusterer:
     """Replace "auto" by what the original table asks for: both sides must be as fuzzy."""
-    for name, used in (("m", "m_"), ("lambda_", "lambda_used_")):
-        if model.get_params().get(name) == "auto":
-            model = clone(model)
-            model.set_params(**{name: getattr(_fit(model, table, 1, seed), used)})
+    name, used = model._fuzziness
+    if model._is_auto():
+        model = clone(model)
+        model.set_params(**{name: getattr(_fit(model, table, 1, seed), used)})
     return model
 
 

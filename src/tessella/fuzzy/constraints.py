@@ -41,7 +41,7 @@ class Constraints:
         unit = np.full(len(columns), 1 / field.scale)
         return cls(outside, outside.rescaled(field.origin, unit))
 
-    def settle(self, centres: Floats) -> Floats:
+    def project(self, centres: Floats) -> Floats:
         """Move centres of the field to the nearest admissible points."""
         return centres if self.inside is None else self.inside.project(centres)
 

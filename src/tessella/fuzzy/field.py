@@ -3,6 +3,11 @@
 Records are centred and scaled by a power of two, so that offsets cost no digits and no square
 overflows, and cut into pieces that cores may work on side by side. The pieces depend on the table
 alone: every number of cores gives the same sums.
+
+On the field runs the one alternating loop (`alternate`): degrees from centres, centres from
+degrees, until they rest. Each half minimises the same objective with the other half held fixed, so
+it never rises. Variants differ in two parts only: how records are swept (`step`), and where centres
+may be (`project`).
 """
 
 from __future__ import annotations
@@ -10,24 +15,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .._types import Floats, Integers
-from ..exceptions import BadTableError
+from ..exceptions import BadTableError, UnknownOptionError
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
 from ..kernels.duplicates import order_by_leaves, rounded
 from ..kernels.memberships import Outlook, draw_memberships, find_nearest, spread, write_degrees
+from ..kernels.seeding import spread_out
 from ..kernels.sweep import Sums, sweep
 from ..parallel import each
 
-__all__ = ["Field", "entropy_law", "power_law"]
+__all__ = [
+    "Field", "Run", "Swept", "alternate", "arrange", "entropy_law", "first_centres",
+    "given_centres", "power_law",
+]  # fmt: skip
 
 Result = TypeVar("Result")
 
 HUGE = 1e140  # squares, and sums of them, stay finite
 PIECES, LEAST_PIECE = 8, 2048  # pieces at most, and records in a piece at least
+STARTS = ("k-means++", "records")
+OFF = 0.99  # of the way from the mean to a record
+MANY = 10**8  # records times centres beyond which a centre is drawn only once
+WINDOW = 6  # steps that a leap looks back on
+RIDGE = 1e-10  # relative, against steps that are nearly parallel
 
 
 def power_law(m: float, neglect: float = 0.0) -> Law:
@@ -212,3 +226,165 @@ def _cut(rows: Integers) -> list[Integers]:
     count = max(1, min(PIECES, len(rows) // LEAST_PIECE))
     size = -(-len(rows) // (count * TILE)) * TILE
     return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+def first_centres(field: Field, c: int, way: str, random: np.random.Generator) -> Floats:
+    """Choose c records as first centres, in the field's units.
+
+    "k-means++" draws each next centre by its squared distance from those chosen, and keeps the best
+    of 2 + ln(c) draws; "records" takes records at random, as the 2009 paper does. Centres then
+    move a hundredth of the way to the mean: exactly on a record, that record alone would hold
+    a centre where m is large.
+
+    References
+    ----------
+    D. Arthur and S. Vassilvitskii (2007). k-means++: the advantages of careful seeding. SODA.
+    """
+    if way == "records":
+        share = field.weights / field.weights.sum()
+        return OFF * field.records[random.choice(field.n, c, replace=False, p=share)]
+    tries = 2 + int(math.log(c)) if field.n * c <= MANY else 1
+    return OFF * field.records[spread_out(field.records, field.weights, random.random((c, tries)))]
+
+
+def given_centres(init: Any, c: int, d: int) -> Floats | None:
+    """Return centres that the caller gives, or None if `init` names a way to choose them."""
+    if isinstance(init, str):
+        if init not in STARTS:
+            raise UnknownOptionError("init", init, [*STARTS, "centres of shape (c, d)"])
+        return None
+    try:
+        centres = np.array(init, dtype=np.float64)
+    except (TypeError, ValueError):
+        centres = np.empty(0)
+    if centres.shape != (c, d) or not np.isfinite(centres).all():
+        raise BadTableError(
+            f"init must be one of {', '.join(map(repr, STARTS))} or finite centres of shape "
+            f"({c}, {d}), one row for each of the n_clusters={c}; it has shape {centres.shape}."
+        )
+    return centres
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """One descent, from a start to a rest."""
+
+    centres: Floats
+    history: list[float]  # the objective of the centres of each sweep; the last is theirs
+    rests: bool  # whether the centres came to rest
+
+    @property
+    def objective(self) -> float:
+        """The last, and least, value of the objective."""
+        return self.history[-1]
+
+
+def alternate(
+    field: Field,
+    centres: Floats,
+    law: Law,
+    *,
+    step: Callable[[Floats], Swept],
+    project: Callable[[Floats], Floats],
+    max_iter: int,
+    tol: float,
+    fall: float = 0.0,
+    accelerate: bool = False,
+) -> Run:
+    """Move centres until none moves by more than tol, in units of the table's spread.
+
+    Parameters
+    ----------
+    field : Field
+        The records.
+    centres : ndarray of shape (c, d)
+        The start.
+    law : Law
+        How degrees follow from distances.
+    step : function
+        Sweeps the records: centres in; objective, better centres and their weights out.
+    project : function
+        Brings each centre to the nearest place where it may be.
+    max_iter : int
+        The largest number of sweeps.
+    tol : float
+        The distance that counts as rest.
+    fall : float
+        Centres rest, too, when a sweep lowers the objective by less than this share.
+    accelerate : bool
+        Leap ahead where the last steps lead, if the objective falls there; else step.
+    """
+    history: list[float] = []
+    centres, rests = project(centres), False
+    ahead = Ahead()
+    safe = centres
+    for _ in range(max_iter):
+        swept = step(centres)
+        if history and swept.objective > history[-1] and ahead.leapt:
+            ahead, centres = Ahead(), safe  # the leap went uphill: take the plain step instead
+            swept = step(centres)
+        history.append(swept.objective)
+        better = project(_fill_empty(field, swept, law))
+        moved = float(((better - centres) ** 2).sum(axis=1).max()) ** 0.5
+        lowered = len(history) < 2 or history[-2] - history[-1] >= fall * abs(history[-1])
+        if moved <= tol * field.size or not lowered:
+            rests = True  # they stay: a descent from a place of rest ends exactly there
+            break
+        safe = better
+        centres = project(ahead.leap(centres, better)) if accelerate else better
+    if not rests:
+        last = step(centres).objective
+        if last > history[-1]:
+            centres, last = safe, step(safe).objective
+        history.append(last)
+    return Run(centres=centres, history=history, rests=rests)
+
+
+class Ahead:
+    """Anderson's extrapolation: from the last steps to where they lead.
+
+    With steps f_k = g_k - v_k from places v_k to g_k, the combination of the last places whose
+    steps nearly cancel is a better guess than the last place alone. The caller checks that the
+    objective falls.
+
+    References
+    ----------
+    H. F. Walker and P. Ni (2011). Anderson acceleration for fixed-point iterations. SIAM Journal on
+    Numerical Analysis 49(4).
+    """
+
+    def __init__(self) -> None:
+        self.places: list[Floats] = []
+        self.steps: list[Floats] = []
+        self.leapt = False
+
+    def leap(self, place: Floats, better: Floats) -> Floats:
+        """Return the next place, after a step from `place` to `better`."""
+        self.places, self.steps = self.places[-WINDOW:], self.steps[-WINDOW:]
+        self.places.append(better.ravel())
+        self.steps.append((better - place).ravel())
+        self.leapt = len(self.steps) > 2
+        if not self.leapt:
+            return better
+        steps = np.diff(np.array(self.steps), axis=0)
+        places = np.diff(np.array(self.places), axis=0)
+        gram = steps @ steps.T
+        gram[np.diag_indices_from(gram)] *= 1 + RIDGE
+        share = np.linalg.lstsq(gram, steps @ self.steps[-1], rcond=None)[0]
+        leap: Floats = self.places[-1] - share @ places
+        return leap.reshape(better.shape)
+
+
+def _fill_empty(field: Field, swept: Swept, law: Law) -> Floats:
+    """Move centres that no record belongs to onto the records that are worst off.
+
+    Another centre harms no record, so the objective does not rise.
+    """
+    empty = np.flatnonzero(swept.weights == 0)
+    if len(empty) == 0:
+        return swept.centres
+    centres = swept.centres.copy()
+    outlook, _ = field.draw(centres, power_law(1, law.neglect), np.full(field.n, -1.0))
+    worst = np.argsort(-(field.weights * outlook.square), kind="stable")[: len(empty)]
+    centres[empty] = field.records[worst]
+    return centres

@@ -198,7 +198,9 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._group(X, weights, k, np.random.default_rng(seed))
         smallest = int(np.bincount(labels).min())
         if smallest < k:
-            raise BrokenPromiseError.group_too_small(k, smallest, type(self).__name__)
+            raise BrokenPromiseError.group_too_small(
+                k=k, smallest=smallest, method=type(self).__name__
+            )
         return labels
 
     def _seeds(self, count: int) -> Integers:
@@ -213,7 +215,9 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = renumber(self.labels_, self.n_groups_)
         smallest = int(np.bincount(self.labels_, minlength=self.n_groups_).min())
         if smallest < k:
-            raise BrokenPromiseError.group_too_small(k, smallest, type(self).__name__)
+            raise BrokenPromiseError.group_too_small(
+                k=k, smallest=smallest, method=type(self).__name__
+            )
         self.cluster_centers_ = weighted_centres(X, weights, self.labels_, self.n_groups_)
         self.inertia_ = float(squared_error(X, weights, self.labels_, self.cluster_centers_))
         self._fitted_on = (X, weights, parts)

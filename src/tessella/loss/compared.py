@@ -126,7 +126,7 @@ class ComparedTables:
             for name in names:
                 before.place(name, who="columns")
                 if not after.has(name):
-                    raise UnpairedError.other_columns([name], [])
+                    raise UnpairedError.columns([name], [])
             if len(set(names)) < len(names):
                 raise BadTableError("columns names a column twice. Name each once.")
         else:
@@ -137,7 +137,7 @@ class ComparedTables:
             lost = [name for name in names if not after.has(name)]
             new = [name for name in after.columns if not before.has(name)]
             if lost or new:
-                raise UnpairedError.other_columns(lost, new)
+                raise UnpairedError.columns(lost, new)
         if not names:
             raise BadTableError(
                 "There is no column to compare. Name at least one with columns=[...]."
@@ -154,7 +154,7 @@ class ComparedTables:
                 f"{'numbers' if facts.numeric else facts.family} ({facts.dtype})"
                 for facts in (before, after)
             ]
-            raise UnpairedError.kinds(name, *words)
+            raise UnpairedError.kinds(column=name, original=words[0], masked=words[1])
         return before.numeric
 
     def number(self, name: Name) -> PairedNumbers:
@@ -188,7 +188,7 @@ class ComparedTables:
         before, after = self.original.missing(name), self.masked.missing(name)
         lost, found = int((after & ~before).sum()), int((before & ~after).sum())
         if self.on_unpaired == "error" and (lost or found):
-            raise UnpairedError.one_sided({repr(name): (lost, found)}, self.n_rows)
+            raise UnpairedError.one_sided(column=name, lost=lost, found=found, n=self.n_rows)
         known = ~(before | after)
         if not known.any():
             raise BadTableError(

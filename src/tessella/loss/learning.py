@@ -78,13 +78,13 @@ def clustering_loss(
     """
     whole = isinstance(n_clusters, int | np.integer) and not isinstance(n_clusters, bool)
     if not whole or n_clusters < 1:
-        raise ClusterCountError.not_an_integer(n_clusters)
+        raise ClusterCountError.not_an_integer(c=n_clusters)
     matrix = design(compare(original, masked, **reading), new_categories=True)
     mean, scale = matrix.before.mean(axis=0), matrix.before.std(axis=0)
     scale[scale == 0] = 1.0
     before, after = ((side - mean) / scale for side in (matrix.before, matrix.after))
     if n_clusters > len(before):
-        raise ClusterCountError.more_than_records(n_clusters, len(before))
+        raise ClusterCountError.more_than_records(c=n_clusters, n=len(before))
     if method == "fuzzy":
         return _fuzzy(before, after, n_clusters, model, n_init, random_state)
     return _k_means(before, after, n_clusters, n_init, random_state)
@@ -96,7 +96,7 @@ def _k_means(before: Floats, after: Floats, c: int, n_init: int, random_state: A
     seed = int(check_seed(random_state).randint(2**31 - 1))
     distinct = len(np.unique(before, axis=0))
     if distinct < c:
-        raise ClusterCountError.more_than_distinct(c, distinct, len(before))
+        raise ClusterCountError.more_than_distinct(c=c, distinct=distinct, n=len(before))
 
     def fit(table: Floats, start: Any, n_start: int) -> Any:
         return _quietly(KMeans(c, init=start, n_init=n_start, random_state=seed), table)

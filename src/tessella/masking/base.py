@@ -264,7 +264,7 @@ class Masker(BaseEstimator):  # type: ignore[misc]
             )  # fmt: skip
             smallest = int(np.bincount(alike).min())
             if k is not None and smallest < k:
-                raise BrokenPromiseError.group_too_small(k, smallest, method)
+                raise BrokenPromiseError.group_too_small(k=k, smallest=smallest, method=method)
             sets.append(alike)
         joint = number_alike([strata, *sets]) if len(sets) > 1 else sets[0]
         joint = renumber(joint, int(joint.max()) + 1)
@@ -272,7 +272,9 @@ class Masker(BaseEstimator):  # type: ignore[misc]
         self.joint_k_ = int(sizes.min())
         if k is not None and self.joint_k_ < k:
             below = int(sizes[sizes < k].sum())
-            warning = SmallJointGroupsWarning.of(k, self.joint_k_, below, len(joint))
+            warning = SmallJointGroupsWarning.of(
+                k=k, smallest=self.joint_k_, below=below, n=len(joint)
+            )
             warnings.warn(warning, stacklevel=3)
 
     def _measure_loss(
@@ -302,7 +304,7 @@ def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> In
     """Number the sets of records that may share a group: same stratum, same cells missing."""
     sizes = np.bincount(strata.ids)
     if small := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
-        raise GroupSizeError.small_strata(k, small)
+        raise GroupSizeError.small_strata(k=k, sizes=small)
     state = original.state[:, places]
     if not state.any():
         return strata.ids if len(sizes) > 1 else None
@@ -319,5 +321,5 @@ def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> In
             name += f" in stratum {strata.names[strata.ids[record]]}"
         small[name] = min(int(size), small.get(name, k))  # two codes may share a name
     if small:
-        raise GroupSizeError.small_patterns(k, small)
+        raise GroupSizeError.small_patterns(k=k, sizes=small)
     return parts

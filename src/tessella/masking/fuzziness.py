@@ -18,9 +18,8 @@ from sklearn.base import clone
 from .._lazy import optional
 from ..exceptions import BadTableError, CollapsedError, UnreachableError
 from ..fuzzy.base import FuzzyClusterer, check_number
-from ..fuzzy.drawing import find_centres
+from ..fuzzy.drawing import crisp_groups, draw_keeping_k, find_centres
 from ..fuzzy.field import Field, power_law
-from ..fuzzy.size_keeping import crisp_groups, draw_keeping_k
 from .fuzzy_microaggregation import FuzzyMicroaggregation, Prepared
 
 if TYPE_CHECKING:

@@ -20,9 +20,16 @@ from ..frame import Numbers, Table
 from ..fuzzy.base import FuzzyClusterer, check_number
 from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
 from ..fuzzy.constraints import as_system
-from ..fuzzy.drawing import Chance, Drawing, chance_of, draw_part, find_centres
+from ..fuzzy.drawing import (
+    Chance,
+    Drawing,
+    chance_of,
+    crisp_groups,
+    draw_keeping_k,
+    draw_part,
+    find_centres,
+)
 from ..fuzzy.field import entropy_law, power_law
-from ..fuzzy.size_keeping import crisp_groups, draw_keeping_k
 from ..grouping.base import check_k
 from ..kernels.degrees import Law
 from ..linear import LinearSystem

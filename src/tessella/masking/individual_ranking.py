@@ -132,7 +132,9 @@ class IndividualRanking(Perturbation):
         self.column_k_ = dict(zip(read.chosen.masked, sizes))
         self.joint_k_ = int(np.bincount(number_alike(apart)).min())
         if self.rules is None and min(sizes) < self.k:
-            raise BrokenPromiseError.group_too_small(self.k, min(sizes), type(self).__name__)
+            raise BrokenPromiseError.group_too_small(
+                k=self.k, smallest=min(sizes), method=type(self).__name__
+            )
 
 
 def _cut(column: Floats, parts: Integers | None, k: int) -> Integers:

@@ -76,7 +76,7 @@ def _with_k(method: Grouping, k: int) -> Grouping:
     """Clone a grouping for this k, unless someone asked it for another."""
     unasked = signature(type(method)).parameters["k"].default
     if method.k not in (k, unasked):
-        raise GroupSizeError.given_twice(k, method.k)
+        raise GroupSizeError.given_twice(masker=k, method=method.k)
     grouping: Grouping = clone(method).set_params(k=k)
     return grouping
 

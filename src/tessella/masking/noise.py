@@ -144,7 +144,9 @@ class NoiseAddition(Perturbation):
         for name, varies in zip(read.chosen.masked, read.scale.deviation > 0):
             rounded = self._decimals(read.source, name) is not None
             if varies and rounded and self.changed_[name] < 0.5:
-                warning = UnchangedWarning.by_rounding(name, self.changed_[name])
+                warning = UnchangedWarning.by_rounding(
+                    column=name, percent=100 * self.changed_[name]
+                )
                 warnings.warn(warning, stacklevel=3)
 
     def _refuse_few(self, read: Reading) -> None:

@@ -127,11 +127,11 @@ def _common(before: Table, after: Table, columns: Any) -> list[Name]:
     else:
         names = [name for name in before.columns if after.has(name)]
     if not names:
-        raise UnpairedError.other_columns(list(before.columns), list(after.columns))
+        raise UnpairedError.columns(list(before.columns), list(after.columns))
     for name in names:
         facts = before.facts(name), after.facts(name)
         if facts[0].numeric != facts[1].numeric:
-            raise UnpairedError.kinds(name, facts[0].family, facts[1].family)
+            raise UnpairedError.kinds(column=name, original=facts[0].family, masked=facts[1].family)
     return names
 
 

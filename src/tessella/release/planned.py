@@ -188,7 +188,7 @@ def mask_planned(
 def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
     """Refuse a plan that is for another table."""
     if plan.k != k:
-        raise GroupSizeError.given_twice(k, plan.k)
+        raise GroupSizeError.given_twice(masker=k, method=plan.k)
     planned = {*plan.untouched, *(name for block in plan.blocks for name in block.columns)}
     if planned != set(source.columns):
         differ = ", ".join(map(repr, planned.symmetric_difference(source.columns)))

@@ -58,11 +58,11 @@ class AlignedTables:
         """Refuse categories and missing values where a distance has no meaning for them."""
         if self.nominal.any():
             named = [repr(name) for name, holds in zip(self.columns, self.nominal) if holds]
-            raise LinkageError.not_numbers(list(described) or named, distance)
+            raise LinkageError.not_numbers(named=list(described) or named, distance=distance)
         lacking = np.isnan(self.A).sum(axis=0) + np.isnan(self.B).sum(axis=0)
         if lacking.any():
             counts = {repr(name): int(count) for name, count in zip(self.columns, lacking) if count}
-            raise LinkageError.missing(counts, distance)
+            raise LinkageError.missing(counts=counts, distance=distance)
 
     def scaled(self, standardise: str) -> AlignedTables:
         """Standardise both tables; a column that is constant in a table is only centred there."""
@@ -147,9 +147,9 @@ def align(original: View, masked: View, id: Name | None) -> Pair:
     if original.n_rows < 2:
         raise LinkageError.one_record()
     if id is None and original.n_rows != masked.n_rows:
-        raise LinkageError.lengths(original.n_rows, masked.n_rows)
+        raise LinkageError.lengths(original=original.n_rows, masked=masked.n_rows)
     if id is None and original.table.reordered(masked.table):
-        raise LinkageError.other_order()
+        raise LinkageError.other_order(labels="the same labels in another order")
     return Pair(original, masked, id=id)
 
 
@@ -174,7 +174,7 @@ def _known(pair: Pair, known: Any, id: Name | None, schema: Schema | None) -> tu
         mine, theirs = (
             [name for name in table.columns if name not in left_out] for table in (before, after)
         )
-        raise LinkageError.nothing_common(mine, theirs)
+        raise LinkageError.nothing_common(original=mine, masked=theirs)
     return columns
 
 

@@ -102,7 +102,10 @@ def link_one_to_one(
     largest = max(len(sides.A), len(sides.B))
     if largest > MOST:
         raise LinkageError.too_many(
-            "One-to-one linkage", largest, MOST, "Link records one by one with link()."
+            what="One-to-one linkage",
+            given=largest,
+            most=MOST,
+            instead="Link records one by one with link().",
         )
     points = as_points(sides, distance, standardise=standardise, covariance=covariance)
     assigned, optimal = _solve(points, candidates)

@@ -125,12 +125,12 @@ def link_probabilistic(
     if block is not None and known is None:
         names = [name for name in sides.columns if name not in as_list(block)]
         if not names:
-            raise LinkageError.nothing_common([], [])
+            raise LinkageError.nothing_common(original=[], masked=[])
         sides = sides.select(names)
     if len(sides.columns) > MOST_VARIABLES:
         raise LinkageError.too_many(
-            "Probabilistic linkage by agreement of variables", len(sides.columns), MOST_VARIABLES,
-            "Give known= the variables that say most.",
+            what="Probabilistic linkage by agreement of variables", given=len(sides.columns),
+            most=MOST_VARIABLES, instead="Give known= the variables that say most.",
         )  # fmt: skip
     limits = _limits(sides, agree)
     work = partial(_patterns, sides, limits, groups)

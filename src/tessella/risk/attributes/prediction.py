@@ -355,8 +355,8 @@ def _known(
         names = [n for n in before.columns if after.table.has(n) and n not in (target, id)]
     if not names:
         raise LinkageError.nothing_common(
-            [name for name in before.columns if name not in (target, id)],
-            [name for name in after.columns if name not in (target, id)],
+            original=[name for name in before.columns if name not in (target, id)],
+            masked=[name for name in after.columns if name not in (target, id)],
         )
     return names
 

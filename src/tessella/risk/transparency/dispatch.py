@@ -110,9 +110,9 @@ def _of_masker(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
     method = registry.of_masker(masker)
     if method is None or method.attack not in ATTACKS:
         known = [m.masker.__name__ for m in registry.methods().values() if m.attack and m.masker]
-        raise AttackError.no_attack(masker, known)
+        raise AttackError.no_attack(given=masker, offered=known)
     if getattr(masker, "rules", None) is not None:
-        raise AttackError.moved(type(masker).__name__)
+        raise AttackError.moved(masker=type(masker).__name__)
     found: dict[str, Any] = {
         "method": method.attack,
         "strata": masker.strata,

@@ -302,7 +302,10 @@ def _visible(scene: Scene, places: list[int], k: int) -> Groups:
     if (small := int(sizes[sizes < k].sum())) > 0:
         named = ", ".join(str(scene.sides.columns[j]) for j in places)
         raise AttackError.no_such_values(
-            named, f"microaggregation with k={k}", small, f"are shared by fewer than {k} records"
+            column=named,
+            method=f"microaggregation with k={k}",
+            count=small,
+            why=f"are shared by fewer than {k} records",
         )
     leader = np.unique(number, return_index=True)[1]
     return Groups(number=number, sizes=sizes, centres=A[leader], leader=leader)

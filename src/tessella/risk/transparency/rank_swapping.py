@@ -364,7 +364,10 @@ class _Ranked:
             first += len(values)
         if strange:
             raise AttackError.no_such_values(
-                name, "rank swapping", strange, "are not values of the original column"
+                column=name,
+                method="rank swapping",
+                count=strange,
+                why="are not values of the original column",
             )
         self.classes = first
         self.reach = Reach(key=self.own, low=low, high=high, never=never)

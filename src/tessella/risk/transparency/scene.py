@@ -301,7 +301,7 @@ class Scene:
     def need_complete(self, what: str) -> None:
         """Refuse a masked table with fewer records than the original."""
         if not self.complete:
-            raise AttackError.incomplete(what, self.n, self.m)
+            raise AttackError.incomplete(what=what, original=self.n, masked=self.m)
 
 
 def set_scene(
@@ -327,9 +327,9 @@ def set_scene(
     place = {name: j for j, name in enumerate(sides.columns)}
     hidden = [place[name] for name in chosen.masked if name in place]
     if not hidden:
-        raise AttackError.nothing_masked(chosen.masked, sides.columns)
+        raise AttackError.nothing_masked(masked=chosen.masked, known=sides.columns)
     if text := [sides.columns[j] for j in hidden if sides.nominal[j]]:
-        raise AttackError.not_numbers(text)
+        raise AttackError.not_numbers(columns=text)
     seen = [[place[name] for name in block if name in place] for block in chosen.blocks]
     kept = [(own, len(own) == len(block)) for own, block in zip(seen, chosen.blocks) if own]
     open_ = [j for j in range(len(sides.columns)) if j not in set(hidden)]

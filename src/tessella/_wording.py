@@ -1,0 +1,93 @@
+"""How messages are worded: sentences with places for facts, and mistakes shown where they stand."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+__all__ = ["Mistake", "Sentence", "fill", "itemise", "list_mistakes"]
+
+SHOWN = 8  # names in a message; of more, their number or "..."
+Built = TypeVar("Built", bound=Exception)
+
+
+class _Formatter(string.Formatter):
+    """Formats facts: !l lists names, !t texts or names with counts; !n is how many, !c records."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion == "l":
+            names = ", ".join(map(repr, value[:SHOWN])) + (", ..." if len(value) > SHOWN else "")
+            return names or "none"
+        if conversion == "t":
+            counted = isinstance(value, Mapping)
+            texts = [f"{name} ({n})" for name, n in value.items()] if counted else list(value)
+            more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+            return ", ".join(map(str, texts[:SHOWN])) + more
+        if conversion == "n":
+            return len(value)
+        if conversion == "c":
+            return "1 sample" if value == 1 else f"{value} records"
+        return super().convert_field(value, conversion)
+
+
+class Sentence:
+    """The message of a class of errors or warnings, with places for facts.
+
+    `too_small = Sentence("k={k} protects ...")` in the body of the class makes `too_small(k=1)` a
+    function that builds the error. `{cls...}` is the class, for what differs between classes that
+    share a sentence.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get__(self, _: object, owner: type[Built]) -> Callable[..., Built]:
+        return lambda **facts: owner(fill(self.text, cls=owner, **facts))
+
+
+def fill(text: str, **facts: object) -> str:
+    """Put facts into a text."""
+    return _Formatter().format(text, **facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """One thing that is wrong in a text that somebody wrote: rules, or a plan file.
+
+    `where` is the place ("line 4"), `text` the text around it, `start` and `width` the spot in
+    that text, or None where there is no single spot.
+    """
+
+    where: str
+    message: str
+    hint: str = ""
+    text: str = ""
+    start: int | None = None
+    width: int = 1
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.message}"]
+        if self.text and self.start is not None:
+            text, start = self.text.replace("\t", " "), self.start
+            if len(text) > 100:  # a window around the spot
+                cut = max(0, min(start - 40, len(text) - 90))
+                text, start = text[cut : cut + 90], start - cut
+            carets = "^" * max(1, min(self.width, len(text) - start))
+            lines += [f"    {text}", "    " + " " * start + carets]
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+
+def list_mistakes(mistakes: Sequence[Mistake], origin: str) -> str:
+    """List the first twenty mistakes of a text."""
+    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    more = [f"... and {len(mistakes) - 20} more."] if len(mistakes) > 20 else []
+    return "\n".join([f"{count} in {origin}:", *map(str, mistakes[:20]), *more])
+
+
+def itemise(head: str, problems: Iterable[str]) -> str:
+    """List problems, each in a line of its own."""
+    return "\n".join([head, *(f"- {problem}" for problem in problems)])
