@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .business import make_business_survey as make_business_survey
-    from .households import make_households as make_households
     from .numeric import make_clusters as make_clusters
     from .numeric import make_heavy_tailed as make_heavy_tailed
-    from .papers import load_expenditure as load_expenditure
     from .public import data_folders as data_folders
     from .public import load_census as load_census
     from .public import load_eia as load_eia
+    from .public import load_expenditure as load_expenditure
     from .public import load_tarragona as load_tarragona
+    from .surveys import make_business_survey as make_business_survey
+    from .surveys import make_households as make_households
 
 _HOMES = {
     "data_folders": ".public",
     "load_census": ".public",
     "load_eia": ".public",
-    "load_expenditure": ".papers",
+    "load_expenditure": ".public",
     "load_tarragona": ".public",
-    "make_business_survey": ".business",
+    "make_business_survey": ".surveys",
     "make_clusters": ".numeric",
     "make_heavy_tailed": ".numeric",
-    "make_households": ".households",
+    "make_households": ".surveys",
 }
 
 __all__ = sorted(_HOMES)
