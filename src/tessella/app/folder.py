@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from ..auditing.verifying import KIND
 from ..exceptions import BadFileError, TessellaError
-from ..io.atomic import whole_or_nothing
-from ..io.formats import find_format
+from ..io.source import find_format
+from ..io.writing import whole_or_nothing
 from ..planfile import PlanFile
 from ..rules import Rules
 

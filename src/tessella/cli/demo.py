@@ -24,7 +24,7 @@ from ..exceptions import BadFileError
 from ..grouping.base import check_k
 from ..grouping.bound import lower_bound
 from ..io import Source, read_file, write_file
-from ..io.atomic import whole_or_nothing
+from ..io.writing import whole_or_nothing
 from ..planfile import draft, read_plan
 from ..publishing import Publication, publish
 from ..release import Release

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..io import Source
-from ..io.atomic import whole_or_nothing
+from ..io.writing import whole_or_nothing
 from ..planfile import draft
 from ..schema import Schema
 from .checking import read_source

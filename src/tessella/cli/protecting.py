@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import auditing
 from ..exceptions import BadOptionError
-from ..io.atomic import whole_or_nothing
+from ..io.writing import whole_or_nothing
 from ..planfile import draft, parse_plan, read_plan
 from ..publishing import publish
 from ..reports import external_report, internal_report

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .formats import FORMATS as FORMATS
-    from .metadata import Metadata as Metadata
-    from .metadata import Span as Span
-    from .metadata import Variable as Variable
     from .reading import read_file as read_file
+    from .source import FORMATS as FORMATS
+    from .source import Metadata as Metadata
     from .source import Source as Source
+    from .source import Span as Span
+    from .source import Variable as Variable
     from .writing import write_file as write_file
 
 _HOMES = {
-    "FORMATS": ".formats",
-    "Metadata": ".metadata",
+    "FORMATS": ".source",
+    "Metadata": ".source",
     "Source": ".source",
-    "Span": ".metadata",
-    "Variable": ".metadata",
+    "Span": ".source",
+    "Variable": ".source",
     "read_file": ".reading",
     "write_file": ".writing",
 }

@@ -1,5 +1,8 @@
 """From texts to types: a column becomes numbers, dates or truths if every cell of it is one.
 
+How numbers are written is found from every cell of the file: "1,5" can only be a decimal comma and
+"1,234,567" only thousands; "1,234" alone can be both, and is not guessed.
+
 Nothing is coerced. A few texts among numbers are an error with the line, because they are either
 missing values that somebody must name or a mistake; a few numbers among texts are text.
 """
@@ -16,14 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._types import Integers
 from ..exceptions import BadFileError, UnknownOptionError
 from ..kernels import numerals as forms
-from .number_format import FormCounts, NumberFormat
-from .source import Statement
+from .source import Statement, check_columns, listed
 
-__all__ = ["TOKENS", "Type", "TypeInference", "count_forms"]
+__all__ = [
+    "SIGNS", "TOKENS", "FormCounts", "Missing", "NumberFormat", "Type", "TypeInference",
+    "count_forms", "missing_words",
+]  # fmt: skip
 
 Type = Literal["integer", "number", "boolean", "date", "datetime", "text"]
+Missing = Sequence[str] | Mapping[str, Sequence[str]] | str | None
 
 _TRUTHS = ("true", "false", "TRUE", "FALSE", "True", "False")
 _INFINITIES = ("inf", "-inf", "Inf", "-Inf", "INF", "-INF")
@@ -39,6 +46,13 @@ _PLURAL = {
     "text": "text",
 }
 
+SIGNS = forms.SEPARATORS
+_NUMBERS = [
+    form
+    for form in range(forms.SPACED)
+    if form in (forms.WHOLE, forms.INFINITE) or form >= forms.POINT
+]
+
 
 def _packed(words: Sequence[str]) -> tuple[Any, Any]:
     data = [word.encode() for word in words]
@@ -46,6 +60,81 @@ def _packed(words: Sequence[str]) -> tuple[Any, Any]:
 
 
 _WORDS, _ENDS = _packed((*_TRUTHS, *_INFINITIES, *TOKENS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormCounts:
+    """How the texts of a column form: how many of each form, and the first row of each."""
+
+    name: str
+    counts: Integers
+    firsts: Integers
+
+    def n(self, *which: int) -> int:
+        """Count the texts of these forms."""
+        return int(self.counts[list(which)].sum())
+
+    def first(self, *which: int) -> int:
+        """Return the first row that has one of these forms, or -1."""
+        rows = [int(self.firsts[form]) for form in which if self.firsts[form] >= 0]
+        return min(rows, default=-1)
+
+    @property
+    def filled(self) -> int:
+        """The number of texts that are not empty and no usual word for "missing"."""
+        return int(self.counts[: forms.SPACED].sum()) - self.n(forms.EMPTY, forms.TOKEN)
+
+    @property
+    def coded(self) -> bool:
+        """Whether every text is grouped as 12.345.678 or 600 123 456: numbers of somebody, perhaps.
+
+        Amounts would have some below a thousand, or with decimals.
+        """
+        spaced = [forms.GROUPS + place for place, sign in enumerate(SIGNS) if sign != ","]
+        return 0 < self.filled == self.n(*spaced)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether each of them is a number by some format, and none a code as 007."""
+        return 0 < self.filled == self.n(*_NUMBERS)
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """The signs before decimals and between thousands; the latter may be empty.
+
+    `given` says that somebody named the sign between thousands.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    given: bool = False
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """Forms of whole numbers."""
+        found = [forms.WHOLE]
+        if self.thousands:
+            found.append(forms.GROUPS + SIGNS.index(self.thousands))
+            if self.thousands in ".,":
+                found.append(forms.POINT_OR_GROUP + SIGNS.index(self.thousands))
+        return tuple(found)
+
+    @property
+    def broken(self) -> tuple[int, ...]:
+        """Forms of numbers with decimals or a power of ten, and infinity."""
+        sign = SIGNS.index(self.decimal)
+        found = [forms.POINT + sign, forms.POINT_OR_GROUP + sign]
+        found += [forms.POWER, forms.POWER_POINT + sign, forms.INFINITE]
+        if self.thousands:
+            base = (forms.GROUPS_POINT, forms.GROUPS_COMMA)[sign]
+            found.append(base + SIGNS.index(self.thousands))
+        return tuple(found)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Forms of all numbers."""
+        return self.whole + self.broken
 
 
 def count_forms(name: str, column: pa.ChunkedArray) -> FormCounts:
@@ -252,6 +341,19 @@ class TypeInference:
         return True
 
 
+def missing_words(missing: Missing, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return for each column the texts that stand for "missing", as given."""
+    if missing is None:
+        return {}
+    if not isinstance(missing, Mapping):
+        missing = dict.fromkeys(names, missing)
+    check_columns(missing, names, who="missing=")
+    return {
+        name: [words] if isinstance(words, str) else [str(word) for word in words]
+        for name, words in missing.items()
+    }
+
+
 def check_types(types: Mapping[str, Any]) -> None:
     """Refuse a type that no column can have."""
     for name, kind in types.items():
@@ -275,29 +377,24 @@ def state_types(
     for kind in get_args(Type):
         names = [name for name, (found, _) in kinds.items() if found == kind]
         if names:
-            shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            statements.append(Statement(_PLURAL[kind], f"{len(names):,} columns", shown))
+            statements.append(Statement(_PLURAL[kind], f"{len(names):,} columns", listed(names)))
     reasons: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         kind, why = kinds[column.name]
-        if why and why != "given":
-            reasons.setdefault((_PLURAL[kind], why), []).append(column.name)
-        gone = column.n(forms.EMPTY, forms.TOKEN)
-        if kind != "text" and gone:
-            row = f"{gone:,} empty cells or words as NA read as missing"
-            reasons.setdefault((_PLURAL[kind], row), []).append(column.name)
-        elif kind == "text" and column.n(forms.TOKEN):
-            row = "words as NA kept as text; give missing= if they mean missing"
-            reasons.setdefault(("text", row), []).append(column.name)
-        if kind != "text" and column.n(forms.SPACED):
-            reasons.setdefault((_PLURAL[kind], "spaces around values left out"), []).append(
-                column.name
-            )
-        if kind == "datetime" and column.n(forms.ZONED):
-            reasons.setdefault((_PLURAL[kind], "with time zones: kept in UTC"), []).append(
-                column.name
-            )
+        gone, typed = column.n(forms.EMPTY, forms.TOKEN), kind != "text"
+        notes = {
+            why: bool(why) and why != "given",
+            f"{gone:,} empty cells or words as NA read as missing": typed and gone,
+            "words as NA kept as text; give missing= if they mean missing": (
+                not typed and column.n(forms.TOKEN)
+            ),
+            "spaces around values left out": typed and column.n(forms.SPACED),
+            "with time zones: kept in UTC": kind == "datetime" and column.n(forms.ZONED),
+        }
+        for note, holds in notes.items():
+            if holds:
+                reasons.setdefault((_PLURAL[kind], note), []).append(column.name)
     for (kind_name, why), names in reasons.items():
-        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        shown = listed([repr(name) for name in names])
         statements.append(Statement(f"column {shown}", kind_name, why))
     return statements

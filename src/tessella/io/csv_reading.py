@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from ..exceptions import BadFileError, BadOptionError, UnknownColumnError
+from ..exceptions import BadFileError, BadOptionError
 from ..kernels import numerals as forms
 from ..parallel import each
-from .column_types import Type, TypeInference, check_types, count_forms, state_types
-from .delimiters import Lines
-from .encodings import read_text
-from .metadata import Metadata
-from .number_format import FormCounts, find_number_format
-from .source import ReadingReport, Source, Statement
+from .column_types import (
+    SIGNS,
+    FormCounts,
+    Missing,
+    NumberFormat,
+    Type,
+    TypeInference,
+    check_types,
+    count_forms,
+    missing_words,
+    state_types,
+)  # fmt: skip
+from .csv_text import Lines, read_text
+from .source import Source, Statement, check_columns
 
 __all__ = ["read_csv"]
 
 _NUMBERS = ("integer", "number")
-Missing = Sequence[str] | Mapping[str, Sequence[str]] | str | None
+_NAMED = {
+    ".": "point",
+    ",": "comma",
+    " ": "space",
+    "'": "apostrophe",
+    "\u00a0": "no-break space",
+    "\u202f": "narrow no-break space",
+}
 
 
 def read_csv(
@@ -60,9 +76,7 @@ def read_csv(
         lambda place: count_forms(names_read[place], columns_read[place]), range(len(names_read))
     )
     check_types(types or {})
-    for name in (*(types or {}), *(dates or {})):
-        if name not in titles:
-            raise UnknownColumnError(name, titles, who="read_file")
+    check_columns((*(types or {}), *(dates or {})), titles)
     quoted, statements = _declared_by_quotes(lines, titles, seen)
     found += statements
     no_numbers = {*quoted, *(dates or {})}
@@ -86,30 +100,30 @@ def read_csv(
     )
     kinds = {column.name: inference.type_of(column) for column in seen}
     found += state_types(seen, kinds)
-    table = _converted(names_read, columns_read, seen, kinds, inference)
+
+    def convert(place: int) -> Any:
+        texts, columns_read[place] = columns_read[place], None
+        return inference.convert(texts, seen[place], kinds[names_read[place]][0])
+
+    table = pa.table(dict(zip(names_read, each(convert, range(len(names_read))))))
     pa.default_memory_pool().release_unused()
-    options = {
-        "format": "csv",
-        "delimiter": lines.delimiter,
-        "quote": quote,
-        "encoding": encoding,
-        "decimal": number_format.decimal,
-        "thousands": number_format.thousands,
-        "header": has_header,
-        "skip": skip,
-        "types": {name: kind for name, (kind, _) in kinds.items() if name not in (dates or {})},
-    }
-    for name, given in (("missing", missing), ("names", names), ("dates", dates)):
-        if given is not None:
-            options[name] = given
-    if columns is not None:
-        options["columns"] = list(columns)
-    return Source(
-        table=table,
-        metadata=Metadata(),
-        how=ReadingReport(tuple(found), options),
-        format="csv",
-        path=path,
+    return Source.read(
+        path,
+        "csv",
+        table,
+        found,
+        delimiter=lines.delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=number_format.decimal,
+        thousands=number_format.thousands,
+        header=has_header,
+        skip=skip,
+        types={name: kind for name, (kind, _) in kinds.items() if name not in (dates or {})},
+        missing=missing,
+        names=names,
+        dates=dates,
+        columns=None if columns is None else list(columns),
     )
 
 
@@ -131,24 +145,19 @@ def _names(
             )
     elif header is False:
         titles = [f"column_{place}" for place in range(1, len(first) + 1)]
-        statements.append(
-            Statement("names", "column_1, column_2, ...", "the file has none, as given")
-        )
+        why = "the file has none, as given"
+        statements.append(Statement("names", "column_1, column_2, ...", why))
     else:
         titles = list(first) if in_quotes else [title.strip() for title in first]
-        statements.append(
-            Statement("names", "in the first line" if line == 1 else f"in line {line}")
-        )
+        where = "in the first line" if line == 1 else f"in line {line}"
+        statements.append(Statement("names", where))
         if titles != first:
             statements.append(Statement("names", "spaces around them left out"))
         for place, title in enumerate(titles):
             if not title:
                 titles[place] = f"column_{place + 1}"
-                statements.append(
-                    Statement(
-                        "names", f"column {place + 1} has none, and is called {titles[place]}"
-                    )
-                )
+                found = f"column {place + 1} has none, and is called {titles[place]}"
+                statements.append(Statement("names", found))
     twice = [title for title, count in Counter(titles).items() if count > 1]
     if twice:
         places = [place for place, title in enumerate(titles, start=1) if title == twice[0]]
@@ -196,9 +205,7 @@ def _texts(
 ) -> pa.Table:
     """Return all cells as text: null where nothing stands, "" where an empty quotation stands."""
     wanted = list(titles) if columns is None else list(columns)
-    for name in wanted:
-        if name not in titles:
-            raise UnknownColumnError(name, titles, who="read_file")
+    check_columns(wanted, titles)
     layout = lines.layout
     records = layout.records - has_header
     begin = layout.header_end if has_header else 0
@@ -246,17 +253,8 @@ def _without_missing(texts: pa.Table, missing: Missing) -> tuple[pa.Table, list[
     """Replace the texts that stand for "missing", as given, by null."""
     if missing is None:
         return texts, []
-    given: dict[str, list[str]] = {}
-    if isinstance(missing, Mapping):
-        for name, words in missing.items():
-            if name not in texts.column_names:
-                raise UnknownColumnError(name, texts.column_names, who="missing=")
-            given[name] = [words] if isinstance(words, str) else [str(word) for word in words]
-    else:
-        words = [missing] if isinstance(missing, str) else [str(word) for word in missing]
-        given = dict.fromkeys(texts.column_names, words)
     counts: Counter[str] = Counter()
-    for name, words in given.items():
+    for name, words in missing_words(missing, texts.column_names).items():
         column = texts.column(name)
         gone = pc.is_in(column, value_set=pa.array(words, pa.string()))
         if count := pc.sum(gone).as_py():
@@ -304,17 +302,139 @@ _WITH_COMMA = frozenset(
 )
 
 
-def _converted(
-    names: Sequence[str],
-    texts: list[Any],
-    seen: Sequence[FormCounts],
-    kinds: Mapping[str, tuple[Type, str]],
-    inference: TypeInference,
-) -> pa.Table:
-    """Convert column by column; `texts` is emptied on the way."""
+def _decimals(sign: str) -> list[int]:
+    """Forms that only a decimal sign explains."""
+    place = SIGNS.index(sign)
+    base = (forms.GROUPS_POINT, forms.GROUPS_COMMA)[place]
+    return [forms.POINT + place, forms.POWER_POINT + place, *range(base, base + len(SIGNS))]
 
-    def convert(place: int) -> Any:
-        column, texts[place] = texts[place], None
-        return inference.convert(column, seen[place], kinds[names[place]][0])
 
-    return pa.table(dict(zip(names, each(convert, range(len(names))))))
+def _grouped(sign: str) -> list[int]:
+    """Forms that only this sign between thousands explains."""
+    place = SIGNS.index(sign)
+    return [base + place for base in (forms.GROUPS, forms.GROUPS_POINT, forms.GROUPS_COMMA)]
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    path: Path
+    columns: list[FormCounts]
+    line_of: Callable[[int], int]
+
+    def first(self, which: Iterable[int]) -> tuple[str, int] | None:
+        """Return the first column, and its row, in which one of these forms occurs."""
+        which = list(which)
+        for column in self.columns:
+            if column.n(*which):
+                return column.name, column.first(*which)
+        return None
+
+    def line(self, place: tuple[str, int]) -> int:
+        return self.line_of(place[1])
+
+    def unclear(self, place: tuple[str, int], problem: str) -> BadFileError:
+        return BadFileError(
+            self.path,
+            f"in the numbers of column {place[0]!r}, {problem}, and no other number of the file "
+            "tells",
+            "Give decimal=',' or decimal='.'",
+            line=self.line(place),
+        )
+
+
+def find_number_format(
+    path: Path,
+    columns: Iterable[FormCounts],
+    line_of: Callable[[int], int],
+    *,
+    decimal: str | None,
+    thousands: str | None,
+    delimiter: str,
+) -> tuple[NumberFormat, list[Statement]]:
+    """Decide from the columns of numbers how numbers are written, or say why that is open.
+
+    `line_of` gives the line of a row.
+    """
+    if decimal not in (None, ".", ","):
+        raise BadOptionError("decimal", decimal, "'.' or ','")
+    if thousands not in (None, "", *SIGNS):
+        raise BadOptionError("thousands", thousands, "'' for none, or one of '.', ',', ' ', \"'\"")
+    if decimal is not None and decimal == thousands:
+        raise BadOptionError("thousands", thousands, "another sign than decimal")
+    asked = thousands is not None
+    telling = [column for column in columns if column.numeric and (asked or not column.coded)]
+    seen = _Evidence(path, telling, line_of)
+    point, comma = seen.first(_decimals(".")), seen.first(_decimals(","))
+    if decimal is not None:
+        why = "given"
+    elif point and comma:
+        raise BadFileError(
+            path,
+            f"column {comma[0]!r} has a decimal comma there, and column {point[0]!r} a decimal "
+            f"point in line {seen.line(point)}",
+            "Give decimal='.' or decimal=',': columns written otherwise are then read as text",
+            line=seen.line(comma),
+        )
+    elif place := point or comma:
+        decimal = "." if point else ","
+        why = f"column {place[0]!r}, line {seen.line(place)}"
+    else:
+        decimal, why = _without_decimals(seen, thousands, delimiter)
+    if thousands is None:
+        thousands, because = _find_thousands(seen, decimal)
+    else:
+        because = "given"
+    statements = [Statement("decimal sign", _NAMED[decimal], why)]
+    statements.append(Statement("thousands", _NAMED.get(thousands, "not separated"), because))
+    return NumberFormat(decimal, thousands, given=asked), statements
+
+
+def _without_decimals(seen: _Evidence, thousands: str | None, delimiter: str) -> tuple[str, str]:
+    """Decide the decimal sign where no number surely has one."""
+    if thousands in (".", ","):
+        return ("." if thousands == "," else ","), "the other sign separates thousands"
+    maybe = {sign: seen.first([forms.POINT_OR_GROUP + place]) for place, sign in enumerate(".,")}
+    surely = {sign: seen.first(_grouped(sign)) for sign in ".,"}
+    if surely["."] and surely[","]:
+        raise seen.unclear(surely[","], "thousands are separated by points here, commas there")
+    for sign, other in ((",", "."), (".", ",")):
+        if surely[sign]:
+            return other, f"a {_NAMED[sign]} separates thousands"
+    if thousands is None or thousands == "":
+        if maybe[","] and (maybe["."] or thousands is None):
+            raise seen.unclear(maybe[","], "1,234 may be a thousand or a little more than one")
+        if maybe[","]:
+            return ",", "thousands are not separated, as given"
+        if maybe["."] and delimiter == ";" and thousands is None:
+            raise seen.unclear(maybe["."], "1.234 may be a thousand or a little more than one")
+    if maybe["."]:
+        column, row = maybe["."]
+        return ".", (
+            f"column {column!r}, line {seen.line((column, row))}, looks like 1.234; if that means "
+            "thousands, give thousands='.'"
+        )
+    return ".", "no number has decimals"
+
+
+def _find_thousands(seen: _Evidence, decimal: str) -> tuple[str, str]:
+    found: dict[str, tuple[str, int]] = {}
+    for place, sign in enumerate(SIGNS):
+        if sign == decimal:
+            continue
+        which = _grouped(sign)
+        if sign in ".,":
+            which.append(forms.POINT_OR_GROUP + place)
+        if where := seen.first(which):
+            found[sign] = where
+    if len(found) > 1:
+        (sign, where), (other, there) = list(found.items())[:2]
+        raise BadFileError(
+            seen.path,
+            f"thousands are separated by a {_NAMED[sign]} in column {where[0]!r} there, and by a "
+            f"{_NAMED[other]} in column {there[0]!r}, line {seen.line(there)}",
+            "Give thousands=: columns written otherwise are then read as text",
+            line=seen.line(where),
+        )
+    for sign, where in found.items():
+        return sign, f"column {where[0]!r}, line {seen.line(where)}"
+    return "", "no number has a separator"

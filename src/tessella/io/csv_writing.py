@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 
 from ..exceptions import BadFileError, BadOptionError
 from ..parallel import each
-from .formats import compression_of
-from .source import Statement
+from .source import Statement, compression_of
 
 __all__ = ["write_csv"]
 

@@ -15,11 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from .._lazy import optional
-from ..exceptions import BadFileError, UnknownColumnError, UnknownOptionError
-from .column_types import TOKENS, Type, check_types
-from .csv_reading import Missing
-from .metadata import Metadata
-from .source import ReadingReport, Source, Statement
+from ..exceptions import BadFileError, UnknownOptionError
+from .column_types import TOKENS, Missing, Type, check_types, missing_words
+from .source import Source, Statement, check_columns
 
 __all__ = ["read_excel"]
 
@@ -63,10 +61,8 @@ def read_excel(
                 line=place,
             )
     wanted = titles if columns is None else list(columns)
-    for title in (*wanted, *(types or {})):
-        if title not in titles:
-            raise UnknownColumnError(title, titles, who="read_file")
-    words = _words(missing, titles)
+    check_columns((*wanted, *(types or {})), titles)
+    words = missing_words(missing, titles)
     arrays = {}
     for j, title in enumerate(titles[:width]):
         if title not in wanted:
@@ -75,16 +71,9 @@ def read_excel(
         for place, cells in body.items():
             column.add(place, cells[j] if j < len(cells) else None)
         arrays[title] = column.typed((types or {}).get(title), statements)
-    options: dict[str, Any] = {"format": "excel", "sheet": name}
-    for key, given in (("missing", missing), ("types", types), ("columns", columns)):
-        if given is not None:
-            options[key] = given
-    return Source(
-        table=pa.table({title: arrays[title] for title in wanted}),
-        metadata=Metadata(),
-        how=ReadingReport(tuple(statements), options),
-        format="excel",
-        path=path,
+    table = pa.table({title: arrays[title] for title in wanted})
+    return Source.read(
+        path, "excel", table, statements, sheet=name, missing=missing, types=types, columns=columns
     )
 
 
@@ -189,21 +178,6 @@ def _names(
     return names, width
 
 
-def _words(missing: Missing, titles: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    if missing is None:
-        return {}
-    if not isinstance(missing, Mapping):
-        words = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
-        return dict.fromkeys(titles, words)
-    for name in missing:
-        if name not in titles:
-            raise UnknownColumnError(name, titles, who="missing=")
-    return {
-        name: (words,) if isinstance(words, str) else tuple(map(str, words))
-        for name, words in missing.items()
-    }
-
-
 def _unescaped(text: str) -> str:
     """Undo the way in which Excel writes control characters, _x000D_ for example."""
     if "_x" not in text:
@@ -217,7 +191,7 @@ class _Column:
 
     path: Path
     name: str
-    words: tuple[str, ...]
+    words: Sequence[str]
     values: list[Any] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)

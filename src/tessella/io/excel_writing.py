@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..exceptions import BadFileError, BadOptionError
+from .arrow import check_finite, check_whole, decoded, to_milliseconds
 from .source import Statement
 
 __all__ = ["write_excel"]
@@ -191,20 +192,14 @@ def _column(
     kind = values.type
     if pa.types.is_dictionary(kind):
         statements.append(Statement(f"column {name!r}", "plain values", "Excel has no categories"))
-        values = values.dictionary.take(values.indices)
+        values = decoded(values)
         kind = values.type
     if pa.types.is_string(kind):
         return values, lambda text: "" if text is None else _text(text, path, f"column {name!r}")
     if pa.types.is_boolean(kind):
         return values, lambda truth: "" if truth is None else f' t="b"><v>{int(truth)}</v></c>'
     if pa.types.is_integer(kind):
-        low, high = (abs(end or 0) for end in pc.min_max(values).as_py().values())
-        if max(low, high) > 2**53:
-            raise BadFileError(
-                path,
-                f"column {name!r} holds whole numbers beyond 2**53",
-                "Excel keeps 15 digits: write it as text",
-            )
+        check_whole(values, name, path, "Excel")
         return values, lambda number: "" if number is None else f"><v>{number}</v></c>"
     if pa.types.is_decimal(kind):
         statements.append(Statement(f"column {name!r}", "numbers", "Excel has no fixed decimals"))
@@ -228,10 +223,7 @@ def _column(
 def _floats(
     name: str, values: Any, path: Path, statements: list[Statement]
 ) -> tuple[Any, Callable[[Any], str]]:
-    if pc.any(pc.is_inf(values)).as_py():
-        raise BadFileError(
-            path, f"column {name!r} holds infinity", "Excel cannot: mark it as missing"
-        )
+    check_finite(values, name, path, "Excel")
     if count := pc.sum(pc.is_nan(values)).as_py():
         statements.append(Statement(f"column {name!r}", f"{count:,} NaN written as missing"))
     whole = pc.all(pc.or_kleene(pc.is_nan(values), pc.equal(values, pc.floor(values)))).as_py()
@@ -250,11 +242,8 @@ def _moments(
 ) -> tuple[Any, Callable[[Any], str]]:
     if values.type.tz is not None:
         statements.append(Statement(f"column {name!r}", "in UTC", "Excel has no time zones"))
-        unit = values.type.unit
-        values = values.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit))
-    exact = values.cast(pa.timestamp("us"), safe=False)
-    rounded = pc.round_temporal(exact, unit="millisecond")
-    if len(values) and not pc.all(pc.equal(rounded.cast(values.type), values)).as_py():
+    rounded, exact = to_milliseconds(values)
+    if not exact:
         statements.append(Statement(f"column {name!r}", "rounded to milliseconds"))
     _refuse_early(name, rounded, path)
     first = dt.datetime(1899, 12, 30)

@@ -5,29 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import BadFileError, BadOptionError, DataNotFoundError, UnknownColumnError
-from .formats import find_format
-from .metadata import Metadata
-from .source import Source, Statement
+from ..exceptions import BadFileError, BadOptionError, DataNotFoundError
+from .source import Metadata, Source, Statement, check_columns, find_format
 
 __all__ = ["read_file"]
 
 _OF_CSV = (
-    "delimiter",
-    "quote",
-    "encoding",
-    "decimal",
-    "thousands",
-    "missing",
-    "header",
-    "names",
-    "skip",
-    "types",
-    "dates",
-)
+    "delimiter", "quote", "encoding", "decimal", "thousands", "missing", "header", "names", "skip",
+    "types", "dates",
+)  # fmt: skip
 _OPTIONS = {
     "csv": _OF_CSV,
     "excel": ("sheet", "missing", "types"),
@@ -39,6 +29,7 @@ _OPTIONS = {
     "parquet": (),
     "feather": (),
 }
+_OF_ANY = (*_OF_CSV, "sheet", "catalog")
 
 
 def read_file(
@@ -131,24 +122,10 @@ def read_file(
     column 'staff': whole numbers (1 empty cells or words as NA read as missing)
     >>> folder.cleanup()
     """
+    given = dict(locals())
     path = _existing(path)
     form = find_format(path, format)
-    given = {
-        "delimiter": delimiter,
-        "quote": quote,
-        "encoding": encoding,
-        "decimal": decimal,
-        "thousands": thousands,
-        "missing": missing,
-        "header": header,
-        "names": names,
-        "skip": skip,
-        "types": types,
-        "dates": dates,
-        "sheet": sheet,
-        "catalog": catalog,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
+    options = {name: given[name] for name in _OF_ANY if given[name] is not None}
     for name in options:
         if name not in _OPTIONS[form.name]:
             raise BadOptionError(name, options[name], f"nothing: it has no meaning for {form.name}")
@@ -181,16 +158,16 @@ def _reader(name: str) -> Any:
 
         return read_csv
     if name in ("parquet", "feather"):
-        from . import columnar
+        from . import arrow
 
-        return columnar.read_parquet if name == "parquet" else columnar.read_feather
+        return arrow.read_parquet if name == "parquet" else arrow.read_feather
     if name == "excel":
         from .excel_reading import read_excel
 
         return read_excel
-    from .statistical_reading import READERS
+    from .statistical import read_statistical
 
-    return READERS[name]
+    return partial(read_statistical, name)
 
 
 def _with_metadata(
@@ -201,9 +178,8 @@ def _with_metadata(
     if not codes:
         return source
     variables, statements = dict(source.metadata.variables), list(source.how.statements)
+    check_columns(codes, source.columns, who="codes=")
     for name, values in codes.items():
-        if name not in source.columns:
-            raise UnknownColumnError(name, source.columns, who="codes=")
         variables[name] = replace(source.metadata[name], missing=tuple(values))
         shown = ", ".join(map(str, values))
         statements.append(Statement(f"column {name!r}", f"{shown} mean missing", "given"))

@@ -1,16 +1,246 @@
-"""A table that was read from a file, with all that the file says, and an account of the reading."""
+"""What is read and written: formats, what a file says of its columns, and the table itself.
+
+Notes, comments, authors and dates of a file are left behind on purpose: they speak of the
+original, and nobody looks at them before a release.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+from .._lazy import optional
+from ..exceptions import BadFileError, UnknownColumnError, UnknownOptionError
 from ..schema import Kind, Schema
-from .metadata import Metadata, Span, Variable
 
-__all__ = ["ReadingReport", "Source", "Statement"]
+__all__ = [
+    "FORMATS", "Format", "Level", "Metadata", "ReadingReport", "Source", "Span", "Statement",
+    "Variable", "check_columns", "compression_of", "find_format", "listed",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A format of files.
+
+    `endings` are those of file names; `written` says whether tessella writes it too.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    written: bool = True
+
+
+_LIST = (
+    Format(name="csv", endings=(".csv", ".tsv", ".tab", ".txt")),
+    Format(name="parquet", endings=(".parquet", ".pq")),
+    Format(name="feather", endings=(".feather", ".arrow", ".ipc")),
+    Format(name="excel", endings=(".xlsx", ".xlsm")),
+    Format(name="spss", endings=(".sav", ".zsav")),
+    Format(name="spss-portable", endings=(".por",), written=False),
+    Format(name="stata", endings=(".dta",)),
+    Format(name="sas", endings=(".sas7bdat",), written=False),
+    Format(name="sas-transport", endings=(".xpt", ".xport")),
+)
+FORMATS = {form.name: form for form in _LIST}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+
+
+def compression_of(path: Path) -> str | None:
+    """Return "gzip" or "zstd" if the name ends so."""
+    return COMPRESSED.get(path.suffix.lower())
+
+
+def find_format(path: Path, given: str | None, *, write: bool = False) -> Format:
+    """Return the format that was given, or the one that the name of the file means."""
+    offered = [name for name, form in FORMATS.items() if form.written or not write]
+    if given is not None and given not in offered:
+        raise UnknownOptionError("format", given, offered)
+    packed = compression_of(path)
+    ending = Path(path.stem if packed else path.name).suffix.lower()
+    form = FORMATS[given] if given else _by_ending(path, ending)
+    if packed and form.name != "csv":
+        raise BadFileError(
+            path,
+            f"{packed} around {form.name} is not supported",
+            "Only CSV is compressed as a whole; the other formats compress inside",
+        )
+    if write and not form.written:
+        raise BadFileError(
+            path,
+            f"{form.name} can be read, not written",
+            f"Write one of: {', '.join(offered)}",
+        )
+    return form
+
+
+def _by_ending(path: Path, ending: str) -> Format:
+    for form in _LIST:
+        if ending in form.endings:
+            return form
+    if ending == ".xls":
+        raise BadFileError(path, "this is the Excel of before 2007", "Save it as .xlsx first")
+    known = " ".join(end for form in _LIST for end in form.endings)
+    raise BadFileError(
+        path,
+        f"no format is known by the ending {ending!r}" if ending else "its name has no ending",
+        f"Give format=, one of {', '.join(FORMATS)}; or use one of these endings: {known}",
+    )
+
+
+Level = Literal["nominal", "ordinal", "scale"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """All numbers from `low` to `high`, both included: a range of codes for "missing"."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """What a file says of one column.
+
+    Parameters
+    ----------
+    label : str
+        What the column is about, in words.
+    labels : mapping
+        What values mean, such as {1: "employed"}.
+    missing : tuple
+        Values, and `Span`s of values, that stand for "missing" and are present in the data; in
+        Stata and SAS the letters "a" to "z" of special missing values.
+    level : {"nominal", "ordinal", "scale"} or None
+        The measurement level.
+    format : str
+        The display format, in the words of the file's format, such as "F8.2".
+    """
+
+    label: str = ""
+    labels: Mapping[Any, str] = field(default_factory=dict, hash=False)
+    missing: tuple[Any, ...] = ()
+    level: Level | None = None
+    format: str = ""
+
+    def __post_init__(self) -> None:
+        if self.level is not None and self.level not in get_args(Level):
+            raise UnknownOptionError("measurement level", self.level, get_args(Level))
+        object.__setattr__(self, "labels", dict(self.labels))
+        object.__setattr__(self, "missing", tuple(self.missing))
+
+    def __bool__(self) -> bool:
+        return bool(self.label or self.labels or self.missing or self.level or self.format)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a file says of its columns.
+
+    Parameters
+    ----------
+    variables : mapping of name to Variable
+
+    Examples
+    --------
+    >>> from tessella.io import Metadata, Variable
+    >>> known = Metadata({"work": Variable(label="Employment", labels={1: "yes", 2: "no"})})
+    >>> known["work"].labels[2], known["age"].label
+    ('no', '')
+    >>> known.only({"work": [1, 1]})["work"].labels
+    {1: 'yes'}
+    >>> Metadata.from_dict(known.to_dict()) == known
+    True
+    """
+
+    variables: Mapping[str, Variable] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        described = {str(name): variable for name, variable in self.variables.items() if variable}
+        object.__setattr__(self, "variables", described)
+
+    def __getitem__(self, name: str) -> Variable:
+        return self.variables.get(name, Variable())
+
+    def __bool__(self) -> bool:
+        return bool(self.variables)
+
+    def only(
+        self, values: Mapping[str, Iterable[Any] | None], *, keep_labels: bool = False
+    ) -> Metadata:
+        """Keep what speaks of a released table: its columns, and the values that occur in them.
+
+        Parameters
+        ----------
+        values : mapping of name to values
+            The columns of the table and the values that occur in each; None keeps all labels of a
+            column.
+        keep_labels : bool
+            Whether labels stay of values that do not occur. They tell that the values existed.
+        """
+        kept = {}
+        for name, occurring in values.items():
+            variable = self[name]
+            if not keep_labels and occurring is not None and variable.labels:
+                seen = set(occurring)
+                labels = {value: text for value, text in variable.labels.items() if value in seen}
+                variable = replace(variable, labels=labels)
+            kept[name] = variable
+        return Metadata(kept)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Return plain dicts, lists and scalars, leaving out what is empty."""
+        described = {}
+        for name, variable in self.variables.items():
+            facts = {
+                "label": variable.label,
+                "labels": [[value, label] for value, label in variable.labels.items()],
+                "missing": [
+                    {"low": code.low, "high": code.high} if isinstance(code, Span) else code
+                    for code in variable.missing
+                ],
+                "level": variable.level,
+                "format": variable.format,
+            }
+            described[name] = {fact: value for fact, value in facts.items() if value}
+        return described
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Mapping[str, Any]]) -> Metadata:
+        """Build metadata from what `to_dict` gave."""
+        return cls(
+            {
+                name: Variable(
+                    label=facts.get("label", ""),
+                    labels=dict(facts.get("labels", [])),
+                    missing=tuple(
+                        Span(code["low"], code["high"]) if isinstance(code, Mapping) else code
+                        for code in facts.get("missing", [])
+                    ),
+                    level=facts.get("level"),
+                    format=facts.get("format", ""),
+                )
+                for name, facts in described.items()
+            }
+        )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names of a list, for people."""
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def check_columns(names: Iterable[str], present: Sequence[str], who: str = "read_file") -> None:
+    """Raise an error for the first of some names that no column has."""
+    for name in names:
+        if name not in present:
+            raise UnknownColumnError(name, present, who=who)
 
 
 @dataclass(frozen=True)
@@ -78,6 +308,22 @@ class Source:
     path: Path
     tags: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def read(
+        cls, path: Path, format: str, table: Any, statements: Iterable[Statement], *,
+        metadata: Metadata | None = None, tags: Mapping[str, Any] | None = None, **options: Any,
+    ) -> Source:  # fmt: skip
+        """Put together what a reader found; options that were not given (None) are left out."""
+        given = {name: value for name, value in options.items() if value is not None}
+        return cls(
+            table=table,
+            metadata=metadata or Metadata(),
+            how=ReadingReport(tuple(statements), {"format": format, **given}),
+            format=format,
+            path=path,
+            tags=tags or {},
+        )
+
     @property
     def n_rows(self) -> int:
         """The number of records."""
@@ -99,7 +345,9 @@ class Source:
         for name, variable in self.metadata.variables.items():
             if name not in self.columns:
                 continue
-            occurring = self._occurring(name) if variable.labels or variable.missing else []
+            occurring = []
+            if variable.labels or variable.missing:
+                occurring = self.table.column(name).unique().drop_null().to_pylist()
             codes = _codes(variable, occurring)
             change: dict[str, Any] = {"labels": variable.labels, "missing": codes}
             kind, why = _kind(variable, [v for v in occurring if v not in codes])
@@ -127,15 +375,8 @@ class Source:
 
     def to_polars(self) -> Any:
         """Return a polars frame."""
-        from .._lazy import optional
-
         polars = optional("polars", extra="polars", purpose="frames of polars")
         return polars.from_arrow(self.table)
-
-    def _occurring(self, name: str) -> list[Any]:
-        return [
-            value for value in self.table.column(name).unique().to_pylist() if value is not None
-        ]
 
     def __repr__(self) -> str:
         return (

@@ -1,22 +1,28 @@
-"""One way out, whatever the format: whole or not at all, and nothing but the table."""
+"""One way out, whatever the format: whole or not at all, and nothing but the table.
+
+A file appears under its name when every byte of it is on the disk. On Linux the bytes go to a file
+without a name (`O_TMPFILE`), which vanishes with the process, whatever ends it; it gets its name
+when it is whole. Where that is not possible the temporary file stands in the same folder, readable
+by its owner only, and is called `.name.tessella-unfinished-...`: only a kill that no program can
+catch leaves one behind, and it holds released values, never original ones.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..exceptions import BadFileError, BadOptionError
-from .atomic import whole_or_nothing
-from .formats import Format, compression_of, find_format
-from .metadata import Metadata
-from .source import Source, Statement
+from .source import Format, Metadata, Source, Statement, compression_of, find_format
 
-__all__ = ["Written", "staged_file", "write_file"]
+__all__ = ["UNFINISHED", "Written", "staged_file", "whole_or_nothing", "write_file"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,12 +128,11 @@ def write_file(
     <BLANKLINE>
     >>> folder.cleanup()
     """
-    options: dict[str, Any] = {
-        "format": format, "like": like, "metadata": metadata, "keep_labels": keep_labels,
-        "overwrite": overwrite, "delimiter": delimiter, "decimal": decimal, "encoding": encoding,
-        "safe": safe, "sheet": sheet,
-    }  # fmt: skip
-    with staged_file(frame, path, **options) as written:
+    given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    with staged_file(
+        frame, path, format=format, like=like, metadata=metadata, keep_labels=keep_labels,
+        overwrite=overwrite, safe=safe, sheet=sheet, **given,
+    ) as written:  # fmt: skip
         return written
 
 
@@ -141,11 +146,7 @@ def staged_file(
     metadata: Metadata | None = None,
     keep_labels: bool = False,
     overwrite: bool = False,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    safe: bool = True,
-    sheet: str = "data",
+    **options: Any,
 ) -> Iterator[Written]:
     """Write a table to a file that gets its name when the block ends well.
 
@@ -159,7 +160,7 @@ def staged_file(
     Written
         All bytes are written, and their hash is known; there is no file of that name yet.
     """
-    from .to_arrow import scrub, to_arrow
+    from .arrow import scrub, to_arrow
 
     path = Path(path)
     form = find_format(path, format, write=True)
@@ -170,7 +171,7 @@ def staged_file(
         table = scrub(table)
     if metadata is None:
         metadata = like.metadata if like is not None else Metadata()
-    options = _options(form, path, like, delimiter, decimal, encoding, safe, sheet)
+    options = _options(form, path, like, **options)
     tags = like.tags if like is not None else {}
     if form.name in ("stata", "sas-transport"):
         options["tags"] = tags
@@ -179,25 +180,19 @@ def staged_file(
         statements += _write(form, table, file, path, kept, options)
         file.flush()
         file.seek(0)
-        digest = _hash(file)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         size = file.tell()
         os.fsync(file.fileno())  # a full disk shows before anything has a name
+        packed = compression_of(path)
         yield Written(
             path=path,
-            format=form.name + (f", {packed}" if (packed := compression_of(path)) else ""),
+            format=f"{form.name}, {packed}" if packed else form.name,
             n_rows=table.num_rows,
             columns=tuple(table.column_names),
             sha256=digest,
             size=size,
             statements=tuple(statements),
         )
-
-
-def _hash(file: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while piece := file.read(1 << 20):
-        digest.update(piece)
-    return digest.hexdigest()
 
 
 def _public(
@@ -218,20 +213,20 @@ def _options(
     form: Format,
     path: Path,
     like: Source | None,
-    delimiter: str | None,
-    decimal: str | None,
-    encoding: str | None,
-    safe: bool,
-    sheet: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    safe: bool = True,
+    sheet: str = "data",
 ) -> dict[str, Any]:
-    given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    stated = {name: value for name, value in given.items() if value is not None}
-    if form.name == "excel":
-        _refuse(stated, form)
-        return {"sheet": sheet}
+    """Return the options of the format's writer."""
     if form.name != "csv":
-        _refuse(stated, form)
-        return {}
+        given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+        for name, value in given.items():
+            if value is not None:
+                raise BadOptionError(name, value, f"nothing: it has no meaning for {form.name}")
+        return {"sheet": sheet} if form.name == "excel" else {}
     known = like.how.options if like is not None and like.format == "csv" else {}
     decimal = decimal or known.get("decimal", ".")
     tabbed = "\t" if Path(path.stem if compression_of(path) else path).suffix == ".tsv" else None
@@ -246,11 +241,6 @@ def _options(
     }
 
 
-def _refuse(stated: Mapping[str, Any], form: Format) -> None:
-    for name, value in stated.items():
-        raise BadOptionError(name, value, f"nothing: it has no meaning for {form.name}")
-
-
 def _write(
     form: Format,
     table: Any,
@@ -261,19 +251,157 @@ def _write(
 ) -> list[Statement]:
     """Load the writer of a format, and let it write."""
     if form.name in ("parquet", "feather"):
-        from . import columnar
+        from .arrow import write_feather, write_parquet
 
-        write = columnar.write_parquet if form.name == "parquet" else columnar.write_feather
+        write = write_parquet if form.name == "parquet" else write_feather
         return write(table, file, metadata)
-    if form.name in ("csv", "excel"):
-        lost = [Statement("labels", f"not written: {form.name} has no place for them")]
-        if form.name == "csv":
-            from .csv_writing import write_csv
+    if form.name not in ("csv", "excel"):
+        from .statistical import write_statistical
 
-            return write_csv(table, file, path, **options) + (lost if metadata else [])
+        return write_statistical(form.name, table, file, path, metadata, **options)
+    if form.name == "csv":
+        from .csv_writing import write_csv
+
+        statements = write_csv(table, file, path, **options)
+    else:
         from .excel_writing import write_excel
 
-        return write_excel(table, file, path, **options) + (lost if metadata else [])
-    from .statistical_writing import write_statistical
+        statements = write_excel(table, file, path, **options)
+    if metadata:
+        statements.append(Statement("labels", f"not written: {form.name} has no place for them"))
+    return statements
 
-    return write_statistical(form.name, table, file, path, metadata, **options)
+
+UNFINISHED = "tessella-unfinished"
+
+
+@contextmanager
+def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> Iterator[BinaryIO]:
+    """Open a file to write; it gets its name if the block ends well, and no trace is left if not.
+
+    Parameters
+    ----------
+    path : Path
+        The name that the file will have.
+    overwrite : bool
+        Whether a file of that name may be replaced.
+    private : bool
+        Whether only its owner may read it.
+    """
+    _refuse_bad_place(path, overwrite=overwrite)
+    mode = 0o600 if private else 0o666
+    nameless = _open_nameless(path.parent, mode)
+    if nameless is None:
+        yield from _by_renaming(path, overwrite=overwrite, mode=mode)
+    else:
+        with os.fdopen(nameless, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(nameless)
+            _give_name(nameless, path, overwrite=overwrite)
+    if os.name == "posix":  # the name, too, is on the disk
+        with _opened(path.parent) as folder:
+            os.fsync(folder)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_bad_place(path: Path, *, overwrite: bool) -> None:
+    if not path.parent.is_dir():
+        raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
+    if path.is_dir():
+        raise BadFileError(path, "it is a folder", "Give the name of a file")
+    if path.exists() and not overwrite:
+        raise _exists(path)
+
+
+def _exists(path: Path) -> BadFileError:
+    return BadFileError(path, "the file exists", "Give another name, or overwrite=True")
+
+
+def _open_nameless(folder: Path, mode: int = 0o666) -> int | None:
+    """Open a file without a name, or None where the system has no such thing."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        # Nobody can open it before it has a name, so it may have its final permissions at once.
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            return None
+        raise _refused(folder, error) from error
+
+
+def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
+    # With a folder's descriptor Python calls linkat and follows the link, as is needed here.
+    nameless = f"/proc/self/fd/{descriptor}"
+    with _opened(path.parent) as folder:
+        try:
+            os.link(nameless, path.name, dst_dir_fd=folder, follow_symlinks=True)
+        except FileExistsError:
+            if not overwrite:  # it came into being while we were writing
+                raise _exists(path) from None
+        else:
+            return
+        # A link cannot replace: the whole file takes a name next door first.
+        beside = _name_beside(path)
+        os.link(nameless, beside.name, dst_dir_fd=folder, follow_symlinks=True)
+        try:
+            os.replace(beside, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                beside.unlink()
+            raise
+
+
+def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
+    beside = _name_beside(path)
+    try:
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(beside, flags, 0o600)
+    except OSError as error:
+        raise _refused(path.parent, error) from error
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+            file.flush()
+            if hasattr(os, "fchmod"):
+                os.fchmod(descriptor, mode & ~_umask())
+            os.fsync(descriptor)
+        if overwrite:
+            os.replace(beside, path)
+        else:
+            try:
+                os.link(beside, path)
+            except FileExistsError:
+                raise _exists(path) from None
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+
+
+def _name_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name[:100]}.{UNFINISHED}-{secrets.token_hex(6)}")
+
+
+def _umask() -> int:
+    """Read the mask of permissions without changing it, where the system tells."""
+    with suppress(OSError), open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _refused(folder: Path, error: OSError) -> BadFileError:
+    reason = (error.strerror or str(error)).lower()
+    return BadFileError(folder, f"no file can be written there ({reason})", "Give another folder")

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..exceptions import BadFileError
-from ..io.atomic import whole_or_nothing
-from ..io.formats import find_format
-from ..io.writing import Written, staged_file
+from ..io.source import find_format
+from ..io.writing import Written, staged_file, whole_or_nothing
 
 __all__ = ["Texts", "refuse_places", "to_json", "write_all"]
 

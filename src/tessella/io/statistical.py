@@ -1,34 +1,179 @@
-"""SPSS, Stata and SAS transport out, through pyreadstat; read back and compared before it counts.
+"""SPSS, Stata and SAS, through pyreadstat: values, labels, levels, and codes for "missing".
 
-What a format cannot hold is converted and stated, or refused. The time of writing, which the three
-formats record, is set to midnight of 1 January 1980.
+These formats keep most numbers as floats. A column becomes integers if the file says so, by its
+storage (Stata) or by a display format without decimals, and every value is whole.
+
+What a format cannot hold is converted and stated, or refused; what was written is read back and
+compared before it counts. The time of writing, which SPSS, Stata and SAS transport record, is set
+to midnight of 1 January 1980.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import math
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._lazy import optional
 from ..exceptions import BadFileError
-from .metadata import Metadata, Span
-from .source import Statement
-from .statistical_reading import pyreadstat, raw_read
+from .arrow import check_finite, check_whole, decoded, to_milliseconds
+from .source import Level, Metadata, Source, Span, Statement, Variable, check_columns, listed
 
-__all__ = ["write_statistical"]
+__all__ = ["read_statistical", "write_statistical"]
 
 _TITLES = {"spss": "SPSS", "stata": "Stata", "sas-transport": "SAS transport"}
 _FAULTS = (OSError, ValueError, OverflowError, TypeError)
 _INT32 = (-2_147_483_647, 2_147_483_620)  # of Stata: the rest stands for "missing"
+_WHOLE = re.compile(r"(F|N|COMMA|DOT|%)?-?\d*(\.0?)?[fF]?")
+_STORED = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
+_LETTERS = frozenset("_abcdefghijklmnopqrstuvwxyz")
+
+
+_READERS = {
+    "spss": "read_sav",
+    "spss-portable": "read_por",
+    "stata": "read_dta",
+    "sas": "read_sas7bdat",
+    "sas-transport": "read_xport",
+}
+
+
+def _package() -> Any:
+    return optional("pyreadstat", extra="stats", purpose="Reading SPSS, Stata and SAS files")
+
+
+def _raw_read(name: str, path: str | Path, **options: Any) -> tuple[dict[str, Any], Any]:
+    """Call the reader of pyreadstat for a format; columns come as lists."""
+    if name in ("spss", "stata", "sas"):
+        options["user_missing"] = True  # or codes for "missing" would vanish
+    cells, meta = getattr(_package(), _READERS[name])(str(path), output_format="dict", **options)
+    return dict(cells), meta
+
+
+def read_statistical(
+    name: str,
+    path: Path,
+    *,
+    columns: Sequence[str] | None = None,
+    encoding: str | None = None,
+    catalog: str | os.PathLike[str] | None = None,
+) -> Source:
+    """Read a file of SPSS, Stata or SAS; the options are those of `read_file`."""
+    options = {"encoding": encoding, "catalog_file": None if catalog is None else str(catalog)}
+    package = _package()
+    try:
+        given = {option: value for option, value in options.items() if value is not None}
+        cells, meta = _raw_read(name, path, **given)
+    except (package.ReadstatError, package.PyreadstatError, OSError, ValueError) as error:
+        raise BadFileError(
+            path,
+            f"it is no {name} file that can be read ({error})",
+            "Make it again, give format= or, if letters are the matter, encoding=",
+        ) from error
+    wanted = list(cells) if columns is None else list(columns)
+    check_columns(wanted, list(cells))
+    statements = [Statement("format", name)]
+    if encoding is not None:
+        statements.append(Statement("encoding", encoding, "given"))
+    elif stored := getattr(meta, "file_encoding", None):
+        statements.append(Statement("encoding", stored, "stored in the file"))
+    arrays, tags = {}, {}
+    for column in wanted:
+        arrays[column], letters = _column(cells.pop(column), meta, column, name)
+        if letters is not None:
+            tags[column] = letters
+    if whole := [column for column in arrays if pa.types.is_int64(arrays[column].type)]:
+        statements.append(Statement("whole numbers", "by format without decimals", listed(whole)))
+    if tags:
+        kept = "null in the table, kept apart"
+        statements.append(Statement("letters of missing values", kept, ", ".join(tags)))
+    if getattr(meta, "notes", None) or getattr(meta, "file_label", None):
+        statements.append(Statement("notes and label of the file", "left out"))
+    return Source.read(
+        path,
+        name,
+        pa.table(arrays),
+        statements,
+        metadata=Metadata({column: _variable(meta, column, arrays[column]) for column in wanted}),
+        tags=tags,
+        encoding=encoding,
+        columns=None if columns is None else wanted,
+    )
+
+
+def _column(cells: Any, meta: Any, column: str, name: str) -> tuple[pa.Array, pa.Array | None]:
+    """Return a column in its type, and the letters of its missing cells if it has any."""
+    stored = (meta.readstat_variable_types or {}).get(column) or ""
+    form = (meta.original_variable_types or {}).get(column) or ""
+    cells = list(cells)
+    if stored.startswith("string"):
+        # An empty text is how these formats write a missing one.
+        return pa.array([cell or None for cell in cells], pa.string()), None
+    letters = None
+    if name in ("stata", "sas") and any(isinstance(cell, str) for cell in cells):
+        marks = [cell.lower() if isinstance(cell, str) else None for cell in cells]
+        letters = pa.array(marks, pa.string())
+        cells = [None if isinstance(cell, str) else cell for cell in cells]
+    filled = next((cell for cell in cells if cell is not None), None)
+    if isinstance(filled, dt.datetime):
+        # SPSS counts seconds in a float since 1582: microseconds are noise.
+        moments = pc.round_temporal(pa.array(cells, pa.timestamp("us")), unit="millisecond")
+        return moments, letters
+    if isinstance(filled, dt.date):
+        return pa.array(cells, pa.date32()), letters
+    if isinstance(filled, dt.time):
+        return pa.array(cells, pa.time64("us")), letters
+    if stored in _STORED:
+        return pa.array(cells, _STORED[stored], from_pandas=True), letters
+    values = pa.array(cells, pa.float64(), from_pandas=True)
+    return (values.cast(pa.int64()) if _is_whole(values, form, name) else values), letters
+
+
+def _is_whole(values: pa.Array, form: str, name: str) -> bool:
+    """Return whether the display format has no decimals, and no value has any."""
+    if name == "stata":
+        stated = re.fullmatch(r"%-?0?\d+\.0f", form)
+    else:
+        stated = _WHOLE.fullmatch(form.upper()) if form else None
+    whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less(pc.abs(values), 2.0**53))
+    return bool(stated and pc.all(whole).as_py() and values.null_count < len(values))
+
+
+def _variable(meta: Any, column: str, values: pa.Array) -> Variable:
+    level = (meta.variable_measure or {}).get(column)
+    whole = pa.types.is_integer(values.type)
+    labels = (meta.variable_value_labels or {}).get(column) or {}
+    missing: list[Any] = []
+    for span in (meta.missing_ranges or {}).get(column, []):
+        low, high = span["lo"], span["hi"]
+        missing.append(_plain(low, whole) if low == high else Span(low, high))
+    missing += [letter.lower() for letter in (meta.missing_user_values or {}).get(column, [])]
+    return Variable(
+        label=(meta.column_names_to_labels or {}).get(column) or "",
+        labels={_plain(value, whole): text for value, text in labels.items()},
+        missing=tuple(missing),
+        level=level if level in get_args(Level) else None,
+        format=(meta.original_variable_types or {}).get(column) or "",
+    )
+
+
+def _plain(value: Any, whole: bool) -> Any:
+    """Return 1 for 1.0 in a column of whole numbers, and letters for missing in lower case."""
+    if isinstance(value, str):
+        return value.lower() if whole and value.lower() in _LETTERS else value
+    if isinstance(value, float) and value.is_integer() and whole:
+        return int(value)
+    return value
 
 
 @dataclass
@@ -84,7 +229,7 @@ def _prepare(name: str, path: Path, column: str, values: Any, ready: _Prepared) 
             ready.say(column, "codes 1, 2, ... with labels", f"categories in {title}")
             return
         ready.say(column, "written as plain values", f"{title} has no categories")
-        values = values.dictionary.take(values.indices)
+        values = decoded(values)
         kind = values.type
     if pa.types.is_duration(kind):
         raise BadFileError(
@@ -93,12 +238,10 @@ def _prepare(name: str, path: Path, column: str, values: Any, ready: _Prepared) 
     if pa.types.is_timestamp(kind):
         if kind.tz is not None:
             ready.say(column, "written in UTC", f"{title} has no time zones")
-            values = values.cast(pa.timestamp(kind.unit, "UTC")).cast(pa.timestamp(kind.unit))
-        exact = values.cast(pa.timestamp("us"), safe=False)
-        rounded = pc.round_temporal(exact, unit="millisecond")
-        if not pc.all(pc.equal(rounded.cast(values.type), values)).as_py() and len(values):
+        moments, exact = to_milliseconds(values)
+        if not exact:
             ready.say(column, "rounded to milliseconds", f"{title} has no more")
-        ready.cells[column] = rounded.to_pylist()
+        ready.cells[column] = moments.to_pylist()
     elif pa.types.is_boolean(kind):
         ready.say(column, "written as 0 and 1", f"{title} has no truths")
         ready.cells[column] = values.cast(pa.int8()).to_pylist()
@@ -109,10 +252,7 @@ def _prepare(name: str, path: Path, column: str, values: Any, ready: _Prepared) 
         floats = values.cast(pa.float64())
         if pa.types.is_decimal(kind):
             ready.say(column, "written as a number", f"{title} has no decimals of fixed length")
-        if pc.any(pc.is_inf(floats)).as_py():
-            raise BadFileError(
-                path, f"column {column!r} holds infinity", f"{title} cannot: mark it as missing"
-            )
+        check_finite(floats, column, path, title)
         numbers = [None if v is None or math.isnan(v) else v for v in floats.to_pylist()]
         ready.cells[column], ready.floats = numbers, ready.floats | {column}
     elif pa.types.is_string(kind):
@@ -122,15 +262,8 @@ def _prepare(name: str, path: Path, column: str, values: Any, ready: _Prepared) 
 
 
 def _prepare_whole(name: str, path: Path, column: str, values: Any, ready: _Prepared) -> None:
-    numbers = values.to_pylist()
-    largest = max((abs(number) for number in numbers if number is not None), default=0)
-    if largest > 2**53:
-        raise BadFileError(
-            path,
-            f"column {column!r} holds whole numbers beyond 2**53",
-            f"{_TITLES[name]} keeps 15 digits: write it as text",
-        )
-    ready.cells[column] = numbers
+    largest = check_whole(values, column, path, _TITLES[name])
+    numbers = ready.cells[column] = values.to_pylist()
     width = max(8, len(str(largest)) + 1)
     long = any(number is not None and not _INT32[0] <= number <= _INT32[1] for number in numbers)
     if name == "stata":
@@ -177,14 +310,10 @@ def _describe(name: str, column: str, metadata: Metadata, ready: _Prepared) -> N
         own = variable.format.startswith("%") == (name == "stata")
         if own and name == "spss" and re.fullmatch(r"F\d+\.\d+", variable.format):
             ready.formats[column] = variable.format
-    codes = [code for code in variable.missing if isinstance(code, Span) or not _letter(code)]
+    codes = [code for code in variable.missing if code not in _LETTERS]
     if codes and name != "spss":
         shown = ", ".join(map(str, codes))
         ready.say(column, f"codes written as ordinary values: {shown}", f"so it is in {title}")
-
-
-def _letter(code: Any) -> bool:
-    return isinstance(code, str) and len(code) == 1 and (code.islower() or code == "_")
 
 
 def _put_letters(name: str, column: str, letters: Any, ready: _Prepared) -> None:
@@ -225,7 +354,7 @@ def _named(file: BinaryIO) -> Iterator[str]:
 def _write(name: str, path: Path, place: str, ready: _Prepared, metadata: Metadata) -> None:
     import pandas as pd
 
-    package = pyreadstat()
+    package = _package()
     columns = {}
     for column, cells in ready.cells.items():
         number = column in ready.floats and column not in ready.letters
@@ -273,34 +402,27 @@ def _spans(missing: tuple[Any, ...], cells: list[Any]) -> list[Any]:
 
 def _compare(name: str, path: Path, place: str, ready: _Prepared) -> None:
     """Read the file back, and refuse it if any cell is another."""
-    cells, _ = raw_read(name, place)
+    cells, _ = _raw_read(name, place)
     for column, wrote in ready.cells.items():
-        read = cells[column]
-        if len(read) != len(wrote):
-            raise _changed(path, column, name)
-        for one, other in zip(wrote, read):
-            if one == other or (one is None and other is None) or one == "" == (other or ""):
-                continue
-            if hasattr(one, "microsecond") and hasattr(other, "microsecond"):
-                if _close(one, other):
-                    continue
-            elif isinstance(other, float) and math.isnan(other) and one is None:
-                continue
-            raise _changed(path, column, name)
+        if len(cells[column]) != len(wrote) or not all(map(_is_same, wrote, cells[column])):
+            raise BadFileError(
+                path,
+                f"a value of column {column!r} is another one when read back from {_TITLES[name]}",
+                "It is too large or too small for the format: write another one. Nothing was "
+                "written",
+            )
 
 
-def _close(one: Any, other: Any) -> bool:
-    with contextlib.suppress(TypeError):
-        return bool(abs((one - other).total_seconds()) < 5e-4)
-    return bool(one.replace(microsecond=0) == other.replace(microsecond=0))
-
-
-def _changed(path: Path, column: str, name: str) -> BadFileError:
-    return BadFileError(
-        path,
-        f"a value of column {column!r} is another one when read back from {_TITLES[name]}",
-        "It is too large or too small for the format: write another one. Nothing was written",
-    )
+def _is_same(wrote: Any, read: Any) -> bool:
+    if wrote is None:
+        return read is None or (isinstance(read, float) and math.isnan(read))
+    if wrote == "":
+        return not read
+    if wrote == read or not (hasattr(wrote, "microsecond") and hasattr(read, "microsecond")):
+        return bool(wrote == read)
+    with contextlib.suppress(TypeError):  # moments, to half a millisecond
+        return bool(abs((wrote - read).total_seconds()) < 5e-4)
+    return bool(wrote.replace(microsecond=0) == read.replace(microsecond=0))
 
 
 def _stop_the_clock(name: str, file: BinaryIO) -> None:

@@ -1,25 +1,39 @@
-"""Every frame as an Arrow table before it is written, with nothing in it but what it shows.
+"""Tables of Arrow: every frame becomes one before it is written; Parquet and Feather hold them.
 
 A frame can carry more than its cells: categories that no record has, an index, notes. All of that
 is left behind by `to_arrow`, and frames of different libraries with the same cells become the same
 table. Values underneath missing cells and rows outside of a slice are removed by `scrub`, which
 copies; only the formats that would write them need it.
+
+In Parquet and Feather files labels, levels and missing codes are stored under one key, `tessella`,
+as JSON. Keys of other programs (pandas keeps its index there) are neither read nor copied.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
 from narwhals import dependencies as libraries
 
-from ..exceptions import BadTableError
-from .source import Source, Statement
+from ..exceptions import BadFileError, BadTableError
+from .source import Metadata, Source, Statement, check_columns
 
-__all__ = ["scrub", "to_arrow"]
+__all__ = [
+    "check_finite", "check_whole", "decoded", "read_feather", "read_parquet", "scrub", "to_arrow",
+    "to_milliseconds", "write_feather", "write_parquet",
+]  # fmt: skip
+
+_KEY = b"tessella"
+_ROWS = 1 << 20  # of a row group, and of a batch
 
 
 def to_arrow(frame: Any) -> tuple[pa.Table, list[Statement]]:
@@ -173,3 +187,138 @@ def _only_used(name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:
     indices = pa.array(new, pa.int32(), mask=~present)
     kept = _scrubbed(_plain(name, values.take(pa.array(used))))
     return pa.DictionaryArray.from_arrays(indices, kept, ordered=column.type.ordered)
+
+
+def decoded(column: pa.DictionaryArray) -> pa.Array:
+    """Return categories as plain values."""
+    return column.dictionary.take(column.indices)
+
+
+def to_milliseconds(moments: pa.Array) -> tuple[pa.Array, bool]:
+    """Return moments in UTC rounded to milliseconds, and whether nothing was lost by that."""
+    unit = moments.type.unit
+    if moments.type.tz is not None:
+        moments = moments.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit))
+    rounded = pc.round_temporal(moments.cast(pa.timestamp("us"), safe=False), unit="millisecond")
+    exact = pc.all(pc.equal(rounded.cast(moments.type), moments)).as_py()
+    return rounded, bool(exact) or not len(moments)
+
+
+def check_finite(floats: pa.Array, name: str, path: Path, title: str) -> None:
+    """Raise an error if a column holds infinity, for a format that has no such number."""
+    if pc.any(pc.is_inf(floats)).as_py():
+        raise BadFileError(
+            path, f"column {name!r} holds infinity", f"{title} cannot: mark it as missing"
+        )
+
+
+def check_whole(integers: pa.Array, name: str, path: Path, title: str) -> int:
+    """Return the largest absolute value, or raise an error if a float does not hold it."""
+    largest = max(abs(int(end or 0)) for end in pc.min_max(integers).as_py().values())
+    if largest > 2**53:
+        raise BadFileError(
+            path,
+            f"column {name!r} holds whole numbers beyond 2**53",
+            f"{title} keeps 15 digits: write it as text",
+        )
+    return largest
+
+
+def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Source:
+    """Read a Parquet file."""
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            _refuse_names(path, schema.names, columns)
+            table = file.read(columns=None if columns is None else list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(path, "Parquet") from error
+    return _source(path, table, schema, columns, "parquet")
+
+
+def read_feather(path: Path, *, columns: Sequence[str] | None = None) -> Source:
+    """Read an Arrow file (Feather, version 2) or stream."""
+    try:
+        with pa.memory_map(str(path)) as mapped:
+            magic = mapped.read(6)
+            mapped.seek(0)
+            if magic[:4] == b"FEA1":
+                raise BadFileError(
+                    path, "this is Feather version 1", "Write it again as version 2, or as Parquet"
+                )
+            opened = ipc.open_file if magic == b"ARROW1" else ipc.open_stream
+            with opened(mapped) as reader:
+                table = reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(path, "Arrow") from error
+    _refuse_names(path, table.column_names, columns)
+    return _source(path, table, table.schema, columns, "feather")
+
+
+def write_parquet(table: pa.Table, file: BinaryIO, metadata: Metadata) -> list[Statement]:
+    """Write a table of `to_arrow` as Parquet."""
+    table, statements = _with_key(table, metadata)
+    pq.write_table(table, file, compression="zstd", row_group_size=_ROWS)
+    return statements
+
+
+def write_feather(table: pa.Table, file: BinaryIO, metadata: Metadata) -> list[Statement]:
+    """Write a table of `to_arrow` as an Arrow file."""
+    table, statements = _with_key(table, metadata)
+    options = ipc.IpcWriteOptions(compression="lz4")
+    with ipc.new_file(file, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=_ROWS)
+    return statements
+
+
+def _with_key(table: pa.Table, metadata: Metadata) -> tuple[pa.Table, list[Statement]]:
+    if not metadata:
+        return table.replace_schema_metadata(None), []
+    described = json.dumps(metadata.to_dict(), ensure_ascii=False, default=str).encode()
+    statements = [Statement("labels", "under the key 'tessella' of the file")]
+    return table.replace_schema_metadata({_KEY: described}), statements
+
+
+def _refuse_names(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> None:
+    check_columns(columns or (), names)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise BadFileError(
+            path, f"it has more than one column named {twice!r}", "Rename or drop one of them"
+        )
+
+
+def _source(
+    path: Path, table: pa.Table, schema: Any, columns: Sequence[str] | None, name: str
+) -> Source:
+    statements = [Statement("format", name), Statement("types", "as stored in the file")]
+    kept = dict(schema.metadata or {})
+    metadata = Metadata()
+    if _KEY in kept:
+        metadata = Metadata.from_dict(json.loads(kept.pop(_KEY)))
+        statements.append(Statement("labels", "read from the key 'tessella'"))
+    if kept:
+        keys = ", ".join(sorted(key.decode(errors="replace") for key in kept))
+        statements.append(Statement("other notes of the file", "left out", keys))
+    rows = [name for name in table.column_names if name.startswith("__index_level_")]
+    if rows:
+        statements.append(
+            Statement(f"column {rows[0]!r}", "kept", "an index of pandas without a name")
+        )
+    if columns is not None:
+        table = table.select(list(columns))
+    bare = pa.schema([field.remove_metadata() for field in table.schema])
+    return Source.read(
+        path,
+        name,
+        table.cast(bare) if bare != table.schema else table.replace_schema_metadata(None),
+        statements,
+        metadata=metadata.only(dict.fromkeys(table.column_names)),
+        columns=None if columns is None else list(columns),
+    )
+
+
+def _broken(path: Path, what: str) -> BadFileError:
+    return BadFileError(
+        path, f"it is no {what} file, or a damaged one", "Make it again, or give format="
+    )
