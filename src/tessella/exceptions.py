@@ -180,8 +180,8 @@ class MissingValuesError(BadTableError):
         shares = {name: f"{count} of {n}" for name, count in counts.items()}
         super().__init__(
             fill("The table has missing values (NaN or null) in: {counts!t}. ", counts=shares)
-            + 'Give on_missing="pattern" to group records that lack the same values, or fill or drop '
-            "them before."
+            + 'Give on_missing="pattern" to group records that lack the same values, or fill or '
+            "drop them before."
         )
 
 

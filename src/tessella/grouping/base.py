@@ -62,12 +62,12 @@ def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Float
 def check_k(k: object, n: int) -> int:
     """Return k as an int that n records can honour, or say why not."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
-        raise GroupSizeError.not_an_integer(k)
+        raise GroupSizeError.not_an_integer(k=k)
     size = int(k)
     if size < 2:
-        raise GroupSizeError.too_small(size)
+        raise GroupSizeError.too_small(k=size)
     if size > n:
-        raise GroupSizeError.more_than_records(size, n)
+        raise GroupSizeError.more_than_records(k=size, n=n)
     return size
 
 
@@ -117,7 +117,7 @@ def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
     sizes = np.bincount(place, minlength=len(found))
     if (sizes < k).any():
         small = {str(found[s]): int(sizes[s]) for s in np.flatnonzero(sizes < k)}
-        raise GroupSizeError.small_strata(k, small)
+        raise GroupSizeError.small_strata(k=k, sizes=small)
     order = np.argsort(place, kind="stable")
     return np.split(order, np.cumsum(sizes)[:-1])
 

@@ -70,7 +70,7 @@ def released_sets(
     differs = (filled != filled[leader]).any(axis=1) | (strata != strata[leader])
     differs |= (state != state[leader]).any(axis=1)
     if differs.any():
-        raise BrokenPromiseError.group_not_alike(int(differs.sum()), method)
+        raise BrokenPromiseError.group_not_alike(count=int(differs.sum()), method=method)
     seen = number_alike([strata[first], *filled[first].T, *state[first].T])
     return seen[place]
 

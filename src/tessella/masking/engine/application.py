@@ -16,9 +16,8 @@ from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadTableError, ContradictionError, RefusedError, UnknownOptionError
 from ...frame import Strata, Table, View
 from ...fuzzy.base import check_number
-from ...fuzzy.drawing import chance_of
+from ...fuzzy.drawing import chance_of, crisp_groups, draw_keeping_k
 from ...fuzzy.field import power_law
-from ...fuzzy.size_keeping import crisp_groups, draw_keeping_k
 from ...grouping.base import Grouping, check_seed
 from ...kernels.groups import renumber
 from ...plan import Block, Plan

@@ -150,7 +150,7 @@ def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small:
     view, rules = cells.view, list(block.cases)
     sizes = np.bincount(strata.ids)
     if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
-        raise GroupSizeError.small_strata(k, few)
+        raise GroupSizeError.small_strata(k=k, sizes=few)
     keys = [strata.ids]
     for name in rules:
         keys.append(_case_of_each(cells, block.cases[name]))
@@ -194,7 +194,7 @@ def _refuse_rare_patterns(
             name += f" in stratum {strata.names[stratum]}"
         small[name] = min(int(sizes[at]), small.get(name, k))  # two codes may share a name
     if small:
-        raise GroupSizeError.small_patterns(k, small)
+        raise GroupSizeError.small_patterns(k=k, sizes=small)
 
 
 def _case_of_each(cells: BlockCells, cases: Sequence[Case]) -> Integers:
@@ -223,7 +223,7 @@ def _join_small(
     parts = {at: (own, 0) for at, own in enumerate(rows)}
     small = [at for at, own in enumerate(rows) if len(own) < k]
     if small and wish == "refuse":
-        raise GroupSizeError.small_parts(k, {at: len(rows[at]) for at in small})
+        raise GroupSizeError.small_parts(k=k, sizes=sorted(len(rows[at]) for at in small))
     for at in sorted(small, key=lambda at: len(rows[at])):
         own, joined = parts[at]
         if len(own) >= k:
@@ -236,7 +236,7 @@ def _join_small(
             and (keys[other, fixed:] == keys[at, fixed:]).all()
         ]
         if not others:
-            raise GroupSizeError.small_parts(k, {at: len(own)})
+            raise GroupSizeError.small_parts(k=k, sizes=[len(own)])
         best = min(others, key=lambda o: ((keys[o] != keys[at]).sum(), -len(parts[o][0])))
         rest, earlier = parts[best]
         parts[best] = np.sort(np.concatenate([rest, own])), earlier + joined + len(own)

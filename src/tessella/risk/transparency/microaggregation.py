@@ -118,7 +118,10 @@ def _runs(scene: Scene, place: int, k: int) -> Reach:
         if len(here) != len(seen):
             why = f"({len(seen):,} numbers in a stratum where the original has {len(here):,})"
             raise AttackError.no_such_values(
-                name, "individual ranking", abs(len(here) - len(seen)), f"are too many or few {why}"
+                column=name,
+                method="individual ranking",
+                count=abs(len(here) - len(seen)),
+                why=f"are too many or few {why}",
             )
         if len(here) == 0:
             continue
@@ -133,7 +136,10 @@ def _runs(scene: Scene, place: int, k: int) -> Reach:
         first += len(values)
     if small:
         raise AttackError.no_such_values(
-            name, f"individual ranking with k={k}", small, f"are shared by fewer than {k} records"
+            column=name,
+            method=f"individual ranking with k={k}",
+            count=small,
+            why=f"are shared by fewer than {k} records",
         )
     return Reach(key=key, low=low, high=high)
 

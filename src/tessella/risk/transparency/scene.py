@@ -155,7 +155,7 @@ class Candidates(Estimate):
     def checked(self, strict: bool, method: str) -> Candidates:
         """Refuse a table that cannot come from the method as stated, if that is wanted."""
         if strict and not self.present.all():
-            raise AttackError.not_from(method, int((~self.present).sum()), self.n)
+            raise AttackError.not_from(method=method, lacking=int((~self.present).sum()), n=self.n)
         return self
 
 
