@@ -138,8 +138,8 @@ def make_heavy_tailed(
 
     Parameters
     ----------
-    n : int
-        The number of records.
+    n, random_state, frame, return_truth
+        As for `make_clusters`.
     d : int
         The number of columns, named x1, x2, ...; their scales go from 10 to 10,000.
     tail : float
@@ -150,12 +150,6 @@ def make_heavy_tailed(
         Chance of each value to be zero instead.
     whole : bool
         Round down to whole numbers, of at most 2**53.
-    random_state : int, numpy.random.Generator or None
-        The same seed gives the same table.
-    frame : {"pandas", "polars", "arrow", "numpy"}
-        The kind of table.
-    return_truth : bool
-        Also return the truth.
 
     Returns
     -------

@@ -87,20 +87,9 @@ def draw_part(
 ) -> Drawing:
     """Draw a centre for each record, steps 2 and 3 of Algorithm 1 of Torra (2020).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The records of the part, on the scale of distances.
-    weights : ndarray of shape (n,)
-        Positive weights.
-    fitted : fuzzy clusterer
-        With the centres; see `find_centres`.
-    law : Law
-        The fuzziness of the draw (m2 or lambda2), in the units of X.
-    k : int
-        What sizes are measured against.
-    chance : Chance
-        The source of random numbers.
+    `X` of shape (n, d) are the records of the part, on the scale of distances, with positive
+    `weights`; `fitted` has the centres, see `find_centres`. `law` is the fuzziness of the draw (m2
+    or lambda2), in the units of X. Sizes are measured against `k`.
     """
     field = Field.of(X, weights, fitted.n_clusters_)
     inner, inner_law = field.inward(fitted.cluster_centers_), field.law(law)
@@ -162,17 +151,9 @@ def draw_keeping_k(
 ) -> Drawing:
     """Let the records of groups change places, and give each group a fuzzy mean.
 
-    Parameters
-    ----------
-    X, weights, k, chance
-        As for `draw_part`.
-    crisp : Grouping
-        Fitted groups of at least k, where the chain starts; see `crisp_groups`.
-    first : Law
-        The fuzziness of the centres: a record counts in the mean of its group by its degree there,
-        to the power m1 (or with lambda1), so outliers count less.
-    second : Law
-        The fuzziness of the draw.
+    The chain starts at `crisp`, fitted groups of at least k; see `crisp_groups`. `first` is the
+    fuzziness of the centres: a record counts in the mean of its group by its degree there, to the
+    power m1 (or with lambda1), so outliers count less. `second` is the fuzziness of the draw.
     """
     field = Field.of(X, weights, crisp.n_groups_)
     centres = field.inward(crisp.cluster_centers_)

@@ -293,26 +293,10 @@ def alternate(
 ) -> Run:
     """Move centres until none moves by more than tol, in units of the table's spread.
 
-    Parameters
-    ----------
-    field : Field
-        The records.
-    centres : ndarray of shape (c, d)
-        The start.
-    law : Law
-        How degrees follow from distances.
-    step : function
-        Sweeps the records: centres in; objective, better centres and their weights out.
-    project : function
-        Brings each centre to the nearest place where it may be.
-    max_iter : int
-        The largest number of sweeps.
-    tol : float
-        The distance that counts as rest.
-    fall : float
-        Centres rest, too, when a sweep lowers the objective by less than this share.
-    accelerate : bool
-        Leap ahead where the last steps lead, if the objective falls there; else step.
+    `step` sweeps the records: centres in; objective, better centres and their weights out.
+    `project` brings each centre to the nearest place where it may be. Centres rest, too, when a
+    sweep lowers the objective by less than the share `fall`. With `accelerate` they leap ahead
+    where the last steps lead, if the objective falls there.
     """
     history: list[float] = []
     centres, rests = project(centres), False

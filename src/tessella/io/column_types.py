@@ -54,12 +54,8 @@ _NUMBERS = [
 ]
 
 
-def _packed(words: Sequence[str]) -> tuple[Any, Any]:
-    data = [word.encode() for word in words]
-    return np.frombuffer(b"".join(data), np.uint8), np.cumsum([len(word) for word in data])
-
-
-_WORDS, _ENDS = _packed((*_TRUTHS, *_INFINITIES, *TOKENS))
+_KNOWN = [word.encode() for word in (*_TRUTHS, *_INFINITIES, *TOKENS)]
+_WORDS, _ENDS = np.frombuffer(b"".join(_KNOWN), np.uint8), np.cumsum([len(w) for w in _KNOWN])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,15 +144,8 @@ def count_forms(name: str, column: pa.ChunkedArray) -> FormCounts:
         places = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
         letters = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
         valid = chunk.is_valid().to_numpy(zero_copy_only=False)
-        of_chunk, first = forms.count_forms(
-            letters,
-            places.astype(np.int64),
-            valid,
-            _WORDS,
-            _ENDS,
-            len(_TRUTHS),
-            len(_INFINITIES),
-        )
+        words = _WORDS, _ENDS, len(_TRUTHS), len(_INFINITIES)
+        of_chunk, first = forms.count_forms(letters, places.astype(np.int64), valid, *words)
         firsts = np.where((firsts < 0) & (first >= 0), row + first, firsts)
         counts += of_chunk
         row += len(chunk)
@@ -299,14 +288,11 @@ class TypeInference:
 
     def _misfit(self, texts: pa.ChunkedArray, column: FormCounts, kind: Type) -> BadFileError:
         """Find the first text that is not of its type; slow, and needed once."""
-        form = self.dates.get(column.name)
-        cells = enumerate(texts.to_pylist())
-        unfit = (
-            (row, text)
-            for row, text in cells
-            if text is not None and not self._fits(text, kind, form)
-        )
-        row, text = next(unfit, (0, "a number out of range"))
+        form, row, text = self.dates.get(column.name), 0, "a number out of range"
+        for place, cell in enumerate(texts.to_pylist()):
+            if cell is not None and not self._fits(cell, kind, form):
+                row, text = place, cell
+                break
         return BadFileError(
             self.path,
             f"column {column.name!r} should hold {_PLURAL[kind]}"
@@ -323,12 +309,11 @@ class TypeInference:
             if form is not None:
                 dt.datetime.strptime(text, form)
             elif kind in ("integer", "number"):
-                wanted = (
-                    self.number_format.whole if kind == "integer" else self.number_format.numbers
-                )
+                signs = self.number_format
+                wanted = signs.whole if kind == "integer" else signs.numbers
                 if not seen.n(forms.PADDED, *wanted):
                     return False
-                plain = text.replace(self.number_format.thousands or " ", "").replace(",", ".")
+                plain = text.replace(signs.thousands or " ", "").replace(",", ".")
                 return bool(seen.n(forms.INFINITE)) or abs(float(plain)) != float("inf")
             elif kind == "boolean":
                 return bool(seen.n(forms.TRUTH))

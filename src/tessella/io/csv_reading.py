@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,23 +81,13 @@ def read_csv(
     found += statements
     no_numbers = {*quoted, *(dates or {})}
     no_numbers |= {name for name, kind in (types or {}).items() if kind not in _NUMBERS}
-    number_format, statements = find_number_format(
-        path,
-        [column for column in seen if column.name not in no_numbers],
-        line_of,
-        decimal=decimal,
-        thousands=thousands,
-        delimiter=lines.delimiter,
-    )
+    evidence = _Evidence(path, [one for one in seen if one.name not in no_numbers], line_of)
+    number_format, statements = _find_number_format(evidence, decimal, thousands, lines.delimiter)
     found += statements
     inference = TypeInference(
-        path=path,
-        number_format=number_format,
-        line_of=line_of,
-        types=types or {},
-        dates=dates or {},
-        quoted=quoted,
-    )
+        path=path, number_format=number_format, line_of=line_of,
+        types=types or {}, dates=dates or {}, quoted=quoted,
+    )  # fmt: skip
     kinds = {column.name: inference.type_of(column) for column in seen}
     found += state_types(seen, kinds)
 
@@ -281,10 +271,8 @@ def _declared_by_quotes(
     if not quotes:
         return frozenset(), [Statement("quoting", "none")]
     if not bare:
-        described = (
-            "of every value: they say nothing of types" if not layout.bare.any() else "of text"
-        )
-        return frozenset(), [Statement("quoting", described)]
+        of_all = "of every value: they say nothing of types"
+        return frozenset(), [Statement("quoting", "of text" if layout.bare.any() else of_all)]
     commas = [form for form in range(forms.SPACED) if form in _WITH_COMMA]
     declared = frozenset(
         column.name
@@ -342,19 +330,10 @@ class _Evidence:
         )
 
 
-def find_number_format(
-    path: Path,
-    columns: Iterable[FormCounts],
-    line_of: Callable[[int], int],
-    *,
-    decimal: str | None,
-    thousands: str | None,
-    delimiter: str,
+def _find_number_format(
+    seen: _Evidence, decimal: str | None, thousands: str | None, delimiter: str
 ) -> tuple[NumberFormat, list[Statement]]:
-    """Decide from the columns of numbers how numbers are written, or say why that is open.
-
-    `line_of` gives the line of a row.
-    """
+    """Decide from the columns of numbers how numbers are written, or say why that is open."""
     if decimal not in (None, ".", ","):
         raise BadOptionError("decimal", decimal, "'.' or ','")
     if thousands not in (None, "", *SIGNS):
@@ -362,14 +341,14 @@ def find_number_format(
     if decimal is not None and decimal == thousands:
         raise BadOptionError("thousands", thousands, "another sign than decimal")
     asked = thousands is not None
-    telling = [column for column in columns if column.numeric and (asked or not column.coded)]
-    seen = _Evidence(path, telling, line_of)
+    telling = [one for one in seen.columns if one.numeric and (asked or not one.coded)]
+    seen = replace(seen, columns=telling)
     point, comma = seen.first(_decimals(".")), seen.first(_decimals(","))
     if decimal is not None:
         why = "given"
     elif point and comma:
         raise BadFileError(
-            path,
+            seen.path,
             f"column {comma[0]!r} has a decimal comma there, and column {point[0]!r} a decimal "
             f"point in line {seen.line(point)}",
             "Give decimal='.' or decimal=',': columns written otherwise are then read as text",

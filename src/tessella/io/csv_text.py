@@ -78,13 +78,14 @@ def read_text(path: Path, encoding: str | None) -> tuple[Buffer, str, list[State
     found.append(Statement("encoding", name, why))
     if name != "utf-8":
         return _converted(path, raw, name, mark), name, found
-    if not mark:
-        if (bad := _first_bad(raw)) is not None:
-            raise _undecodable(path, raw, bad, name)
-        return raw, name, found
-    text = raw[len(mark) :]
+    text = raw[len(mark) :] if mark else raw
     if (bad := _first_bad(text)) is not None:
-        raise _undecodable(path, text, bad, name)
+        raise BadFileError(
+            path,
+            f"byte {text[bad]:#04x} there is not {name}",
+            "Give the right encoding=, for example 'windows-1252', or repair the line",
+            line=_line_at(text, bad),
+        )
     return text, name, found
 
 
@@ -207,15 +208,6 @@ def _converted(path: Path, raw: Buffer, name: str, mark: bytes) -> bytearray:
     return out.removeprefix(codecs.BOM_UTF8)
 
 
-def _undecodable(path: Path, raw: Buffer, where: int, name: str) -> BadFileError:
-    return BadFileError(
-        path,
-        f"byte {raw[where]:#04x} there is not {name}",
-        "Give the right encoding=, for example 'windows-1252', or repair the line",
-        line=_line_at(raw, where),
-    )
-
-
 def _line_at(raw: Buffer, where: int) -> int:
     head = bytes(raw[:where])
     crlf = head.count(b"\r\n")
@@ -297,39 +289,36 @@ class Lines:
         return int(asked.wanted) + self.before
 
     def _refuse_misfits(self, *, sniffed: bool) -> None:
-        layout, path, at = self.layout, self.path, self.before
-        if layout.nul:
-            raise BadFileError(
-                path,
+        layout, sign = self.layout, named(self.delimiter)
+        who = "seems to be" if sniffed else "was given as"
+        first = "1 field" if layout.fields == 1 else f"{layout.fields} fields"
+        for line, problem, advice in (
+            (
+                layout.nul,
                 "there is a byte 0, which no text has",
                 "The file is damaged, or in another encoding: give encoding=, such as 'utf-16'",
-                line=layout.nul + at,
-            )
-        if layout.unclosed:
-            raise BadFileError(
-                path,
+            ),
+            (
+                layout.unclosed,
                 "a quote opens there and never closes",
                 "Close it, or double it if it belongs to the text",
-                line=layout.unclosed + at,
-            )
-        if layout.stray:
-            raise BadFileError(
-                path,
+            ),
+            (
+                layout.stray,
                 "text follows a closing quote",
-                f"Double quotes that belong to the text; after a closing one a "
-                f"{named(self.delimiter)} or the end of the line must follow",
-                line=layout.stray + at,
-            )
-        if layout.ragged:
-            who = "seems to be" if sniffed else "was given as"
-            raise BadFileError(
-                path,
-                f"the first line has {_fields(layout.fields)}, this one {layout.ragged_fields} "
-                f"(the delimiter {who} a {named(self.delimiter)})",
+                f"Double quotes that belong to the text; after a closing one a {sign} or the end "
+                "of the line must follow",
+            ),
+            (
+                layout.ragged,
+                f"the first line has {first}, this one {layout.ragged_fields} (the delimiter {who} "
+                f"a {sign})",
                 "Repair the line, quote a field that holds the delimiter, give delimiter=, or "
                 "skip= if lines stand before the names",
-                line=layout.ragged + at,
-            )
+            ),
+        ):
+            if line:
+                raise BadFileError(self.path, problem, advice, line=line + self.before)
         if layout.fields == 1 and not sniffed:
             self._refuse_other_delimiter()
 
@@ -359,10 +348,6 @@ class Lines:
             first = f"the first is line {layout.first_blank + self.before}"
             statements.append(Statement("blank lines", f"{layout.blank:,}, {meaning}", first))
         return statements
-
-
-def _fields(count: int) -> str:
-    return "1 field" if count == 1 else f"{count} fields"
 
 
 def _lay_out(text: Bytes, delimiter: str, quote: str, *, wanted: int = -1) -> Layout:

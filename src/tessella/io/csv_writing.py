@@ -21,6 +21,7 @@ from .source import Statement, compression_of
 __all__ = ["write_csv"]
 
 _CELLS = 1 << 21  # that are turned into text at a time
+_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE}  # how such files begin
 
 
 def write_csv(
@@ -61,7 +62,8 @@ def write_csv(
     # The stream closes what it writes to: a second descriptor of the same file.
     inner = os.fdopen(os.dup(file.fileno()), "wb")
     with inner, _packing(inner, packed) as out:
-        out.write(_mark(encoding) + encode((_line(names, delimiter) + "\n").encode(), 1))
+        head = delimiter.join('"' + name.replace('"', '""') + '"' for name in names) + "\n"
+        out.write(_MARKS.get(codecs.lookup(encoding).name, b"") + encode(head.encode(), 1))
         n_rows = max(1, _CELLS // table.num_columns)
         for begin in range(0, table.num_rows, n_rows):
             rows = table.slice(begin, n_rows)
@@ -101,9 +103,8 @@ def _statements(
     if not safe:
         statements.append(Statement("formulas", "written as they are", "safe=False was given"))
     if names != table.column_names:
-        statements.append(
-            Statement("names", "an apostrophe stands before some", "they began as formulas")
-        )
+        found = "an apostrophe stands before some"
+        statements.append(Statement("names", found, "they began as formulas"))
     return [*statements, Statement("delimiter", repr(delimiter))]
 
 
@@ -126,16 +127,9 @@ def _check_options(delimiter: str, decimal: str, encoding: str) -> None:
         raise BadOptionError("encoding", encoding, "the name of an encoding") from None
 
 
-def _mark(encoding: str) -> bytes:
-    """Return the mark that files of this encoding begin with."""
-    marks = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE}
-    return marks.get(codecs.lookup(encoding).name, b"")
-
-
 def _encoder(path: Path, encoding: str) -> Callable[[Any, int], Any]:
-    name = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}.get(
-        codecs.lookup(encoding).name, codecs.lookup(encoding).name
-    )
+    name = codecs.lookup(encoding).name
+    name = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}.get(name, name)
     if name == "utf-8":
         return lambda data, _: data
 
@@ -242,10 +236,6 @@ def neutralise(texts: pa.Array) -> tuple[pa.Array, pa.Array | None]:
 def neutralise_name(name: str) -> str:
     """Do the same for a name of a column."""
     return str(neutralise(pa.array([name]))[0][0])
-
-
-def _line(names: list[str], delimiter: str) -> str:
-    return delimiter.join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def _bytes_of(lines: pa.Array) -> Any:

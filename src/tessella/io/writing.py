@@ -148,17 +148,9 @@ def staged_file(
     overwrite: bool = False,
     **options: Any,
 ) -> Iterator[Written]:
-    """Write a table to a file that gets its name when the block ends well.
+    """Write a table to a file that gets its name when the block ends well; see `write_file`.
 
-    Parameters
-    ----------
-    frame, path, **options
-        As for `write_file`.
-
-    Yields
-    ------
-    Written
-        All bytes are written, and their hash is known; there is no file of that name yet.
+    In the block all bytes are written, and their hash is known; no file has that name yet.
     """
     from .arrow import scrub, to_arrow
 
@@ -279,16 +271,14 @@ UNFINISHED = "tessella-unfinished"
 def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file to write; it gets its name if the block ends well, and no trace is left if not.
 
-    Parameters
-    ----------
-    path : Path
-        The name that the file will have.
-    overwrite : bool
-        Whether a file of that name may be replaced.
-    private : bool
-        Whether only its owner may read it.
+    Only its owner may read a `private` file.
     """
-    _refuse_bad_place(path, overwrite=overwrite)
+    if not path.parent.is_dir():
+        raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
+    if path.is_dir():
+        raise BadFileError(path, "it is a folder", "Give the name of a file")
+    if path.exists() and not overwrite:
+        raise _exists(path)
     mode = 0o600 if private else 0o666
     nameless = _open_nameless(path.parent, mode)
     if nameless is None:
@@ -311,15 +301,6 @@ def _opened(folder: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _refuse_bad_place(path: Path, *, overwrite: bool) -> None:
-    if not path.parent.is_dir():
-        raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
-    if path.is_dir():
-        raise BadFileError(path, "it is a folder", "Give the name of a file")
-    if path.exists() and not overwrite:
-        raise _exists(path)
 
 
 def _exists(path: Path) -> BadFileError:
