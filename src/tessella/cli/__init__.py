@@ -1,6 +1,6 @@
 """The command line: `tessella`.
 
-Each command is declared here and told in a module of its own, which is loaded when the command
+Each command is declared here and runs in a module of its own, which is loaded when the command
 runs: `tessella --help` must not wait for numba. A mistake ends with a sentence, no traceback, and
 an exit code that a script can use: 1 if rules or the audit refuse, 2 for usage or bad input.
 """
@@ -54,13 +54,11 @@ Read = Annotated[
     ),
 ]
 RulesFile = Annotated[str | None, typer.Option("--rules", "-r", help="A file of edit rules.")]
-K = Annotated[int, typer.Option("--k", "-k", help="Fewest records that share their values.")]
-MaybeK = Annotated[
-    int | None, typer.Option("--k", "-k", help="Fewest records that share their values.")
-]
+_K = typer.Option("--k", "-k", help="Fewest records that share their values.")
+K = Annotated[int, _K]
+MaybeK = Annotated[int | None, _K]
 Known = Annotated[
-    str | None,
-    typer.Option("--known", help="Columns that an intruder knows, between commas."),
+    str | None, typer.Option("--known", help="Columns that an intruder knows, between commas.")
 ]
 Strata = Annotated[
     str | None,
@@ -75,7 +73,7 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result and nothing else.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")]
 
 
 def main() -> None:
@@ -83,35 +81,28 @@ def main() -> None:
     try:
         app()
     except TessellaError as error:
-        _tell(str(error))
+        _print_error(str(error))
         sys.exit(1 if isinstance(error, REFUSALS) else 2)
-    except KeyboardInterrupt:
-        _tell(STOPPED, title="")
-        sys.exit(INTERRUPTED)
-    except SystemExit as end:  # typer catches Ctrl-C, too, and says nothing
-        if end.code == INTERRUPTED:
-            _tell(STOPPED, title="")
-        raise
     except BrokenPipeError:  # `tessella ... | head`
         sys.stderr.close()
         sys.exit(0)
-    except Exception as error:
+    except BaseException as error:
         if not _was_interrupted(error):
             raise
-        _tell(STOPPED, title="")
+        _print_error(STOPPED, title="")
         sys.exit(INTERRUPTED)
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Say whether Ctrl-C is behind an error: compiled code turns it into others."""
+    """Return whether Ctrl-C is behind an error: typer and compiled code turn it into others."""
     while error is not None:
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) or getattr(error, "code", None) == INTERRUPTED:
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
-def _tell(text: str, title: str = "Error: ") -> None:
+def _print_error(text: str, title: str = "Error: ") -> None:
     from rich.console import Console
     from rich.text import Text
 
