@@ -2,7 +2,7 @@
 
 Each command is declared here and runs in a module of its own, which is loaded when the command
 runs: `tessella --help` must not wait for numba. A mistake ends with a sentence, no traceback, and
-an exit code that a script can use: 1 if rules or the audit refuse, 2 for usage or bad input.
+an exit code for scripts: 1 if rules or the audit refuse, 2 for usage or bad input.
 """
 
 from __future__ import annotations
@@ -441,10 +441,7 @@ def _app(
     ] = True,
     quiet: Quiet = False,
 ) -> None:
-    """Go from a file to a release in the browser, on this machine alone.
-
-    Reads and writes in one folder, and listens where no other machine can reach it.
-    """
+    """Go from a file to a release in the browser, in one folder and on this machine alone."""
     from .reporting import Reporter
     from .serving import run
 
