@@ -54,9 +54,7 @@ def judged_findings(rule: Rule, holds: int, breaks: int, applies: int) -> Iterat
     elif not holds and not breaks:
         message = f"{rule.name} cannot be judged: what it asks for is missing in every record."
         yield _finding("unknown", [rule], message)
-    elif breaks and breaks == (
-        min(holds + breaks, applies) if rule.is_conditional else holds + breaks
-    ):
+    elif breaks and breaks == min(holds + breaks, applies):
         who = "that it is about " if rule.is_conditional else ""
         message = f"No record {who}obeys {rule.name} ({breaks:,} break it). Is the rule right?"
         yield _finding("nobody", [rule], message)

@@ -12,6 +12,8 @@ import operator as signs
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
+from itertools import product as pairs_of
 
 from .._types import Name
 from . import expressions as tree
@@ -48,10 +50,8 @@ class Polynomial:
 
     def plus(self, other: Polynomial, factor: int = 1) -> Polynomial:
         """Add a multiple of another polynomial."""
-        terms = dict(self.terms)
-        for term, value in other.terms.items():
-            terms[term] = terms.get(term, Fraction(0)) + factor * value
-        return Polynomial({term: value for term, value in terms.items() if value})
+        more = ((term, factor * value) for term, value in other.terms.items())
+        return _collect(chain(self.terms.items(), more))
 
     def times(self, other: Polynomial) -> Polynomial | None:
         """Multiply, unless the result grows too large."""
@@ -59,12 +59,8 @@ class Polynomial:
             return None
         if len(self.terms) * len(other.terms) > MOST_TERMS:
             return None
-        terms: dict[Monomial, Fraction] = {}
-        for first, a in self.terms.items():
-            for second, b in other.terms.items():
-                term = combine(first, second)
-                terms[term] = terms.get(term, Fraction(0)) + a * b
-        return Polynomial({term: value for term, value in terms.items() if value})
+        pairs = pairs_of(self.terms.items(), other.terms.items())
+        return _collect((combine(first, second), a * b) for (first, a), (second, b) in pairs)
 
 
 @dataclass(frozen=True)
@@ -83,6 +79,14 @@ class Product:
             powers[factor] = powers.get(factor, 0) + sign * power
         scale = self.scale * other.scale if sign > 0 else self.scale / other.scale
         return Product(scale, {factor: power for factor, power in powers.items() if power})
+
+
+def _collect(terms: Iterable[tuple[Monomial, Fraction]]) -> Polynomial:
+    """Add up the coefficients of equal monomials."""
+    total: dict[Monomial, Fraction] = {}
+    for monomial, value in terms:
+        total[monomial] = total.get(monomial, Fraction(0)) + value
+    return Polynomial({monomial: value for monomial, value in total.items() if value})
 
 
 def combine(first: Monomial, second: Monomial, sign: int = 1) -> Monomial:
@@ -115,14 +119,13 @@ def polynomial(node: tree.Node) -> Polynomial | None:
                 return _constant(abs(values[0]))
             return _constant(min(values) if function == "min" else max(values))
         case tree.Sum(terms, signs):
-            total: dict[Monomial, Fraction] = {}
-            for sign, term in zip(signs, terms, strict=True):
-                part = polynomial(term)
-                if part is None:
-                    return None
-                for monomial, factor in part.terms.items():
-                    total[monomial] = total.get(monomial, Fraction(0)) + sign * factor
-            return Polynomial({monomial: factor for monomial, factor in total.items() if factor})
+            found = [polynomial(term) for term in terms]
+            summands = [(sign, part.terms) for sign, part in zip(signs, found) if part is not None]
+            if len(summands) < len(terms):
+                return None
+            return _collect(
+                (m, sign * value) for sign, part in summands for m, value in part.items()
+            )
         case tree.Arithmetic(operator, left, right):
             first, second = polynomial(left), polynomial(right)
             if first is None or second is None:

@@ -218,9 +218,9 @@ class Rules(Sequence[Rule]):
     def __init__(self, rules: Iterable[Rule | str] = ()) -> None:
         if isinstance(rules, str):
             raise BadOptionError("rules", rules, "a list of rules; for text, call Rules.parse")
-        given = list(rules)
+        given: list[Any] = list(rules)
         if given and all(isinstance(rule, str) for rule in given):
-            given = list(Rules.parse([rule for rule in given if isinstance(rule, str)]))
+            given = list(Rules.parse(given))
         self._rules = tuple(rule for rule in given if isinstance(rule, Rule))
         if len(self._rules) < len(given):
             raise BadOptionError("rules", given, "either rules or lines of text")
@@ -361,11 +361,7 @@ class Rules(Sequence[Rule]):
         return not any(needs_original(node) for rule in self for node in rule.nodes())
 
     def confront(
-        self,
-        table: Any,
-        *,
-        tolerance: float = 1e-9,
-        schema: Schema | None = None,
+        self, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
     ) -> Confrontation:
         """Find out which records break which rules, and by how much.
 

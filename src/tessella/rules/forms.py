@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from .._types import Name
@@ -64,6 +64,10 @@ class Interval(Form, kind="interval", affine=True):
     def empty(self) -> bool:
         """Whether no number lies inside."""
         return self.low > self.high or (self.low == self.high and (self.open_low or self.open_high))
+
+    def holds(self, value: float) -> bool:
+        """Return whether a number lies inside."""
+        return not self.meet(Interval(self.column, value, value)).empty
 
     def meet(self, other: Interval) -> Interval:
         """Return what lies in both."""
@@ -248,9 +252,6 @@ class _Known:
     excluded: frozenset[Any] = frozenset()
     missing: frozenset[bool] = frozenset()
 
-    def copy(self) -> _Known:
-        return _Known(self.interval, self.allowed, self.excluded, self.missing)
-
     def learn(self, form: Form) -> None:
         match form:
             case Interval():
@@ -268,17 +269,16 @@ class _Known:
     @property
     def possible(self) -> frozenset[Any] | None:
         """The values that are left, where they can be listed."""
-        if self.allowed is not None:
-            return frozenset(value for value in self.allowed if self.may_be(value))
-        if self.interval.low == self.interval.high and not self.interval.empty:
-            return frozenset(v for v in [_token(self.interval.low)] if self.may_be(v))
-        return None
+        listed = self.allowed
+        if listed is None and self.interval.low == self.interval.high and not self.interval.empty:
+            listed = frozenset([_token(self.interval.low)])
+        return None if listed is None else frozenset(filter(self.may_be, listed))
 
     def may_be(self, value: Any) -> bool:
         """Whether a value is not ruled out."""
         if value in self.excluded or (self.allowed is not None and value not in self.allowed):
             return False
-        return not isinstance(value, float) or _inside(value, self.interval)
+        return not isinstance(value, float) or self.interval.holds(value)
 
     @property
     def empty(self) -> bool:
@@ -297,7 +297,7 @@ class _Known:
                 return left is not None and left <= {_flag(value)}
             case Interval():
                 if left is not None:
-                    return all(isinstance(v, float) and _inside(v, form) for v in left)
+                    return all(isinstance(v, float) and form.holds(v) for v in left)
                 return self.interval.meet(form) == self.interval
             case Members(_, values, True):
                 return left is not None and left <= set(map(_token, values))
@@ -313,10 +313,6 @@ def _token(value: Any) -> Any:
 
 def _flag(value: bool) -> str:
     return f"\0{value}"
-
-
-def _inside(value: float, interval: Interval) -> bool:
-    return not interval.meet(Interval(interval.column, value, value)).empty
 
 
 @dataclass
@@ -344,7 +340,7 @@ class Context:
     def plus(self, forms: Iterable[Form]) -> Context:
         """Return what is known with some more forms."""
         more = Context()
-        more._columns = {name: known.copy() for name, known in self._columns.items()}
+        more._columns = {name: replace(known) for name, known in self._columns.items()}
         more._said, more._never = set(self._said), self._never
         for form in forms:
             more._learn(form)
@@ -382,11 +378,8 @@ def key_of(form: Form) -> object:
         case Linear(coefficients, operator, constant):
             ordered = sorted(coefficients.items(), key=lambda each: str(each[0]))
             scale = ordered[0][1] if operator == "==" else abs(ordered[0][1])
-            return (
-                tuple((name, round(value / scale, 12)) for name, value in ordered),
-                operator,
-                round(constant / scale, 12),
-            )
+            scaled = tuple((name, round(value / scale, 12)) for name, value in ordered)
+            return (scaled, operator, round(constant / scale, 12))
         case Multiplicative(factors, operator, constant):
             sign = 1
             ordered_factors = sorted(factors, key=lambda each: (str(each.column), each.offset))

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,18 +30,33 @@ MOST_TERMS = 1000
 DEEPEST = 100  # operations within operations; keeps every walk far from the end of the stack
 
 _ARITHMETIC = {ast.Mult: "*", ast.Div: "/"}
-_COMPARE = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.GtE: ">=",
-    ast.Gt: ">",
-}
+_ORDERS = (ast.Lt, ast.LtE, ast.Eq, ast.NotEq, ast.GtE, ast.Gt)
+_COMPARE = dict(zip(_ORDERS, ("<", "<=", "==", "!=", ">=", ">")))
+_NO_COLUMN = "This names no column, so it says nothing about a record."
 AGGREGATES = ("mean", "sum", "min", "max")
 NUMBER_FUNCTIONS = ("abs", *AGGREGATES, "col")
 TRUTH_FUNCTIONS = ("observed", "missing", "known", "col")
 _EVERY_FUNCTION = sorted({*NUMBER_FUNCTIONS, *TRUTH_FUNCTIONS, "table"})
+
+
+Read = Callable[["Reader", ast.expr], tree.Node]
+
+
+def _nested(read: Read) -> Read:
+    """Count how deep operations stand within operations, and refuse too many."""
+
+    @wraps(read)
+    def counted(self: Reader, node: ast.expr) -> tree.Node:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            message = f"More than {DEEPEST} operations within operations."
+            raise self.wrong(node, message, "Use several rules.")
+        try:
+            return read(self, node)
+        finally:
+            self.depth -= 1
+
+    return counted
 
 
 class Reader(FragmentParser):
@@ -54,30 +71,13 @@ class Reader(FragmentParser):
         """Read the part as a truth about one record."""
         node = self.truth(self.tree())
         if not tree.columns_of(node):
-            raise Wrong(
-                self.part.places[0],
-                self.part.places[-1],
-                "This names no column, so it says nothing about a record.",
-                "Texts are written in quotes, columns without.",
-            )
+            places, hint = self.part.places, "Texts are written in quotes, columns without."
+            raise Wrong(places[0], places[-1], _NO_COLUMN, hint)
         return node
 
-    def _deeper(self, node: ast.AST) -> None:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.wrong(
-                node, f"More than {DEEPEST} operations within operations.", "Use several rules."
-            )
-
+    @_nested
     def truth(self, node: ast.expr) -> tree.Node:
         """Read something that is true or false of a record."""
-        self._deeper(node)
-        try:
-            return self._truth(node)
-        finally:
-            self.depth -= 1
-
-    def _truth(self, node: ast.expr) -> tree.Node:
         match node:
             case ast.BoolOp(op=operator, values=values):
                 operands = tuple(self.truth(value) for value in values)
@@ -86,9 +86,7 @@ class Reader(FragmentParser):
                 return tree.Not(self.truth(operand))
             case ast.Compare():
                 return self._compare(node)
-            case ast.Name():
-                return self.column(node)
-            case ast.Call(func=ast.Name(id="col")):
+            case ast.Name() | ast.Call(func=ast.Name(id="col")):
                 return self.column(node)
             case ast.Call(func=ast.Name(id="observed")):
                 columns = tuple(self.column(each).name for each in self.arguments(node))
@@ -97,34 +95,25 @@ class Reader(FragmentParser):
                 (column,) = self.arguments(node, count=1)
                 return tree.Missing(self.column(column).name, function == "missing")
             case ast.Call():
-                raise self._unknown_call(
-                    node, NUMBER_FUNCTIONS, "a number, and here stands a truth"
-                )
+                raise self._unknown_call(node, NUMBER_FUNCTIONS, "number, and here stands a truth")
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
                 raise self.wrong(
                     node, "& and | belong to another language.", "Write `and` or `or`."
                 )
             case ast.Constant(value=bool()):
-                raise self.wrong(node, "This names no column, so it says nothing about a record.")
+                raise self.wrong(node, _NO_COLUMN)
             case ast.BinOp() | ast.UnaryOp() | ast.Constant():
                 self.number(node)  # what is wrong inside of it comes first
                 raise self.wrong(node, "This is a value; a rule compares it with something.")
         raise self.refuse(node)
 
+    @_nested
     def number(self, node: ast.expr) -> tree.Node:
         """Read something that has a value in a record."""
-        self._deeper(node)
-        try:
-            found = self._number(node)
-        finally:
-            self.depth -= 1
-        return found
-
-    def _number(self, node: ast.expr) -> tree.Node:
         match node:
             case ast.Constant():
                 return self._constant(node)
-            case ast.Name():
+            case ast.Name() | ast.Call(func=ast.Name(id="col")):
                 return self.column(node)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
                 inner = self._amount(operand)
@@ -154,8 +143,6 @@ class Reader(FragmentParser):
                 )
             case ast.BinOp():
                 raise self.wrong(node, "Rules calculate with +, -, *, / and ** only.")
-            case ast.Call(func=ast.Name(id="col")):
-                return self.column(node)
             case ast.Call(func=ast.Name(id="abs")):
                 return tree.Function("abs", (self._amount(self.arguments(node, count=1)[0]),))
             case ast.Call(func=ast.Name(id="min" | "max" as function), args=[_, _, *_]):
@@ -165,7 +152,7 @@ class Reader(FragmentParser):
                 (column,) = self.arguments(node, count=1)
                 return tree.Aggregate(function, self.column(column).name)
             case ast.Call():
-                raise self._unknown_call(node, TRUTH_FUNCTIONS, "a truth, and here stands a number")
+                raise self._unknown_call(node, TRUTH_FUNCTIONS, "truth, and here stands a number")
             case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
                 raise self.wrong(
                     node,
@@ -220,17 +207,12 @@ class Reader(FragmentParser):
     def _power(self, node: ast.BinOp) -> tree.Node:
         base = self._amount(node.left)
         power = self.number(node.right)
-        if (
-            not isinstance(power, tree.Constant)
-            or not isinstance(power.value, int)
-            or not 1 <= power.value <= LARGEST_POWER
-        ):
-            raise self.wrong(
-                node.right,
-                f"A power is a whole number from 1 to {LARGEST_POWER}, written out.",
-                "Divide for a negative power: 1 / x.",
-            )
-        made = tree.Arithmetic("**", base, power)
+        match power:
+            case tree.Constant(int(value)) if 1 <= value <= LARGEST_POWER:
+                made = tree.Arithmetic("**", base, power)
+            case _:
+                message = f"A power is a whole number from 1 to {LARGEST_POWER}, written out."
+                raise self.wrong(node.right, message, "Divide for a negative power: 1 / x.")
         self._check_constant(node, made)
         return made
 
@@ -249,7 +231,7 @@ class Reader(FragmentParser):
         name = node.func.id
         if name in misplaced:
             hint = "Compare it with something." if misplaced is NUMBER_FUNCTIONS else ""
-            return self.wrong(node, f"{name} gives {gives}.", hint)
+            return self.wrong(node, f"{name} gives a {gives}.", hint)
         if name == "table":
             return self.wrong(
                 node, "A table stands only after `in`.", '(a, b) in table("pairs.csv")'
@@ -270,31 +252,24 @@ class Reader(FragmentParser):
                 raise self.wrong(node, "`in` stands in no chain.", "Join two rules with `and`.")
             return self._member(node)
         sides = [node.left, *node.comparators]
-        operands = [self.number(side) for side in sides]
-        operators = [_COMPARE[type(op)] for op in node.ops]
-        both = list(zip(sides, operands, strict=True))
-        for left, operator, right in zip(both, operators, both[1:], strict=False):
-            self._check_pair(left, operator, right)
-        return tree.Compare(tuple(operands), cast(Any, tuple(operators)))
+        operands = tuple(self.number(side) for side in sides)
+        made = tree.Compare(operands, cast(Any, tuple(_COMPARE[type(op)] for op in node.ops)))
+        for (left, operator, right), (first, second) in zip(made.pairs, pairwise(sides)):
+            self._check_side(first, left, operator, right)
+            self._check_side(second, right, operator, left)
+        return made
 
-    def _check_pair(
-        self, left: tuple[ast.expr, tree.Node], operator: str, right: tuple[ast.expr, tree.Node]
-    ) -> None:
-        for (at, this), (_, other) in ((left, right), (right, left)):
-            if not isinstance(this, tree.Text | tree.Flag):
-                continue
-            if isinstance(other, tree.Computed):
-                kind = "text" if isinstance(this, tree.Text) else "True or False"
-                raise self.wrong(
-                    at, f"A number is compared with {kind}.", "Numbers have no quotes."
-                )
-            ordered = operator not in ("==", "!=")
-            if ordered and not (isinstance(this, tree.Text) and tree.is_date(this.value)):
-                raise self.wrong(
-                    at,
-                    "Text has no order, except dates written as 2024-01-31.",
-                    "List the values: x in {...}.",
-                )
+    def _check_side(self, at: ast.expr, this: tree.Node, operator: str, other: tree.Node) -> None:
+        """Refuse text and flags that are compared with numbers, or for order."""
+        if not isinstance(this, tree.Text | tree.Flag):
+            return
+        if isinstance(other, tree.Computed):
+            kind = "text" if isinstance(this, tree.Text) else "True or False"
+            raise self.wrong(at, f"A number is compared with {kind}.", "Numbers have no quotes.")
+        is_date = isinstance(this, tree.Text) and tree.is_date(this.value)
+        if operator not in ("==", "!=") and not is_date:
+            message = "Text has no order, except dates written as 2024-01-31."
+            raise self.wrong(at, message, "List the values: x in {...}.")
 
     def _member(self, node: ast.Compare) -> tree.Node:
         left = node.left.elts if isinstance(node.left, ast.Tuple) else [node.left]

@@ -19,17 +19,6 @@ from .._types import Name
 from ..exceptions import Mistake
 from .expressions import ColumnRef, quoted
 
-__all__ = [
-    "INSTEAD",
-    "LONGEST",
-    "Fragment",
-    "FragmentParser",
-    "LineParts",
-    "Wrong",
-    "cut",
-    "is_plain_name",
-]
-
 LONGEST = 20_000  # characters in a line: bounds the time and the stack that parsing takes
 DEEPEST = 50  # brackets within brackets
 
@@ -98,12 +87,9 @@ def is_plain_name(name: str) -> bool:
 def cut(line: str) -> LineParts:
     """Cut a line into its parts, or raise `Wrong`."""
     if len(line) > LONGEST:
-        raise Wrong(
-            0,
-            1,
-            f"The line has {len(line):,} characters; a rule has at most {LONGEST:,}.",
-            'A long list of values belongs in a file: x in table("values.csv").',
-        )
+        message = f"The line has {len(line):,} characters; a rule has at most {LONGEST:,}."
+        hint = 'A long list of values belongs in a file: x in table("values.csv").'
+        raise Wrong(0, 1, message, hint)
     marks = _mark(line)
     label = line[marks.comment + 1 :].strip() if marks.comment < len(line) else ""
     if not line[: marks.end].strip():
@@ -111,16 +97,12 @@ def cut(line: str) -> LineParts:
 
     name, start = _name(line, marks)
     condition = None
-    if _IF.match(line, start, marks.end):
+    if found := _IF.match(line, start, marks.end):
         colon = next((at for at in marks.colons if at >= start), None)
-        word = _IF.match(line, start).end()  # type: ignore[union-attr]
+        word = found.end()
         if colon is None:
-            raise Wrong(
-                word - 2,
-                word,
-                "A condition has no rule.",
-                "Write: if condition: rule, for example if age < 15: income == 0.",
-            )
+            hint = "Write: if condition: rule, for example if age < 15: income == 0."
+            raise Wrong(word - 2, word, "A condition has no rule.", hint)
         condition = _part(line, word, colon, marks)
         start = colon + 1
     tolerance, at, end = _tolerance(line, start, marks)
@@ -167,12 +149,8 @@ def _mark(line: str) -> _Marks:
         at += 1
     if open_brackets:
         sign, at = open_brackets[-1]
-        raise Wrong(
-            at,
-            at + 1,
-            f"The bracket {sign!r} is opened and never closed.",
-            "A rule stands on one line.",
-        )
+        message = f"The bracket {sign!r} is opened and never closed."
+        raise Wrong(at, at + 1, message, "A rule stands on one line.")
     return marks
 
 
@@ -202,20 +180,16 @@ def _name(line: str, marks: _Marks) -> tuple[str | None, int]:
 def _tolerance(line: str, start: int, marks: _Marks) -> tuple[float | None, tuple[int, int], int]:
     early = [span for span in marks.tolerances if span[0] < start]
     here = [span for span in marks.tolerances if span[0] >= start]
+    misplaced = "A tolerance stands where none can."
     hint = "A tolerance is one number at the end of the rule: net + tax == gross ± 1."
     if early or len(here) > 1:
-        raise Wrong(*(early or here[1:])[0], "A tolerance stands where none can.", hint)
+        raise Wrong(*(early or here[1:])[0], misplaced, hint)
     if not here:
         return None, (0, 0), marks.end
     sign, after = here[0]
     number = _NUMBER.fullmatch(line, after, marks.end)
     if not number:
-        raise Wrong(
-            sign,
-            max(after, len(line[: marks.end].rstrip())),
-            "A tolerance stands where none can.",
-            hint,
-        )
+        raise Wrong(sign, max(after, len(line[: marks.end].rstrip())), misplaced, hint)
     value = float(number[1])
     if value > 1e150:
         raise Wrong(*number.span(1), "This tolerance is larger than any number of a table.", hint)
@@ -294,32 +268,25 @@ class FragmentParser:
             bare = re.sub(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'", lambda m: "_" * len(m[0]), source)
             for habit, hint in HABITS:
                 if found := re.search(habit, bare):
-                    raise Wrong(
-                        *self._span(found.start(), found.end()), "This is not a rule.", hint
-                    ) from None
+                    raise Wrong(*self._span(*found.span()), "This is not a rule.", hint) from None
             at = min(max((error.offset or 1) - 1, 0), len(source) - 1)
             text = str(error.msg).split(". Perhaps")[0].capitalize()
             raise Wrong(*self._span(at, at + 1), f"This is not a rule. {text}.") from None
         except (ValueError, RecursionError, MemoryError, Warning) as error:
             text = "It is nested too deeply" if not isinstance(error, ValueError) else str(error)
-            raise Wrong(
-                places[0], places[-1], f"This cannot be read. {text.capitalize()}."
-            ) from None
+            message = f"This cannot be read. {text.capitalize()}."
+            raise Wrong(places[0], places[-1], message) from None
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
         places = self.part.places
         return places[start], max(places[end - 1] + 1, places[start] + 1)
 
-    def _where(self, node: ast.AST) -> tuple[int, int]:
-        expression = cast(ast.expr, node)
-        source = self.part.source.encode()
-        start = len(source[: expression.col_offset].decode())
-        end = len(source[: expression.end_col_offset].decode())
-        return self._span(start, end)
-
     def wrong(self, node: ast.AST, message: str, hint: str = "") -> Wrong:
         """Return a mistake that points at a node."""
-        return Wrong(*self._where(node), message, hint)
+        expression, source = cast(ast.expr, node), self.part.source.encode()
+        ends = (expression.col_offset, expression.end_col_offset)  # in bytes
+        start, end = (len(source[:end].decode()) for end in ends)
+        return Wrong(*self._span(start, end), message, hint)
 
     def column(self, node: ast.expr) -> ColumnRef:
         """Read a name of a column: bare, or col("...")."""
@@ -328,9 +295,8 @@ class FragmentParser:
             source = self.part.source.encode()
             name = source[node.col_offset : node.end_col_offset].decode()
             if name.startswith("__") and name.endswith("__"):
-                raise self.wrong(
-                    node, f"{name} is a name of Python's.", f"A column? Write `{name}`."
-                )
+                message = f"{name} is a name of Python's."
+                raise self.wrong(node, message, f"A column? Write `{name}`.")
             return ColumnRef(name)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "col":
             (argument,) = self.arguments(node, count=1)
