@@ -25,6 +25,7 @@ from .rows import orthonormal
 __all__ = ["Projector", "exact_nearest", "lengths"]
 
 
+Rows = tuple[Floats, Floats, Floats, Floats]  # A, b, G, h
 BLOCK = 2048
 TOLERANCE = 1e-9  # no result that breaks a row by more of its scale is handed out
 
@@ -45,8 +46,8 @@ class Projector:
 
     Parameters
     ----------
-    A, b, G, h : ndarray
-        The rows.
+    rows : tuple of ndarray
+        A, b, G and h.
     sizes : ndarray of shape (rows,)
         The size of what each right-hand side was computed from.
     kept : list of int
@@ -61,19 +62,9 @@ class Projector:
     least squares problems", chapter 23: least distance programming, the second method.
     """
 
-    def __init__(
-        self,
-        *,
-        A: Floats,
-        b: Floats,
-        G: Floats,
-        h: Floats,
-        sizes: Floats,
-        kept: list[int],
-        metric: Floats,
-    ) -> None:
+    def __init__(self, rows: Rows, *, sizes: Floats, kept: list[int], metric: Floats) -> None:
         d = len(metric)
-        self._rows = (A, b, G, h)
+        self._rows = A, b, G, h = rows
         self._sizes = sizes
         self.spread = 1.0 / np.sqrt(metric)
         used = G.any(axis=1)  # 0 <= 1 bounds nothing

@@ -256,15 +256,8 @@ class LinearSystem:
         """Prepare to project many times; see `project`."""
         self.check()
         weights = np.ones(self.n_columns) if metric is None else as_metric(metric, self.n_columns)
-        return Projector(
-            A=self.A,
-            b=self.b,
-            G=self.G,
-            h=self.h,
-            sizes=self._sizes,
-            kept=self._dependence[0],
-            metric=weights,
-        )
+        rows, kept = (self.A, self.b, self.G, self.h), self._dependence[0]
+        return Projector(rows, sizes=self._sizes, kept=kept, metric=weights)
 
     @cached_property
     def _plain_projector(self) -> Projector:

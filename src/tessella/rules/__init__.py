@@ -26,9 +26,7 @@ _HOMES = {
     "forms": ".forms",
 }
 
-_RENAMED = {
-    "judge": "tessella.Rules.confront",
-}
+_RENAMED = {"judge": "tessella.Rules.confront"}
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists

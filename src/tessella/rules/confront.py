@@ -265,29 +265,22 @@ def _aggregate(node: tree.Aggregate, columns: Operands) -> float:
 def _domains(rule: Rule, columns: Operands) -> dict[tree.Node, Domain]:
     """Prepare the sets that a rule looks things up in."""
     domains: dict[tree.Node, Domain] = {}
-    for node in rule.nodes():
-        for each in (node, _opposite(node)):
-            if isinstance(each, tree.Observed) and each.domain is not None:
-                domains[each] = each.domain
-            elif isinstance(each, tree.Member):
-                names = tree.looked_up(each)
-                kinds = [columns.kind(name) == "number" for name in names]
-                if len(kinds) == len(each.operands) and not _of_numbers(each, kinds):
-                    domains[each] = Domain.of_rows(each.among.rows, kinds)
+    looked_up = [n for n in rule.nodes() if isinstance(n, tree.Member | tree.Observed)]
+    for node in looked_up:
+        # Amounts are measured with `not` pushed down: the opposite is looked up in the same set.
+        domain = node.domain if isinstance(node, tree.Observed) else _listed(node, columns)
+        if domain is not None:
+            domains[node] = domains[tree.negated(node)] = domain
     return domains
 
 
-def _opposite(node: tree.Node) -> tree.Node:
-    """Return the look-up that says the opposite: amounts are measured with `not` pushed down."""
-    return (
-        replace(node, inside=not node.inside)
-        if isinstance(node, tree.Member | tree.Observed)
-        else node
-    )
-
-
-def _of_numbers(node: tree.Member, numeric: list[bool]) -> bool:
-    return numeric == [True] and not isinstance(node.among, tree.Lookup)
+def _listed(node: tree.Member, columns: Operands) -> Domain | None:
+    """Return the set of a look-up of columns; None where numbers are compared one by one."""
+    kinds = [columns.kind(name) == "number" for name in tree.looked_up(node)]
+    of_numbers = kinds == [True] and isinstance(node.among, tree.Literals)
+    if len(kinds) < len(node.operands) or of_numbers:
+        return None
+    return Domain.of_rows(node.among.rows, kinds)
 
 
 def _judge(
@@ -325,9 +318,8 @@ def _implied(condition: Verdict, body: Verdict) -> Verdict:
 def _zero_problem(rule: Rule, zero: Integers) -> str:
     shown = ", ".join(map(str, zero[:5])) + (", ..." if len(zero) > 5 else "")
     return (
-        f"{rule.where}: {rule.text} divides by zero in {_count(len(zero), 'record')} "
-        f"(row {shown}). Multiply instead of dividing, or say when the rule applies: "
-        "if x != 0: ..."
+        f"{rule.where}: {rule.text} divides by zero in {_count(len(zero), 'record')} (row {shown})."
+        " Multiply instead of dividing, or say when the rule applies: if x != 0: ..."
     )
 
 

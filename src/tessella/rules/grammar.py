@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from ..exceptions import Mistake
 from . import expressions as tree
 from .classify import constant
-from .scanner import INSTEAD, Fragment, FragmentParser, Wrong, cut
+from .scanner import INSTEAD, Fragment, FragmentParser, Wrong
 
-__all__ = ["Parsed", "parse_line"]
+__all__ = ["Reader", "check_tolerance"]
 
 LARGEST = 1e150  # the square of anything larger is infinite
 LARGEST_WHOLE = 2**53  # every whole number up to here is a float64
@@ -344,46 +342,8 @@ class Reader(FragmentParser):
             raise self.wrong(argument, str(problem), problem.hint) from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parsed:
-    """What a line says."""
-
-    name: str | None
-    condition: tree.Node | None
-    body: tree.Node
-    tolerance: float | None
-    label: str
-
-
-def parse_line(line: str, *, where: str, folder: Path | None = None) -> Parsed | list[Mistake]:
-    """Read one line: a rule, nothing (an empty list), or what is wrong with it."""
-    mistakes: list[Mistake] = []
-
-    def attempt(read: Callable[..., Any], *given: Any) -> Any:
-        try:
-            return read(*given)
-        except Wrong as wrong:
-            mistakes.append(wrong.mistake(where, line))
-
-    parts = attempt(cut, line)
-    if parts is None or parts.body is None:
-        return mistakes
-    condition: Any = parts.condition and attempt(Reader(parts.condition, folder).read)
-    body = attempt(Reader(parts.body, folder).read)
-    if not mistakes and parts.tolerance is not None:
-        attempt(_check_tolerance, body, *parts.tolerance_at)
-    if mistakes:
-        return mistakes
-    return Parsed(
-        name=parts.name,
-        condition=condition,
-        body=body,
-        tolerance=parts.tolerance,
-        label=parts.label,
-    )
-
-
-def _check_tolerance(body: tree.Node, start: int, end: int) -> None:
+def check_tolerance(body: tree.Node, start: int, end: int) -> None:
+    """Raise `Wrong` where a body has nothing that a tolerance loosens."""
     loosened = strict = False
     for node in tree.walk(body):
         match node:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,8 @@ from .._parameters import Number
 from .._toml import toml_text
 from ..exceptions import BadOptionError, Mistake, RuleSyntaxError
 from .collection import Rule, Rules
-from .grammar import Parsed, parse_line
-
-__all__ = [
-    "LookupProblem",
-    "RuleEntry",
-    "file_error",
-    "from_entries",
-    "from_text",
-    "from_toml",
-    "read_file",
-    "read_lookup",
-    "to_toml",
-]
+from .grammar import Reader, check_tolerance
+from .scanner import Wrong, cut
 
 LARGEST = 10 * 2**20  # bytes of a rules file: far more than anybody writes
 AT_LEAST_0 = Number(least=0)
@@ -57,47 +46,56 @@ def from_entries(
 ) -> Rules:
     """Read rules that another format holds as text; all mistakes are reported together."""
     wrong = list(mistakes)
-    read: list[tuple[RuleEntry, Parsed]] = []
-    place = None if folder is None else Path(folder)
+    rules: list[Rule] = []
+    read: list[RuleEntry] = []
     for entry in entries:
-        found = parse_line(entry.text, where=entry.where, folder=place)
-        if isinstance(found, Parsed):
-            read.append((entry, found))
-        else:
+        found = parse_line(entry.text, where=entry.where, folder=folder)
+        if isinstance(found, list):
             wrong += found
-    rules = [_rule(entry, parsed, at, origin) for at, (entry, parsed) in enumerate(read, 1)]
-    wrong += _names_twice(rules, [entry for entry, _ in read])
+            continue
+        name = entry.name if entry.name is not None else found.name or f"R{len(rules) + 1}"
+        label = " ".join((found.label if entry.label is None else entry.label).split())
+        rules.append(replace(found, name=name, label=label, origin=origin, line=entry.line))
+        read.append(entry)
+    seen: dict[str, RuleEntry] = {}
+    for rule, entry in zip(rules, read):
+        if rule.name in seen:
+            message = f"The name {rule.name!r} is that of another rule ({seen[rule.name].where})."
+            hint = "A rule without a name is called R1, R2, ... by its place."
+            wrong.append(Mistake(where=entry.where, message=message, hint=hint, text=entry.text))
+        seen[rule.name] = entry
     if wrong:
         raise RuleSyntaxError(wrong, origin=origin or "the rules")
     return Rules(rules)
 
 
-def _rule(entry: RuleEntry, parsed: Parsed, at: int, origin: str | None) -> Rule:
-    given = entry.name if entry.name is not None else parsed.name
-    label = entry.label if entry.label is not None else parsed.label
+def parse_line(line: str, *, where: str, folder: str | Path | None = None) -> Rule | list[Mistake]:
+    """Read one line: a rule (its name may be empty), nothing ([]), or what is wrong with it."""
+    mistakes: list[Mistake] = []
+
+    def attempt(read: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return read(*given)
+        except Wrong as wrong:
+            mistakes.append(wrong.mistake(where, line))
+
+    place = None if folder is None else Path(folder)
+    parts = attempt(cut, line)
+    if parts is None or parts.body is None:
+        return mistakes
+    condition: Any = parts.condition and attempt(Reader(parts.condition, place).read)
+    body = attempt(Reader(parts.body, place).read)
+    if not mistakes and parts.tolerance is not None:
+        attempt(check_tolerance, body, *parts.tolerance_at)
+    if mistakes:
+        return mistakes
     return Rule(
-        body=parsed.body,
-        condition=parsed.condition,
-        tolerance=parsed.tolerance,
-        name=f"R{at}" if given is None else given,
-        label=" ".join(label.split()),
-        origin=origin,
-        line=entry.line,
+        name=parts.name or "",
+        condition=condition,
+        body=body,
+        tolerance=parts.tolerance,
+        label=parts.label,
     )
-
-
-def _names_twice(rules: list[Rule], entries: list[RuleEntry]) -> Iterator[Mistake]:
-    seen: dict[str, RuleEntry] = {}
-    for rule, entry in zip(rules, entries, strict=True):
-        if rule.name in seen:
-            first = seen[rule.name].where
-            yield Mistake(
-                where=entry.where,
-                message=f"The name {rule.name!r} is that of another rule ({first}).",
-                hint="A rule without a name is called R1, R2, ... by its place.",
-                text=entry.text,
-            )
-        seen[rule.name] = entry
 
 
 def from_text(text: str | Iterable[str], *, folder: str | Path | None, origin: str | None) -> Rules:
@@ -151,28 +149,16 @@ def from_toml(text: str, *, folder: str | Path | None = None, origin: str | None
         hint = 'Write rules = ["age >= 0"], or tables [[rules]] with rule = "age >= 0".'
         raise file_error(origin, "There is no list of rules.", hint)
     mistakes: list[Mistake] = []
-    entries = []
+    entries: list[RuleEntry] = []
     for at, rule in enumerate(rules, start=1):
-        entry, wrong = _entry(rule, f"rule {at}")
+        entry = {"rule": rule} if isinstance(rule, str) else rule
+        wrong = [Mistake(where=f"rule {at}", message=m, hint=h) for m, h in _faults(entry)]
         mistakes += wrong
-        entries += [] if wrong else [entry]
+        if not wrong:
+            tolerance = f" ± {entry['tolerance']!r}" if "tolerance" in entry else ""
+            given = {key: entry.get(key) for key in ("name", "label")}
+            entries.append(RuleEntry(text=entry["rule"] + tolerance, where=f"rule {at}", **given))
     return from_entries(entries, folder=folder, origin=origin, mistakes=mistakes)
-
-
-def _entry(given: Any, where: str) -> tuple[RuleEntry, list[Mistake]]:
-    if isinstance(given, str):
-        given = {"rule": given}
-    wrong = [Mistake(where=where, message=m, hint=h) for m, h in _faults(given)]
-    if wrong:
-        return RuleEntry(text="", where=where), wrong
-    tolerance = given.get("tolerance")
-    text = str(given["rule"])
-    return RuleEntry(
-        text=text if tolerance is None else f"{text} ± {tolerance!r}",
-        where=where,
-        name=given.get("name"),
-        label=given.get("label"),
-    ), []
 
 
 def _faults(given: Any) -> Iterator[tuple[str, str]]:

@@ -22,8 +22,7 @@ from .._lazy import optional
 from ..exceptions import Mistake, RuleTranslationError
 from . import expressions as tree
 from .collection import Rule, Rules
-from .grammar import parse_line
-from .reading import RuleEntry, file_error, from_entries
+from .reading import RuleEntry, file_error, from_entries, parse_line
 from .scanner import Wrong
 
 __all__ = ["from_validate", "to_validate"]
