@@ -251,11 +251,9 @@ def misfits(node: tree.Node, columns: Operands) -> list[str]:
 
 def _truth(node: tree.Node, columns: Operands) -> Iterator[str]:
     match node:
-        case tree.And(operands) | tree.Or(operands):
-            for each in operands:
+        case tree.And() | tree.Or() | tree.Not():
+            for each in tree.children(node):
                 yield from _truth(each, columns)
-        case tree.Not(operand):
-            yield from _truth(operand, columns)
         case tree.ColumnRef(name):
             kind = columns.kind(name)
             if kind != "yes or no":
@@ -280,19 +278,14 @@ def _truth(node: tree.Node, columns: Operands) -> Iterator[str]:
                         f"{tree.write(node)}: column {name!r} is {_A[now]} here, and was {_A[was]} "
                         "in the table that the rules were fixed with."
                     )
-        case tree.Missing() | tree.Observed():
-            return
 
 
 def _kind(node: tree.Node, columns: Operands) -> Kind:
-    match node:
-        case tree.ColumnRef(name):
-            return columns.kind(name)
-        case tree.Text():
-            return "text"
-        case tree.Flag():
-            return "yes or no"
-    return "number"
+    if isinstance(node, tree.ColumnRef):
+        return columns.kind(node.name)
+    if isinstance(node, tree.Text):
+        return "text"
+    return "yes or no" if isinstance(node, tree.Flag) else "number"
 
 
 def _calculated(node: tree.Node, columns: Operands) -> Iterator[str]:
@@ -312,9 +305,8 @@ def _pair(left: tree.Node, operator: str, right: tree.Node, columns: Operands) -
     first, second = _kind(left, columns), _kind(right, columns)
     for one, other in ((left, second), (right, first)):
         if isinstance(one, tree.Text) and other == "date":
-            if tree.is_date(one.value):
-                return
-            yield f"{tree.write(one)} is compared with a date. Write a date as 2024-01-31."
+            if not tree.is_date(one.value):
+                yield f"{tree.write(one)} is compared with a date. Write a date as 2024-01-31."
             return
     text = f"{tree.write(left)} {operator} {tree.write(right)}"
     if first != second:

@@ -72,8 +72,7 @@ class LineParts:
 class _Marks:
     """Where the signs that cut a line stand, outside of quotes and brackets."""
 
-    end: int
-    comment: int
+    end: int  # of the rule: where the comment begins
     colons: list[int]
     tolerances: list[tuple[int, int]]
     ticks: list[tuple[int, int]]
@@ -91,7 +90,7 @@ def cut(line: str) -> LineParts:
         hint = 'A long list of values belongs in a file: x in table("values.csv").'
         raise Wrong(0, 1, message, hint)
     marks = _mark(line)
-    label = line[marks.comment + 1 :].strip() if marks.comment < len(line) else ""
+    label = line[marks.end + 1 :].strip()
     if not line[: marks.end].strip():
         return LineParts(label=label)
 
@@ -117,7 +116,7 @@ def cut(line: str) -> LineParts:
 
 
 def _mark(line: str) -> _Marks:
-    marks = _Marks(len(line), len(line), [], [], [])
+    marks = _Marks(len(line), [], [], [])
     open_brackets: list[tuple[str, int]] = []
     at = 0
     while at < len(line):
@@ -139,7 +138,7 @@ def _mark(line: str) -> _Marks:
                 raise Wrong(at, at + 1, f"The bracket {sign!r} closes nothing that is open.")
             open_brackets.pop()
         elif sign == "#":
-            marks.end = marks.comment = at
+            marks.end = at
             break
         elif sign == ":" and not open_brackets:
             marks.colons.append(at)
