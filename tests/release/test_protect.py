@@ -247,7 +247,7 @@ def test_census(census):
         "PTOTVAL == PEARNVAL + POTHVAL", "FEDTAX <= TAXINC", "TAXINC <= AGI",
         *(f"{name} > 0" for name in table.columns),
     ]  # fmt: skip
-    quick = {"method": "search", "options": {"effort": "quick"}}
+    quick = {"grouping": "search", "options": {"effort": "quick"}}
     for k in (3, 10):
         release = keep(table, rules, k=k, **quick)
         plain = Microaggregation(k, random_state=0, **quick).fit(table)
