@@ -255,14 +255,18 @@ def read_feather(path: Path, *, columns: Sequence[str] | None = None) -> Source:
     return _source(path, table, table.schema, columns, "feather")
 
 
-def write_parquet(table: pa.Table, file: BinaryIO, metadata: Metadata) -> list[Statement]:
+def write_parquet(
+    table: pa.Table, file: BinaryIO, _: Path, *, metadata: Metadata
+) -> list[Statement]:
     """Write a table of `to_arrow` as Parquet."""
     table, statements = _with_key(table, metadata)
     pq.write_table(table, file, compression="zstd", row_group_size=_ROWS)
     return statements
 
 
-def write_feather(table: pa.Table, file: BinaryIO, metadata: Metadata) -> list[Statement]:
+def write_feather(
+    table: pa.Table, file: BinaryIO, _: Path, *, metadata: Metadata
+) -> list[Statement]:
     """Write a table of `to_arrow` as an Arrow file."""
     table, statements = _with_key(table, metadata)
     options = ipc.IpcWriteOptions(compression="lz4")

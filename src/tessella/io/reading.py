@@ -5,31 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..exceptions import BadFileError, BadOptionError, DataNotFoundError
-from .source import Metadata, Source, Statement, check_columns, find_format
+from .source import FORMATS, Metadata, Source, Statement, check_columns, find_format
 
 __all__ = ["read_file"]
 
-_OF_CSV = (
-    "delimiter", "quote", "encoding", "decimal", "thousands", "missing", "header", "names", "skip",
-    "types", "dates",
-)  # fmt: skip
-_OPTIONS = {
-    "csv": _OF_CSV,
-    "excel": ("sheet", "missing", "types"),
-    "spss": ("encoding",),
-    "spss-portable": (),
-    "stata": ("encoding",),
-    "sas": ("encoding", "catalog"),
-    "sas-transport": ("encoding",),
-    "parquet": (),
-    "feather": (),
-}
-_OF_ANY = (*_OF_CSV, "sheet", "catalog")
+_OPTIONS = dict.fromkeys(option for form in FORMATS.values() for option in form.options)
 
 
 def read_file(
@@ -125,15 +109,15 @@ def read_file(
     given = dict(locals())
     path = _existing(path)
     form = find_format(path, format)
-    options = {name: given[name] for name in _OF_ANY if given[name] is not None}
+    options = {name: given[name] for name in _OPTIONS if given[name] is not None}
     for name in options:
-        if name not in _OPTIONS[form.name]:
+        if name not in form.options:
             raise BadOptionError(name, options[name], f"nothing: it has no meaning for {form.name}")
     if isinstance(columns, str):
         raise BadOptionError("columns", columns, "a list of names")
     if columns is not None:
         options["columns"] = list(dict.fromkeys(columns))
-    source = _reader(form.name)(path, **options)
+    source = form.load(form.reader)(path, **options)
     return _with_metadata(source, metadata, codes)
 
 
@@ -149,25 +133,6 @@ def _existing(path: str | os.PathLike[str]) -> Path:
     if not os.access(path, os.R_OK):
         raise BadFileError(path, "it may not be read by this user", "Ask for the permission")
     return path
-
-
-def _reader(name: str) -> Any:
-    """Load the reader of a format; what others need stays unloaded."""
-    if name == "csv":
-        from .csv_reading import read_csv
-
-        return read_csv
-    if name in ("parquet", "feather"):
-        from . import arrow
-
-        return arrow.read_parquet if name == "parquet" else arrow.read_feather
-    if name == "excel":
-        from .excel_reading import read_excel
-
-        return read_excel
-    from .statistical import read_statistical
-
-    return partial(read_statistical, name)
 
 
 def _with_metadata(

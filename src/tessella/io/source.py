@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,25 +26,67 @@ __all__ = [
 class Format:
     """A format of files.
 
-    `endings` are those of file names; `written` says whether tessella writes it too.
+    `endings` are those of file names. `reader` and `writer` are functions of this folder, as
+    "module.function", loaded when they are needed; a format without writer is only read. `options`
+    are those of `read_file` that mean something for it; `labels` says whether it holds metadata.
     """
 
     name: str
     endings: tuple[str, ...]
-    written: bool = True
+    reader: str
+    writer: str = ""
+    options: tuple[str, ...] = ()
+    labels: bool = True
+
+    @property
+    def written(self) -> bool:
+        """Whether tessella writes it too."""
+        return bool(self.writer)
+
+    def load(self, function: str) -> Any:
+        """Load its reader or writer."""
+        module, name = function.split(".")
+        return getattr(import_module(f".{module}", __package__), name)
 
 
 _LIST = (
-    Format(name="csv", endings=(".csv", ".tsv", ".tab", ".txt")),
-    Format(name="parquet", endings=(".parquet", ".pq")),
-    Format(name="feather", endings=(".feather", ".arrow", ".ipc")),
-    Format(name="excel", endings=(".xlsx", ".xlsm")),
-    Format(name="spss", endings=(".sav", ".zsav")),
-    Format(name="spss-portable", endings=(".por",), written=False),
-    Format(name="stata", endings=(".dta",)),
-    Format(name="sas", endings=(".sas7bdat",), written=False),
-    Format(name="sas-transport", endings=(".xpt", ".xport")),
-)
+    Format(
+        name="csv", endings=(".csv", ".tsv", ".tab", ".txt"), labels=False,
+        reader="csv_reading.read_csv", writer="csv_writing.write_csv",
+        options=("delimiter", "quote", "encoding", "decimal", "thousands", "missing", "header",
+                 "names", "skip", "types", "dates"),
+    ),
+    Format(
+        name="parquet", endings=(".parquet", ".pq"),
+        reader="arrow.read_parquet", writer="arrow.write_parquet",
+    ),
+    Format(
+        name="feather", endings=(".feather", ".arrow", ".ipc"),
+        reader="arrow.read_feather", writer="arrow.write_feather",
+    ),
+    Format(
+        name="excel", endings=(".xlsx", ".xlsm"), labels=False,
+        reader="excel_reading.read_excel", writer="excel_writing.write_excel",
+        options=("sheet", "missing", "types"),
+    ),
+    Format(
+        name="spss", endings=(".sav", ".zsav"), options=("encoding",),
+        reader="statistical.read_spss", writer="statistical.write_spss",
+    ),
+    Format(name="spss-portable", endings=(".por",), reader="statistical.read_portable"),
+    Format(
+        name="stata", endings=(".dta",), options=("encoding",),
+        reader="statistical.read_stata", writer="statistical.write_stata",
+    ),
+    Format(
+        name="sas", endings=(".sas7bdat",), options=("encoding", "catalog"),
+        reader="statistical.read_sas",
+    ),
+    Format(
+        name="sas-transport", endings=(".xpt", ".xport"), options=("encoding",),
+        reader="statistical.read_transport", writer="statistical.write_transport",
+    ),
+)  # fmt: skip
 FORMATS = {form.name: form for form in _LIST}
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 

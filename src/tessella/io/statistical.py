@@ -18,6 +18,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
@@ -29,7 +30,10 @@ from ..exceptions import BadFileError
 from .arrow import check_finite, check_whole, decoded, to_milliseconds
 from .source import Level, Metadata, Source, Span, Statement, Variable, check_columns, listed
 
-__all__ = ["read_statistical", "write_statistical"]
+__all__ = [
+    "read_portable", "read_sas", "read_spss", "read_stata", "read_transport", "write_spss",
+    "write_stata", "write_transport",
+]  # fmt: skip
 
 _TITLES = {"spss": "SPSS", "stata": "Stata", "sas-transport": "SAS transport"}
 _FAULTS = (OSError, ValueError, OverflowError, TypeError)
@@ -60,7 +64,7 @@ def _raw_read(name: str, path: str | Path, **options: Any) -> tuple[dict[str, An
     return dict(cells), meta
 
 
-def read_statistical(
+def _read_file(
     name: str,
     path: Path,
     *,
@@ -192,13 +196,13 @@ class _Prepared:
         self.statements.append(Statement(f"column {name!r}", found, why))
 
 
-def write_statistical(
+def _write_file(
     name: str,
     table: pa.Table,
     file: BinaryIO,
     path: Path,
-    metadata: Metadata,
     *,
+    metadata: Metadata,
     tags: Mapping[str, pa.Array] | None = None,
 ) -> list[Statement]:
     """Write a table of `to_arrow` as SPSS, Stata or SAS transport."""
@@ -296,11 +300,8 @@ def _describe(name: str, column: str, metadata: Metadata, ready: _Prepared) -> N
         fits = variable.labels if text == bool(letters) or name == "stata" else {}
         if name == "stata" and not text:
             fits = {v: t for v, t in fits.items() if isinstance(v, str) or float(v).is_integer()}
-        if (
-            name == "sas-transport"
-            or (name == "stata" and text)
-            or len(fits) < len(variable.labels)
-        ):
+        no_place = name == "sas-transport" or (name == "stata" and text)
+        if no_place or len(fits) < len(variable.labels):
             ready.say(column, "labels of values not written", f"{title} has no place for them")
         elif column not in ready.labels:
             ready.labels[column] = dict(fits)
@@ -327,11 +328,9 @@ def _put_letters(name: str, column: str, letters: Any, ready: _Prepared) -> None
         return
     marks = letters.to_pylist()
     ready.cells[column] = [mark if cell is None else cell for cell, mark in zip(cells, marks)]
-    used = sorted({cell for cell in ready.cells[column] if isinstance(cell, str)})
-    if used:
+    if used := sorted({cell for cell in ready.cells[column] if isinstance(cell, str)}):
         ready.letters[column] = used
-    known = ready.labels.get(column)
-    if known:
+    if known := ready.labels.get(column):
         ready.labels[column] = {
             v: t for v, t in known.items() if not isinstance(v, str) or v in used
         }
@@ -435,10 +434,14 @@ def _stop_the_clock(name: str, file: BinaryIO) -> None:
     elif name == "stata":
         changed = re.sub(rb"(<timestamp>\x11)[^<]{17}<", rb"\g<1>01 Jan 1980 00:00<", head, count=1)
     else:
-        changed = (
-            re.sub(rb"\d\d[A-Z]{3}\d\d:\d\d:\d\d:\d\d", b"01JAN80:00:00:00", head[:720])
-            + head[720:]
-        )
+        time = rb"\d\d[A-Z]{3}\d\d:\d\d:\d\d:\d\d"
+        changed = re.sub(time, b"01JAN80:00:00:00", head[:720]) + head[720:]
     file.seek(0)
     file.write(changed)
     file.flush()
+
+
+read_spss, read_portable, read_stata, read_sas, read_transport = (
+    partial(_read_file, name) for name in _READERS
+)
+write_spss, write_stata, write_transport = (partial(_write_file, name) for name in _TITLES)

@@ -168,8 +168,13 @@ def staged_file(
     if form.name in ("stata", "sas-transport"):
         options["tags"] = tags
     kept = _public(table, metadata, tags, keep_labels=keep_labels)
+    if form.labels:
+        options["metadata"] = kept
     with whole_or_nothing(path, overwrite=overwrite) as file:
-        statements += _write(form, table, file, path, kept, options)
+        statements += form.load(form.writer)(table, file, path, **options)
+        if kept and not form.labels:
+            lost = f"not written: {form.name} has no place for them"
+            statements.append(Statement("labels", lost))
         file.flush()
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -231,37 +236,6 @@ def _options(
         "encoding": encoding or "utf-8",
         "safe": safe,
     }
-
-
-def _write(
-    form: Format,
-    table: Any,
-    file: BinaryIO,
-    path: Path,
-    metadata: Metadata,
-    options: dict[str, Any],
-) -> list[Statement]:
-    """Load the writer of a format, and let it write."""
-    if form.name in ("parquet", "feather"):
-        from .arrow import write_feather, write_parquet
-
-        write = write_parquet if form.name == "parquet" else write_feather
-        return write(table, file, metadata)
-    if form.name not in ("csv", "excel"):
-        from .statistical import write_statistical
-
-        return write_statistical(form.name, table, file, path, metadata, **options)
-    if form.name == "csv":
-        from .csv_writing import write_csv
-
-        statements = write_csv(table, file, path, **options)
-    else:
-        from .excel_writing import write_excel
-
-        statements = write_excel(table, file, path, **options)
-    if metadata:
-        statements.append(Statement("labels", f"not written: {form.name} has no place for them"))
-    return statements
 
 
 UNFINISHED = "tessella-unfinished"
