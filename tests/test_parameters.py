@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tessella
 import tessella.exceptions
 from tessella._lazy import on_first_use
 from tessella._parameters import (
@@ -70,3 +71,12 @@ def test_names_that_are_gone_say_the_new_one():
     load, _ = on_first_use("tessella", {}, renamed={"old": "tessella.new"})
     with pytest.raises(AttributeError, match=r"tessella\.old is gone: use tessella\.new"):
         load("old")
+
+
+def test_arguments_of_maskers_and_steps_that_have_another_name():
+    with pytest.raises(TypeError, match="'method': it is now called 'grouping'"):
+        tessella.Microaggregation(method="mdav")
+    with pytest.raises(TypeError, match="'missing': it is now called 'on_missing'"):
+        tessella.protect(np.eye(4), k=2, missing="error")
+    with pytest.raises(BadOptionError, match="'amount', its name now"):
+        tessella.Study(np.eye(4)).do("noise", scale=0.1)

@@ -211,7 +211,7 @@ def parameters(
         def checked(*args: Any, **kwargs: Any) -> Any:
             for name in kwargs.keys() & (renamed or {}).keys():
                 raise TypeError(
-                    f"{function.__name__}() has no argument {name!r}: it is now called "
+                    f"{function.__qualname__}() has no argument {name!r}: it is now called "
                     f"{(renamed or {})[name]!r}"
                 )
             check(declared, signature.bind(*args, **kwargs).arguments)

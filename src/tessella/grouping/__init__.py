@@ -39,4 +39,6 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+    __getattr__, __dir__ = on_first_use(
+        __name__, _HOMES, renamed={"LowerBound": "tessella.grouping.bound.LowerBound"}
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Unpack, get_args
 
+from .._parameters import parameters
 from .._types import Name
 from ..schema import Schema
 from .categories import contingency_loss, entropy_loss, mutual_information_loss
@@ -18,6 +19,7 @@ from .result import Loss, Summary, worst
 __all__ = ["lost_cells", "measure"]
 
 
+@parameters({"missing": "on_unpaired"})
 def measure(
     original: Any,
     masked: Any,

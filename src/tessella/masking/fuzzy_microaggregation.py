@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, NONE, Number, OneOf, Whole, check_parameters
+from .._parameters import FLAG, NONE, Number, OneOf, Whole, check_parameters, parameters
 from .._types import Floats, Integers, Truths
 from ..exceptions import BadOptionError, BadTableError
 from ..frame import Numbers, Table
@@ -190,6 +190,7 @@ class FuzzyMicroaggregation(Masker):
         "neglect": [Number(least=0)],
     }
 
+    @parameters({"missing": "on_missing", "constraints": "rules"})
     def __init__(
         self,
         k: int | None = 3,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import OneOf
+from .._parameters import OneOf, parameters
 from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError
 from ..frame import Numbers
@@ -80,6 +80,7 @@ class IndividualRanking(Perturbation):
 
     _parameters: ClassVar[Declared] = {"grouping": [OneOf(("optimal", "fixed"))]}
 
+    @parameters({"method": "grouping"})
     def __init__(
         self,
         k: int = 3,

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, NONE, SEED, Instance, OneOf, check_parameters
+from .._parameters import FLAG, NONE, SEED, Instance, OneOf, check_parameters, parameters
 from .._types import Floats, Name
 from ..frame import Numbers, Table, View
 from ..grouping.base import check_k
@@ -131,6 +131,7 @@ class Microaggregation(Masker):
         "random_state": [SEED],
     }
 
+    @parameters({"method": "grouping", "missing": "on_missing"})
     def __init__(
         self,
         k: int = 3,

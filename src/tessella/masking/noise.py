@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, Number
+from .._parameters import FLAG, Number, parameters
 from .._types import Floats
 from ..exceptions import BadTableError, UnchangedWarning
 from ..frame import Numbers
@@ -93,6 +93,7 @@ class NoiseAddition(Perturbation):
         "keep_moments": [FLAG],
     }
 
+    @parameters({"scale": "amount"})
     def __init__(
         self,
         amount: float = 0.1,

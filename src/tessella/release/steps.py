@@ -30,6 +30,7 @@ PREPARING = {
     "suppress": ("k", "columns"),
 }
 
+RENAMED = {"method": "grouping", "missing": "on_missing", "scale": "amount"}  # options
 GROUPING = "grouping"  # the option of steps that form groups
 
 
@@ -70,6 +71,10 @@ class Step:
             raise BadOptionError("options", type(self.options).__name__, "a mapping of names")
         for option in self.options:
             if option not in allowed:
+                if (new := RENAMED.get(option)) in allowed:
+                    raise BadOptionError(
+                        f"option of {self.method!r}", option, f"{new!r}: its name now"
+                    )
                 raise UnknownOptionError(f"option of {self.method!r}", option, allowed)
         object.__setattr__(self, "options", dict(self.options))
 
