@@ -78,5 +78,5 @@ def test_arguments_of_maskers_and_steps_that_have_another_name():
         tessella.Microaggregation(method="mdav")
     with pytest.raises(TypeError, match="'missing': it is now called 'on_missing'"):
         tessella.protect(np.eye(4), k=2, missing="error")
-    with pytest.raises(BadOptionError, match="'amount', its name now"):
+    with pytest.raises(BadOptionError, match="'amount': its name now"):
         tessella.Study(np.eye(4)).do("noise", scale=0.1)
