@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from tessella import Microaggregation, Study, protect
+from tessella.explore import Candidate
+from tessella.masking import NoiseAddition
 
 
 def firms(n: int = 60) -> pd.DataFrame:
@@ -36,3 +39,14 @@ def test_floats_that_are_all_whole_stay_whole() -> None:
     pd.testing.assert_frame_equal(masked, protect(table, k=3, random_state=0).table)
     exact = Microaggregation(3, round_integers=False, random_state=0).fit_transform(table)
     assert exact["x"][0] == 47 / 3
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_one_seed_gives_one_noise(seed: int) -> None:
+    """Bug once met: a Study gave another table than its masker for the same integer."""
+    table = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 3)), columns=list("abc"))
+    alone = NoiseAddition(amount=0.3, random_state=seed).fit_transform(table)
+    study = Study(table.assign(id=range(60)), random_state=seed).do("drop", columns=["id"])
+    pd.testing.assert_frame_equal(study.do("noise", amount=0.3).table, alone)
+    candidate = Candidate("noise", amount=0.3)
+    pd.testing.assert_frame_equal(candidate.mask(table, random_state=seed), alone)
