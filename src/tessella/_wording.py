@@ -14,7 +14,11 @@ Built = TypeVar("Built", bound=Exception)
 
 
 class _Formatter(string.Formatter):
-    """Formats facts: !l lists names, !t texts or names with counts; !n is how many, !c records."""
+    """Formats facts.
+
+    !l lists names, !t texts or names with counts, !p phrases with counts; !n is how many there are,
+    !c a number of records.
+    """
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         if conversion == "l":
@@ -25,6 +29,9 @@ class _Formatter(string.Formatter):
             texts = [f"{name} ({n})" for name, n in value.items()] if counted else list(value)
             more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
             return ", ".join(map(str, texts[:SHOWN])) + more
+        if conversion == "p":
+            parts = [f"{name}: {n}" for name, n in list(value.items())[:SHOWN]]
+            return "; ".join(parts) + ("; ..." if len(value) > SHOWN else "")
         if conversion == "n":
             return len(value)
         if conversion == "c":

@@ -60,9 +60,9 @@ class GroupSizeError(TessellaError, ValueError):
         "Merge these strata with others, or give a smaller k."
     )
     small_patterns = Sentence(
-        "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer records share: "
-        "{sizes!t}. What a record lacks would single it out: fill these cells, drop these records "
-        "or columns, or give a smaller k."
+        "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer records share "
+        "({sizes!p}). What a record lacks would single it out: fill these cells, drop these "
+        "records or columns, or give a smaller k."
     )
     small_parts = Sentence(
         "k={k} cannot be kept in {sizes!n} of the parts into which conditions, signs, strata and "
