@@ -21,12 +21,14 @@ ELSEWHERE = {  # run beside the tests of what they are about
     "anonymity", "attacks", "attributes", "explore", "formats", "fuzzy", "maskers",
     "microaggregation", "protect", "reports", "risk", "rules",
 }  # fmt: skip
+RECIPE = "architecture"  # run by tests/test_recipe.py
 SLOW = {"howto/explore", "howto/protect", "howto/scripts"}  # search, and start processes
 PAGES = {str(path.relative_to(DOCS).with_suffix("")): path for path in sorted(DOCS.rglob("*.md"))}
 RUN = [
     name
     for name, path in PAGES.items()
-    if name not in ELSEWHERE and any(kind != "sh" for kind, _ in FENCE.findall(path.read_text()))
+    if name not in {*ELSEWHERE, RECIPE}
+    and any(kind != "sh" for kind, _ in FENCE.findall(path.read_text()))
 ]
 
 

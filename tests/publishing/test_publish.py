@@ -402,7 +402,9 @@ def test_a_search_that_was_stopped_is_no_release(home, monkeypatch):
 
     plan = make_plan(home)
     (*_, step) = plan.steps
-    options = {name: own for name, own in step.options.items() if name not in ("method", "options")}
+    options = {
+        name: own for name, own in step.options.items() if name not in ("grouping", "options")
+    }
     plan = plan.model_copy(update={"steps": [*plan.steps[:-1], replace(step, options=options)]})
     before = {path.name for path in home.iterdir()}
     monkeypatch.setattr(Search, "_search_whole", stopped)

@@ -26,9 +26,9 @@ METHODS = {
     "individual ranking": {"k": 3},
     "rounding": {"base": 50},
     "coding": {"top": 0.05},
-    "microaggregation": {"k": 3, "method": "mdav"},
+    "microaggregation": {"k": 3, "grouping": "mdav"},
     "fuzzy microaggregation": {"k": 3},
-    "protect": {"k": 3, "method": "mdav"},
+    "protect": {"k": 3, "grouping": "mdav"},
 }
 
 
@@ -202,7 +202,7 @@ def test_a_rule_that_names_a_lost_code_is_kept_without_its_words():
     schema = Schema.guess(table).override(job={"kind": "nominal"})
     rules = ["job in {1, 2, 7}", "pay <= 1700"]
     study, summary = study_of(
-        table, [("protect", {"k": 9, "method": "mdav"})], schema=schema, rules=rules
+        table, [("protect", {"k": 9, "grouping": "mdav"})], schema=schema, rules=rules
     )
     assert 7 not in set(study.table["job"])
     assert [rule["text"] for rule in summary["public"]["rules"]] == ["pay <= 1700"]

@@ -83,7 +83,7 @@ def test_the_truth_is_always_among_them(seed, n, method):
     strata = [None, "half"][seed % 2]
     columns = ["few", "many", "flat"] + (["gaps"] if n >= 24 else [])
     masker = IndividualRanking(
-        3, method=method, columns=columns, strata=strata, weights=["weight", None][seed % 2]
+        3, grouping=method, columns=columns, strata=strata, weights=["weight", None][seed % 2]
     )
     masked = masker.fit_transform(table)
     found = attack(table, masked, masker)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tessella.exceptions import AttackError, BadOptionError, LinkageError, UnknownOptionError
 from tessella.masking import RankSwapping
 from tessella.risk import attack, link
-from tessella.risk.transparency import pairs as pairs_module
+from tessella.risk.transparency import rank_swapping as pairs_module
 
 from .brute import possible_pairs, swapped
 
