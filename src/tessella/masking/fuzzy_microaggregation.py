@@ -1,8 +1,7 @@
 """Fuzzy microaggregation: every record gets a centre that is drawn, not computed.
 
-Knowing how a table was microaggregated helps an intruder: records go to near centres. Here a record
-goes to a centre at random, with its memberships as probabilities, so that knowing the method,
-the centres and the parameters leaves him guessing.
+An intruder who knows the method knows that records go to near centres. Here a record goes to a
+centre at random, with its memberships as probabilities, which leaves him guessing.
 """
 
 from __future__ import annotations
@@ -159,8 +158,7 @@ class FuzzyMicroaggregation(Masker):
 
     References
     ----------
-    V. Torra (2017). Fuzzy microaggregation for the transparency principle. Journal of Applied
-    Logic 23.
+    V. Torra (2017). Fuzzy microaggregation for the transparency principle. J. Applied Logic 23.
     V. Torra (2020). Fuzzy clustering-based microaggregation to achieve probabilistic k-anonymity
     for data with constraints. Journal of Intelligent and Fuzzy Systems 39(5).
 
