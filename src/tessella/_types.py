@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ __all__ = [
     "Floats",
     "Integers",
     "Name",
+    "Progress",
     "Signs",
     "Singles",
     "SmallIntegers",
@@ -19,6 +20,8 @@ __all__ = [
     "Stream",
     "Truths",
 ]
+
+Progress = Callable[[int, int, str], object]  # steps done, their number, the name of the next
 
 Name = Hashable  # of a column: text, or whatever pandas allows
 

@@ -10,7 +10,7 @@ import pytest
 
 from tessella.app import make_app
 from tessella.app.folder import Folder
-from tessella.app.safety import OPENING, Keys
+from tessella.app.safety import OPENING, AccessKeys
 from tessella.exceptions import BadFileError, TessellaError
 from tessella.planfile import parse_plan
 
@@ -80,14 +80,14 @@ def test_the_address_given_to_the_browser_opens_once(folder):
 
 
 def test_the_address_given_to_the_browser_grows_old():
-    keys = Keys()
+    keys = AccessKeys()
     keys.made -= OPENING + 1
     assert not keys.opens(keys.opening)
     assert keys.opens(keys.printed)
 
 
 def test_keys_differ():
-    one, two = Keys(), Keys()
+    one, two = AccessKeys(), AccessKeys()
     own = {one.printed, one.opening, one.session, one.form}
     assert len(own) == 4
     assert not own & {two.printed, two.opening, two.session, two.form}

@@ -13,7 +13,7 @@ from .folder import Folder
 from .forms import Sources, line_of
 from .jobs import Jobs
 from .rendering import environment
-from .safety import Keys
+from .safety import AccessKeys
 
 __all__ = ["AppContext", "Values", "in_place"]
 
@@ -28,11 +28,11 @@ class AppContext:
     ----------
     folder : Folder
         Where the app works.
-    keys : Keys
+    keys : AccessKeys
         The keys of this run; forms carry one.
     """
 
-    def __init__(self, folder: Folder, keys: Keys) -> None:
+    def __init__(self, folder: Folder, keys: AccessKeys) -> None:
         self.folder, self.keys = folder, keys
         self.jobs, self.sources = Jobs(), Sources()
 

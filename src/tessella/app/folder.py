@@ -17,14 +17,14 @@ from ..io.writing import whole_or_nothing
 from ..planfile import PlanFile
 from ..rules import Rules
 
-__all__ = ["Entry", "Folder"]
+__all__ = ["Folder", "FolderEntry"]
 
 What = Literal["table", "rules", "plan", "report", "manifest"]
 SMALL = 200_000  # bytes of a text file that may be rules, or a plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class FolderEntry:
     """A file of the folder, and what it seems to be."""
 
     name: str
@@ -52,7 +52,7 @@ class Folder:
             raise BadFileError(path, "there is no such folder", "Give a folder") from None
         if not self.path.is_dir():
             raise BadFileError(path, "this is no folder", "Give the folder that the file is in")
-        self._seen: dict[str, tuple[tuple[int, int], Entry | None]] = {}
+        self._seen: dict[str, tuple[tuple[int, int], FolderEntry | None]] = {}
 
     def place(self, name: str) -> Path:
         """Return where a file of this name is, or would be; refuse all that is not a plain name."""
@@ -106,7 +106,7 @@ class Folder:
             name, at = f"{stem}-{at}{ending}", at + 1
         return name
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[FolderEntry]:
         """List what the app can use: tables, rules, plans, reports, manifests."""
         found = sorted(self._entries(), key=lambda entry: entry.name.lower())
         releases = {
@@ -117,7 +117,7 @@ class Folder:
         }
         return [replace(entry, manifest=releases.get(entry.name, "")) for entry in found]
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[FolderEntry]:
         with os.scandir(self.path) as files:
             names = [file.name for file in files]
         for name in names:
@@ -142,22 +142,22 @@ class Folder:
             return []
 
 
-def _look(path: Path, stat: os.stat_result) -> Entry | None:
+def _look(path: Path, stat: os.stat_result) -> FolderEntry | None:
     """Find out what a file is: by its ending, and for texts by those who can read them."""
     known: dict[str, Any] = {"name": path.name, "size": stat.st_size, "changed": stat.st_mtime}
     ending = path.suffix.lower()
     if ending == ".html":
-        return Entry(what="report", secret=_is_secret(path), **known)
+        return FolderEntry(what="report", secret=_is_secret(path), **known)
     if ending in (".yaml", ".yml"):
-        return Entry(what="rules", **known)
+        return FolderEntry(what="rules", **known)
     if ending == ".toml":
-        return Entry(what="plan" if _is_plan(path) else "rules", **known)
+        return FolderEntry(what="plan" if _is_plan(path) else "rules", **known)
     if ending == ".json":
-        return Entry(what="manifest", **known) if _is_manifest(path) else None
+        return FolderEntry(what="manifest", **known) if _is_manifest(path) else None
     if ending == ".txt" and stat.st_size <= SMALL and _are_rules(path):
-        return Entry(what="rules", **known)
+        return FolderEntry(what="rules", **known)
     try:
-        return Entry(what="table", format=find_format(path, None).name, **known)
+        return FolderEntry(what="table", format=find_format(path, None).name, **known)
     except TessellaError:
         return None
 

@@ -18,14 +18,14 @@ from .file_pages import FilePages
 from .folder import Folder
 from .plan_pages import PlanPages
 from .rendering import static
-from .safety import Guard, Keys
+from .safety import AccessKeys, Guard
 from .work_pages import WorkPages
 
 __all__ = ["make_app"]
 
 
 def make_app(
-    folder: str | os.PathLike[str], *, keys: Keys | None = None, port: int = 8000
+    folder: str | os.PathLike[str], *, keys: AccessKeys | None = None, port: int = 8000
 ) -> Guard:
     """Build the app for a folder.
 
@@ -33,7 +33,7 @@ def make_app(
     ----------
     folder : path
         Where tables, rules and plans are read, and releases are written.
-    keys : Keys, optional
+    keys : AccessKeys, optional
         The keys of this run.
     port : int
         The port on which it will listen: requests that name another are refused.
@@ -43,7 +43,7 @@ def make_app(
     Guard
         An ASGI application; its `jobs` is the work under way.
     """
-    keys = keys or Keys()
+    keys = keys or AccessKeys()
     context = AppContext(Folder(folder), keys)
     files, plans, work = FilePages(context), PlanPages(context), WorkPages(context)
     routes = [

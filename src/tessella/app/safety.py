@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .jobs import Jobs
 
-__all__ = ["POLICY", "REPORT_POLICY", "Guard", "Keys"]
+__all__ = ["POLICY", "REPORT_POLICY", "AccessKeys", "Guard"]
 
 LARGEST = 20_000_000  # bytes of a form
 OPENING = 120.0  # seconds in which the address given to the browser must be used
@@ -53,7 +53,7 @@ ENTRY = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>tes
 
 
 @dataclass
-class Keys:
+class AccessKeys:
     """The keys of one run of the app: drawn from the system's entropy, kept in memory.
 
     `printed` opens the app as often as one likes, and is shown on the terminal. `opening` opens it
@@ -106,13 +106,13 @@ class Guard:
     ----------
     app : ASGI application
         What is guarded.
-    keys : Keys
+    keys : AccessKeys
         The keys of this run.
     port : int
         The port on which the app listens; names of the machine count with it only.
     """
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, port: int) -> None:
+    def __init__(self, app: ASGIApp, *, keys: AccessKeys, port: int) -> None:
         self.app, self.keys, self.port = app, keys, port
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         self.cookie = f"tessella-{port}"  # two apps at once do not take each other's

@@ -14,7 +14,7 @@ import uvicorn
 
 from ..exceptions import BadOptionError
 from .pages import make_app
-from .safety import Guard, Keys
+from .safety import AccessKeys, Guard
 
 __all__ = ["serve"]
 
@@ -47,7 +47,7 @@ def serve(
     """
     if not idle > 0:
         raise BadOptionError("idle", idle, "a number of minutes above 0")
-    keys = Keys()
+    keys = AccessKeys()
     with _listen(port) as listening:
         own = listening.getsockname()[1]
         guard = make_app(folder, keys=keys, port=own)

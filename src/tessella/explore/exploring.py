@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from .._parameters import NONE, OneOf, Whole, parameters
+from .._types import Progress
 from ..exceptions import BadOptionError
 from ..grouping.base import check_k
 from ..masking import registry
@@ -194,9 +195,6 @@ def _noting_interrupts() -> Iterator[list[int]]:
 BATCH = 8  # candidates proposed at a time: a fixed number, or results would depend on the cores
 FIRST = 0.6  # share of a budget of points that goes to the first list
 UNITS = {"s": 1, "sec": 1, "seconds": 1, "min": 60, "minutes": 60, "h": 3600, "hours": 3600}
-
-
-Progress = Callable[[int, int, str], object]
 
 
 @parameters(

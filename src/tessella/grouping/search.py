@@ -259,7 +259,7 @@ class Search(Grouping):
         effort = EFFORTS[self.effort]
         # The whole table sets the work: a hundred strata cost what one table of their size does.
         moves = standard_moves(self._watch.n) * effort.moves
-        table = Table(X, weights, k, self._watch, random)
+        table = StratumSearch(X, weights, k, self._watch, random)
         self._watch.enter(len(X), moves)
         table.start()
         try:
@@ -273,7 +273,7 @@ class Search(Grouping):
             self._watch.leave()
         return table.best
 
-    def _search_whole(self, table: Table, moves: float, effort: Effort) -> None:
+    def _search_whole(self, table: StratumSearch, moves: float, effort: Effort) -> None:
         pool = Pool(table.X, table.weights, table.k, largest=effort.pooled)
         runs = effort.runs
         while True:
@@ -296,7 +296,7 @@ class Search(Grouping):
             if table.watch.over() or self.time_limit is None:
                 return
 
-    def _search_windows(self, table: Table, moves: float) -> None:
+    def _search_windows(self, table: StratumSearch, moves: float) -> None:
         count = int(np.clip(moves / 250, 6, 60))
         turn = 0
         while not table.watch.over() and (turn < count or self.time_limit is not None):
@@ -305,7 +305,7 @@ class Search(Grouping):
             turn += 1
 
 
-class Table:
+class StratumSearch:
     """One stratum under search: its records, and the best partition so far."""
 
     def __init__(

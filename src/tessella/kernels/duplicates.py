@@ -100,7 +100,7 @@ def number_equal(X: Floats) -> tuple[Integers, Integers]:
     return number, seen_at[:n_distinct].copy()
 
 
-class Rounded(NamedTuple):
+class RoundedPoints(NamedTuple):
     """A rounded copy of some points."""
 
     table: Singles  # (columns, points)
@@ -109,7 +109,7 @@ class Rounded(NamedTuple):
 
 
 @kernel
-def rounded(points: Floats, which: Integers, centre: Floats) -> Rounded:
+def rounded(points: Floats, which: Integers, centre: Floats) -> RoundedPoints:
     """Copy some points centred, scaled and rounded, columns first, padded with zeros."""
     d = points.shape[1]
     largest, longest = 0.0, 0.0
@@ -125,7 +125,7 @@ def rounded(points: Floats, which: Integers, centre: Floats) -> Rounded:
     for i in range(which.shape[0]):
         for j in range(d):
             table[j, i] = np.float32((points[which[i], j] - centre[j]) * scale)
-    return Rounded(table, scale, math.sqrt(longest) * scale)
+    return RoundedPoints(table, scale, math.sqrt(longest) * scale)
 
 
 @kernel

@@ -12,7 +12,7 @@ from .._types import Floats, Name
 from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError
 from ..grouping.base import check_k
 from ..schema import Schema
-from .perturbation import Declared, Perturbation, Reading, rows_of_strata
+from .perturbation import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
 __all__ = ["TopBottomCoding"]
@@ -110,7 +110,7 @@ class TopBottomCoding(Perturbation):
         if self.top is None and self.bottom is None:
             raise BadOptionError("top", None, "top or bottom, or nothing would be coded")
 
-    def _perturb(self, read: Reading) -> Floats:
+    def _perturb(self, read: MaskedColumns) -> Floats:
         values = read.original.values
         out = values.copy()
         k = check_k(self.k, len(values)) if self.replace == "mean" else 1
@@ -138,7 +138,7 @@ class TopBottomCoding(Perturbation):
             self.coded_[name] = (counts[0], counts[1])
         return out
 
-    def _ends(self, which: str, read: Reading) -> dict[Name, float]:
+    def _ends(self, which: str, read: MaskedColumns) -> dict[Name, float]:
         """Return where an end begins, for each column in which it is coded."""
         wish, masked = getattr(self, which), read.chosen.masked
         if wish is None:

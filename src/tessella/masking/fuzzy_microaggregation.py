@@ -45,7 +45,7 @@ FALL = 1e-4  # a sweep that lowers the objective by less ends the search for cen
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class FuzzyPart:
     """Records of one stratum that lack the same cells, in the columns of one block."""
 
     block: int
@@ -87,7 +87,7 @@ class Prepared:
     chosen: Selection
     original: Numbers
     scale: Scale
-    parts: list[Part]
+    parts: list[FuzzyPart]
     unrounded: set[Any]
 
     def loss(self, lost: float) -> float:
@@ -306,7 +306,7 @@ class FuzzyMicroaggregation(Masker):
                 known = ~original.missing[rows[0], places]
                 rules = None if system is None else _on_known(system, known)
                 parts.append(
-                    Part(
+                    FuzzyPart(
                         block=number, rows=rows, places=places, records=records[rows],
                         weights=chosen.weights[rows], scale=own, rules=rules,
                         c=self._share_of_c(len(rows), source.n_rows),
@@ -318,7 +318,7 @@ class FuzzyMicroaggregation(Masker):
             unrounded=unrounded,
         )  # fmt: skip
 
-    def _draw(self, part: Part, law: Law, k: int, chance: Chance) -> Drawing:
+    def _draw(self, part: FuzzyPart, law: Law, k: int, chance: Chance) -> Drawing:
         if self.at_least_k:
             crisp = crisp_groups(part.records, part.weights, k=k, chance=chance)
             return draw_keeping_k(
@@ -359,7 +359,7 @@ class FuzzyMicroaggregation(Masker):
             return power_law(check_number("m1", self.m1, 1.0))
         return entropy_law(check_number("lambda1", self.lambda1, 0.0, open_end=True))
 
-    def _model(self, part: Part) -> FuzzyClusterer:
+    def _model(self, part: FuzzyPart) -> FuzzyClusterer:
         """Return the unfitted clusterer of the centres of a part."""
         shared: dict[str, Any] = {
             "n_init": 5, "tol": self.tol, "fall": FALL, "max_iter": self.max_iter,

@@ -15,7 +15,7 @@ from ..grouping.univariate import UnivariateOptimal
 from ..schema import Schema
 from .aggregation import AGGREGATES
 from .base import number_alike, parts_of
-from .perturbation import Declared, Perturbation, Reading, rows_of_strata
+from .perturbation import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register, shrunk
 
 __all__ = ["IndividualRanking"]
@@ -104,7 +104,7 @@ class IndividualRanking(Perturbation):
         self.rules = rules
         self.random_state = random_state
 
-    def _perturb(self, read: Reading) -> Floats:
+    def _perturb(self, read: MaskedColumns) -> Floats:
         values, weights = read.original.values, read.chosen.weights
         n, d = values.shape
         k = check_k(self.k, n)
@@ -122,7 +122,7 @@ class IndividualRanking(Perturbation):
             out[:, j], self.labels_[:, j] = means[labels, 0], labels
         return out
 
-    def _look_at(self, read: Reading, released: Numbers) -> None:
+    def _look_at(self, read: MaskedColumns, released: Numbers) -> None:
         strata = read.chosen.strata.ids
         filled = np.where(released.missing, 0.0, released.values)
         apart = [

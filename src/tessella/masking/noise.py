@@ -13,7 +13,7 @@ from ..exceptions import BadTableError, UnchangedWarning
 from ..frame import Numbers
 from ..schema import Schema
 from .base import Scale
-from .perturbation import Declared, Perturbation, Reading, normal, rows_of_strata
+from .perturbation import Declared, MaskedColumns, Perturbation, normal, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
 __all__ = ["NoiseAddition"]
@@ -119,7 +119,7 @@ class NoiseAddition(Perturbation):
         self.rules = rules
         self.random_state = random_state
 
-    def _perturb(self, read: Reading) -> Floats:
+    def _perturb(self, read: MaskedColumns) -> Floats:
         values = read.original.values
         n, d = values.shape
         self._refuse_few(read)
@@ -140,7 +140,7 @@ class NoiseAddition(Perturbation):
             out[rows] = scale.centre + scale.unit * masked
         return out
 
-    def _look_at(self, read: Reading, released: Numbers) -> None:  # noqa: ARG002
+    def _look_at(self, read: MaskedColumns, released: Numbers) -> None:  # noqa: ARG002
         """Warn where rounding took the noise away."""
         for name, varies in zip(read.chosen.masked, read.scale.deviation > 0):
             rounded = self._decimals(read.source, name) is not None
@@ -150,7 +150,7 @@ class NoiseAddition(Perturbation):
                 )
                 warnings.warn(warning, stacklevel=3)
 
-    def _refuse_few(self, read: Reading) -> None:
+    def _refuse_few(self, read: MaskedColumns) -> None:
         """Refuse strata in which noise would be none, or lie in few directions."""
         d = read.known.shape[1]
         if self.keep_moments and not read.known.all():

@@ -24,14 +24,14 @@ from .base import Masker, Scale
 from .repair import Grid, Repair, Restoration
 from .selection import Selection, select
 
-__all__ = ["Perturbation", "Reading", "by_record", "normal", "restore", "rows_of_strata"]
+__all__ = ["MaskedColumns", "Perturbation", "by_record", "normal", "restore", "rows_of_strata"]
 
 
 Declared = Mapping[str, Sequence[Constraint]]  # what parameters may be
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reading:
+class MaskedColumns:
     """A table that was read for masking."""
 
     source: Table
@@ -108,23 +108,23 @@ class Perturbation(Masker):
         """Check the parameters before anything is read."""
         check_parameters(self)
 
-    def _perturb(self, read: Reading) -> Floats:
+    def _perturb(self, read: MaskedColumns) -> Floats:
         """Return the masked numbers, shape (n, d); what is in missing cells does not matter."""
         raise NotImplementedError
 
-    def _look_at(self, read: Reading, released: Numbers) -> None:
+    def _look_at(self, read: MaskedColumns, released: Numbers) -> None:
         """Learn something from the released numbers, or refuse them."""
 
-    def _reading(self, source: Table, weights: Any, strata: Any) -> Reading:
+    def _reading(self, source: Table, weights: Any, strata: Any) -> MaskedColumns:
         chosen = select(
             source, columns=self.columns, blocks=None, strata=strata, weights=weights,
             schema=self.schema, who=type(self).__name__,
         )  # fmt: skip
         original = self._read(source, chosen)
         scale = Scale.of(original.values, chosen.weights, "zscore", chosen.masked)
-        return Reading(source=source, chosen=chosen, original=original, scale=scale)
+        return MaskedColumns(source=source, chosen=chosen, original=original, scale=scale)
 
-    def _repair(self, read: Reading, rules: Rules) -> Repair:
+    def _repair(self, read: MaskedColumns, rules: Rules) -> Repair:
         """Select the rules that can be restored, or raise that they contradict each other."""
         masked = read.chosen.masked
         grid = Grid.of_table(
@@ -134,7 +134,7 @@ class Perturbation(Masker):
         fixed = [name for name in masked if not read.source.facts(name).numeric]
         return Repair.of(self._fixed(rules, read), grid, fixed=fixed)
 
-    def _release(self, read: Reading, values: Floats, repair: Repair | None) -> Any:
+    def _release(self, read: MaskedColumns, values: Floats, repair: Repair | None) -> Any:
         """Bring the numbers back to the rules, if there are any, and write the table."""
         self.restoration_ = None
         if repair is None:
@@ -147,7 +147,7 @@ class Perturbation(Masker):
         )
         return masked
 
-    def _fixed(self, rules: Rules, read: Reading) -> Rules:
+    def _fixed(self, rules: Rules, read: MaskedColumns) -> Rules:
         """Look up in the original table what rules ask of it."""
         return rules.fix(read.source, schema=self.schema)
 
@@ -315,13 +315,13 @@ class _Unperturbed(Perturbation):
         self.round_integers = round_integers
         self.original = original
 
-    def _perturb(self, read: Reading) -> Floats:
+    def _perturb(self, read: MaskedColumns) -> Floats:
         return read.original.values.copy()
 
-    def _fixed(self, rules: Rules, read: Reading) -> Rules:  # noqa: ARG002
+    def _fixed(self, rules: Rules, read: MaskedColumns) -> Rules:  # noqa: ARG002
         return rules if self.original is None else rules.fix(self.original, schema=self.schema)
 
-    def _reading(self, source: Table, weights: Any, strata: Any) -> Reading:
+    def _reading(self, source: Table, weights: Any, strata: Any) -> MaskedColumns:
         read = super()._reading(source, weights, strata)
         if self.original is None:
             return read

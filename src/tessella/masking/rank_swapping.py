@@ -11,7 +11,7 @@ from .._types import Floats
 from ..exceptions import BadOptionError
 from ..kernels.swapping import draw_partners
 from ..schema import Schema
-from .perturbation import Declared, Perturbation, Reading, rows_of_strata
+from .perturbation import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
 __all__ = ["RankSwapping", "window_of"]
@@ -100,7 +100,7 @@ class RankSwapping(Perturbation):
         self.rules = rules
         self.random_state = random_state
 
-    def _perturb(self, read: Reading) -> Floats:
+    def _perturb(self, read: MaskedColumns) -> Floats:
         values, chance = read.original.values, self._chance()
         out = values.copy()
         alone = dict.fromkeys(read.chosen.masked, 0)

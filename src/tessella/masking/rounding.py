@@ -13,7 +13,7 @@ from .._parameters import FLAG
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, UnknownColumnError
 from ..schema import Schema
-from .perturbation import Declared, Perturbation, Reading
+from .perturbation import Declared, MaskedColumns, Perturbation
 from .registry import Method, Options, Tuned, listed, register
 
 __all__ = ["Rounding"]
@@ -99,7 +99,7 @@ class Rounding(Perturbation):
         self.rules = rules
         self.random_state = random_state
 
-    def _perturb(self, read: Reading) -> Floats:
+    def _perturb(self, read: MaskedColumns) -> Floats:
         self.bases_ = self._bases(read)
         out, chance = np.empty_like(read.original.values), self._chance()
         for j, base in enumerate(self.bases_.values()):
@@ -116,7 +116,7 @@ class Rounding(Perturbation):
             out[:, j] = number * above / below
         return out
 
-    def _bases(self, read: Reading) -> dict[Name, float]:
+    def _bases(self, read: MaskedColumns) -> dict[Name, float]:
         masked = read.chosen.masked
         given = self.base if isinstance(self.base, Mapping) else dict.fromkeys(masked, self.base)
         for name in given:

@@ -187,13 +187,13 @@ def _comment(lines: Sequence[str]) -> Iterator[str]:
         ) or ["#"]
 
 
-class Part(BaseModel):
+class Section(BaseModel):
     """A table of a plan file: nothing in it is ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
 
-class Input(Part):
+class Input(Section):
     """Which file is read, and how: the options of `tessella.io.read_file`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -216,7 +216,7 @@ class Input(Part):
         return dict(self.model_extra or {})
 
 
-class RulesPart(Part):
+class RulesPart(Section):
     """The edit rules: in a file, or line by line."""
 
     file: str | None = None
@@ -239,7 +239,7 @@ class RulesPart(Part):
         return self
 
 
-class Columns(Part):
+class Columns(Section):
     """What is known of one column; see `tessella.schema.Column`."""
 
     kind: Kind
@@ -257,7 +257,7 @@ class Columns(Part):
         }
 
 
-class Measures(Part):
+class Measures(Section):
     """What is measured of the release."""
 
     loss: bool = True
@@ -266,7 +266,7 @@ class Measures(Part):
     time_limit: float | None = Field(default=None, gt=0)
 
 
-class Output(Part):
+class Output(Section):
     """Where the release and what goes with it are written."""
 
     file: str
@@ -297,7 +297,7 @@ class Output(Part):
         return {what: name for what, name in named.items() if name}
 
 
-class PlanFile(Part):
+class PlanFile(Section):
     """A whole plan: from the file that is read to the files that are written.
 
     Attributes

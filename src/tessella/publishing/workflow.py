@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Integers
+from .._types import Integers, Progress
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
 from ..io import Source
@@ -101,8 +101,6 @@ class Publication:
 
     __repr__ = __str__
 
-
-Progress = Callable[[int, int, str], object]
 
 log = logging.getLogger("tessella")
 SHUFFLING = 2**32 - 1  # the place of the order among the seeds of a plan: no step stands there

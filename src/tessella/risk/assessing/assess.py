@@ -6,7 +6,7 @@ What an assessment found: every attack, the worst of them, and each record's own
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._parameters import EFFORT, NONE, SEED, Number, Whole, parameters
-from ..._types import Floats, Name
+from ..._types import Floats, Name, Progress
 from ...exceptions import BadOptionError, TessellaError
 from ...frame import View
 from ...schema import Schema
@@ -216,9 +216,6 @@ class Assessment:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-Progress = Callable[[int, int, str], None]
 
 
 @parameters(

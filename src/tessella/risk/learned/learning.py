@@ -23,7 +23,7 @@ from .choquet import Choquet
 from .distances import WeightedMean
 from .family import Family
 from .maxitive import checked_order
-from .search import Search, tried
+from .search import LinkSearch, tried
 
 __all__ = ["FAMILIES", "STARTS", "Learned", "Options", "learn", "learned"]
 
@@ -208,7 +208,7 @@ def learned(
     generator = np.random.default_rng(options.random_state)
     m, n = len(sides.A), len(sides.B)
     some = _drawn(m, options.max_records, generator)
-    search = Search.of(sides, some, options.order, options.starts)
+    search = LinkSearch.of(sides, some, options.order, options.starts)
     trail = search.fit(family, some, generator, proved=proved)
     attacked = np.arange(m)
     passes = 1 + len(trail[family].theta) // 20 if family == "maxitive" else 1
@@ -251,7 +251,7 @@ def _drawn(m: int, some: int, generator: np.random.Generator) -> Integers:
 
 
 def _held_out(
-    search: Search, family: str, records: Integers, generator: np.random.Generator
+    search: LinkSearch, family: str, records: Integers, generator: np.random.Generator
 ) -> Estimate:
     """Learn on one half and try the other, both ways."""
     mixed = generator.permutation(records)

@@ -4,7 +4,7 @@ A measure is *k-maxitive* when the measure of any set is the largest of those of
 most k variables. One number for each of these sets says it all, for any number of variables. With
 k = 1 it is a possibility measure, with k = d any fuzzy measure.
 
-Search of k-maxitive measures: one set after the other gets the value that links most.
+LinkSearch of k-maxitive measures: one set after the other gets the value that links most.
 
 The integral is not linear in these parameters, but with all others fixed it takes one pass to know
 it for many values of one: each step counts the links at all of them, exactly, and goes to the

@@ -39,7 +39,15 @@ from .distances import (
 from .family import Family
 from .maxitive import MaxitiveChoquet, search_maxitive
 
-__all__ = ["ALL_COMPETITORS", "MARGIN", "Search", "Tried", "line_search", "links", "tried"]
+__all__ = [
+    "ALL_COMPETITORS",
+    "MARGIN",
+    "LinkSearch",
+    "MemberLinks",
+    "line_search",
+    "links",
+    "tried",
+]
 
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1
@@ -209,22 +217,22 @@ SAMPLED = 32  # records that tell how many competitors there are
 
 
 @dataclass(frozen=True, order=True)
-class Tried:
+class MemberLinks:
     """What a member links over all originals: the sum of chances decides, then strict links."""
 
     chances: float
     links: int
 
 
-def tried(sides: AlignedTables, member: Family, records: Integers) -> Tried:
+def tried(sides: AlignedTables, member: Family, records: Integers) -> MemberLinks:
     """Count what a member links, ties as chances, and what it links strictly."""
     nearer, tied = count_family(sides, member)(records, 1)
     chances = np.where(nearer == 0, 1 / np.maximum(tied, 1), 0.0)
-    return Tried(float(chances.sum()), int(((nearer == 0) & (tied == 1)).sum()))
+    return MemberLinks(float(chances.sum()), int(((nearer == 0) & (tied == 1)).sum()))
 
 
 @dataclass(frozen=True)
-class Search:
+class LinkSearch:
     """The tables, the competitors under monotone distances, and how hard to look.
 
     `most` bounds the number of links: the records with a chance, one for each class of identical
@@ -239,7 +247,9 @@ class Search:
     partial: bool
 
     @classmethod
-    def of(cls, sides: AlignedTables, records: Integers, order: int | None, starts: int) -> Search:
+    def of(
+        cls, sides: AlignedTables, records: Integers, order: int | None, starts: int
+    ) -> LinkSearch:
         """Look at all that can decide in tables of moderate size, at the nearest in others."""
         if len(sides.B) > ALL_COMPETITORS:
             return cls(sides, _nearest(sides, records, []), order, starts, None, True)

@@ -23,7 +23,7 @@ from ...masking.perturbation import rows_of_strata
 from ...schema import Schema
 from ..linkage import drawn
 from .rank_swapping import MOST_PAIRS, Pairs, Reach, candidates_in_windows
-from .scene import Candidates, Groups, Scene, number_equal_rows, possible_members, set_scene
+from .scene import Candidates, ReleasedGroups, Scene, number_equal_rows, possible_members, set_scene
 
 __all__ = ["attack_individual_ranking", "attack_microaggregation"]
 
@@ -300,7 +300,7 @@ def _agreement(scene: Scene) -> _Lists:
     return _Lists.of(scene.like, np.arange(scene.n), chosen, count + 1)
 
 
-def _visible(scene: Scene, places: list[int], k: int) -> Groups:
+def _visible(scene: Scene, places: list[int], k: int) -> ReleasedGroups:
     """Read groups off the release: same stratum, same cells missing, same values."""
     A, truth = scene.sides.A[:, places], scene.sides.truth
     number = number_equal_rows([scene.strata[truth], A])
@@ -314,11 +314,11 @@ def _visible(scene: Scene, places: list[int], k: int) -> Groups:
             why=f"are shared by fewer than {k} records",
         )
     leader = np.unique(number, return_index=True)[1]
-    return Groups(number=number, sizes=sizes, centres=A[leader], leader=leader)
+    return ReleasedGroups(number=number, sizes=sizes, centres=A[leader], leader=leader)
 
 
 def _possible(
-    scene: Scene, places: list[int], groups: Groups, margin: int | None, scale: Any
+    scene: Scene, places: list[int], groups: ReleasedGroups, margin: int | None, scale: Any
 ) -> _Lists:
     """List who can be in each group, part by part: strata and missing cells keep records apart."""
     if margin is None and scene.n > LARGEST:

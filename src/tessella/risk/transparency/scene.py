@@ -31,7 +31,14 @@ from ..estimate import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Candidates", "Groups", "Scene", "number_equal_rows", "possible_members", "set_scene"]
+__all__ = [
+    "Candidates",
+    "ReleasedGroups",
+    "Scene",
+    "number_equal_rows",
+    "possible_members",
+    "set_scene",
+]
 
 SURE = 0.99  # a candidate that is more probable than this is the only one
 
@@ -165,7 +172,7 @@ ROOM = 1e-9  # of the numbers' size: what sums in floating point may lack
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Groups:
+class ReleasedGroups:
     """Groups that a release shows in one block."""
 
     number: Integers  # (m,) the group of each masked record
@@ -175,7 +182,7 @@ class Groups:
 
 
 def possible_members(
-    scene: Scene, places: list[int], groups: Groups, *, margin: int | None, scale: Any
+    scene: Scene, places: list[int], groups: ReleasedGroups, *, margin: int | None, scale: Any
 ) -> tuple[Integers, Integers]:
     """Return pairs of group and original that are possible, or near, as two arrays."""
     B = scene.sides.B[:, places]
