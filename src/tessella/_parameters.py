@@ -150,12 +150,12 @@ class _Seed:
     """What scikit-learn takes for a `random_state`."""
 
     def accepts(self, value: object) -> bool:
-        if Whole(0, 2**32 - 1).accepts(value) or value is None:
+        if Whole(0).accepts(value) or value is None:
             return True
         return type(value).__name__ in ("RandomState", "Generator")
 
     def __str__(self) -> str:
-        return "None or a whole number from 0 to 4294967295"
+        return "None or a whole number of at least 0"
 
 
 FLAG, NONE, SEED = _Flag(), _None(), _Seed()

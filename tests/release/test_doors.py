@@ -50,3 +50,10 @@ def test_one_seed_gives_one_noise(seed: int) -> None:
     pd.testing.assert_frame_equal(study.do("noise", amount=0.3).table, alone)
     candidate = Candidate("noise", amount=0.3)
     pd.testing.assert_frame_equal(candidate.mask(table, random_state=seed), alone)
+
+
+def test_a_seed_of_more_than_32_bits() -> None:
+    table = firms()
+    first, again = (Study(table, random_state=2**40).do("noise", amount=0.1) for _ in range(2))
+    pd.testing.assert_frame_equal(first.table, again.table)
+    assert protect(table, k=3, random_state=2**40).audit.passed

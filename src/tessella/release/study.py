@@ -241,8 +241,8 @@ class Study:
         )  # fmt: skip
 
     def _seed(self, place: int) -> int | None:
-        if self.random_state is None or place == 0:
-            return self.random_state
+        if self.random_state is None or (place == 0 and self.random_state < 2**32):
+            return self.random_state  # what scikit-learn takes for a seed
         return int(np.random.SeedSequence([self.random_state, place]).generate_state(1)[0])
 
     def _refuse_count(self, count: int, most: int, what: str) -> None:
