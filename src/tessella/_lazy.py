@@ -13,8 +13,6 @@ from types import ModuleType
 
 from .exceptions import MissingPackageError
 
-__all__ = ["on_first_use", "optional"]
-
 
 def on_first_use(
     door: str, homes: Mapping[str, str], *, renamed: Mapping[str, str] | None = None

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["Mistake", "Sentence", "fill", "itemise", "list_mistakes"]
-
 SHOWN = 8  # names in a message; of more, their number or "..."
 Built = TypeVar("Built", bound=Exception)
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["each", "n_cores"]
-
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 

@@ -236,10 +236,7 @@ class Schema:
         return out
 
     def override(
-        self,
-        changes: Mapping[Any, Mapping[str, Any]] | None = None,
-        /,
-        **named: Mapping[str, Any],
+        self, changes: Mapping[Any, Mapping[str, Any]] | None = None, /, **named: Mapping[str, Any]
     ) -> Schema:
         """Return a schema with other properties for some columns.
 

@@ -24,17 +24,8 @@ from ..grouping.base import check_k
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
 from ..schema import Schema
-from .count import (
-    Weights,
-    compare_column,
-    compare_rules,
-    count_groups,
-    find_strata,
-    read_cells,
-)
+from .count import Weights, compare_column, compare_rules, count_groups, find_strata, read_cells
 from .result import Audit, ColumnLine, GroupLine, RuleLine
-
-__all__ = ["Findings", "audit", "named"]
 
 NAMED = 8  # columns or strata that a sentence names
 

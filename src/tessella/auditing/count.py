@@ -18,15 +18,6 @@ from ..rules.expressions import Aggregate, Observed, walk
 from ..schema import Schema
 from .result import ColumnLine, GroupLine, RuleLine
 
-__all__ = [
-    "Weights",
-    "compare_column",
-    "compare_rules",
-    "count_groups",
-    "find_strata",
-    "read_cells",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PairedCells:
@@ -166,9 +157,7 @@ def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnL
     }
     if not cells.numeric:
         return ColumnLine(
-            kind="categories",
-            frequency_change=_frequency_change(cells, weights),
-            **figures,
+            kind="categories", frequency_change=_frequency_change(cells, weights), **figures
         )
     sides = {"before": (cells.before, cells.state_before, weights.before),
              "after": (cells.after, cells.state_after, weights.after)}  # fmt: skip
@@ -176,9 +165,7 @@ def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnL
         for figure, value in _figures(values, state == 0, weight):
             figures[f"{figure}_{side}"] = value
     return ColumnLine(
-        kind="numbers",
-        few=0 < changed < few or (changed > 0 and n - lacking[0] < few),
-        **figures,
+        kind="numbers", few=0 < changed < few or (changed > 0 and n - lacking[0] < few), **figures
     )
 
 

@@ -29,8 +29,6 @@ from ..schema import Schema
 from .conduct import audit
 from .result import Audit
 
-__all__ = ["KIND", "Shape", "Verification", "verify"]
-
 SHOWN = 30
 
 

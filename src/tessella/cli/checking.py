@@ -92,7 +92,7 @@ def schema(file: str, read: list[str], toml: bool, reporter: Reporter) -> None:
     known = source.schema()
     text = str(known)
     if toml:
-        from .._toml import toml_key, toml_value
+        from .._plain import toml_key, toml_value
 
         tables = []
         for column in known:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._toml import toml_key, toml_value
+from .._plain import toml_key, toml_value
 from .._types import Floats
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..masking import registry

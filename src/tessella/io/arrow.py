@@ -27,11 +27,6 @@ from narwhals import dependencies as libraries
 from ..exceptions import BadFileError, BadTableError
 from .source import Metadata, Source, Statement, check_columns
 
-__all__ = [
-    "check_finite", "check_whole", "decoded", "read_feather", "read_parquet", "scrub", "to_arrow",
-    "to_milliseconds", "write_feather", "write_parquet",
-]  # fmt: skip
-
 _KEY = b"tessella"
 _ROWS = 1 << 20  # of a row group, and of a batch
 

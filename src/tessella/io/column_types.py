@@ -24,11 +24,6 @@ from ..exceptions import BadFileError, UnknownOptionError
 from ..kernels import numerals as forms
 from .source import Statement, check_columns, listed
 
-__all__ = [
-    "SIGNS", "TOKENS", "FormCounts", "Missing", "NumberFormat", "Type", "TypeInference",
-    "count_forms", "missing_words",
-]  # fmt: skip
-
 Type = Literal["integer", "number", "boolean", "date", "datetime", "text"]
 Missing = Sequence[str] | Mapping[str, Sequence[str]] | str | None
 

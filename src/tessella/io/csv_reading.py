@@ -1,4 +1,4 @@
-"""CSV in: form at every byte once, say what was found, and give each column its type."""
+"""CSV in: look at every byte once, say what was found, and give each column its type."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ from .column_types import (
 )  # fmt: skip
 from .csv_text import Lines, read_text
 from .source import Source, Statement, check_columns
-
-__all__ = ["read_csv"]
 
 _NUMBERS = ("integer", "number")
 _NAMED = {

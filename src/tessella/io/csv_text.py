@@ -23,8 +23,6 @@ from ..exceptions import BadFileError, BadOptionError
 from ..kernels.delimited import Layout, lay_out
 from .source import Statement, compression_of
 
-__all__ = ["Lines", "read_text"]
-
 Buffer = Any  # bytes, bytearray or a map of the file
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -240,13 +238,7 @@ class Lines:
 
     @classmethod
     def find(
-        cls,
-        path: Path,
-        raw: Any,
-        *,
-        delimiter: str | None,
-        quote: str,
-        skip: int,
+        cls, path: Path, raw: Any, *, delimiter: str | None, quote: str, skip: int
     ) -> tuple[Lines, list[Statement]]:
         """Find the delimiter if none is given, and refuse a file in which a line does not fit."""
         for name, given in (("delimiter", delimiter), ("quote", quote)):

@@ -18,8 +18,6 @@ from ..exceptions import BadFileError, BadOptionError
 from ..parallel import each
 from .source import Statement, compression_of
 
-__all__ = ["write_csv"]
-
 _CELLS = 1 << 21  # that are turned into text at a time
 _MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE}  # how such files begin
 

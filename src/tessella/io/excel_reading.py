@@ -19,8 +19,6 @@ from ..exceptions import BadFileError, UnknownOptionError
 from .column_types import TOKENS, Missing, Type, check_types, missing_words
 from .source import Source, Statement, check_columns
 
-__all__ = ["read_excel"]
-
 _DECIMALS = re.compile(r"0\.0|\.#|%|E\+")
 _CLOCK = re.compile(r"[hs]", re.IGNORECASE)
 _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')

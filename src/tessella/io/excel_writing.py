@@ -22,8 +22,6 @@ from ..exceptions import BadFileError, BadOptionError
 from .arrow import check_finite, check_whole, decoded, to_milliseconds
 from .source import Statement
 
-__all__ = ["write_excel"]
-
 _ROWS, _COLUMNS, _LETTERS = 1_048_576, 16_384, 32_767
 _MIDNIGHT = (1980, 1, 1, 0, 0, 0)
 _HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'

@@ -11,8 +11,6 @@ from typing import Any
 from ..exceptions import BadFileError, BadOptionError, DataNotFoundError
 from .source import FORMATS, Metadata, Source, Statement, check_columns, find_format
 
-__all__ = ["read_file"]
-
 _OPTIONS = dict.fromkeys(option for form in FORMATS.values() for option in form.options)
 
 

@@ -16,11 +16,6 @@ from .._lazy import optional
 from ..exceptions import BadFileError, UnknownColumnError, UnknownOptionError
 from ..schema import Kind, Schema
 
-__all__ = [
-    "FORMATS", "Format", "Level", "Metadata", "ReadingReport", "Source", "Span", "Statement",
-    "Variable", "check_columns", "compression_of", "find_format", "listed",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
@@ -112,9 +107,7 @@ def find_format(path: Path, given: str | None, *, write: bool = False) -> Format
         )
     if write and not form.written:
         raise BadFileError(
-            path,
-            f"{form.name} can be read, not written",
-            f"Write one of: {', '.join(offered)}",
+            path, f"{form.name} can be read, not written", f"Write one of: {', '.join(offered)}"
         )
     return form
 

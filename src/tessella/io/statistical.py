@@ -30,11 +30,6 @@ from ..exceptions import BadFileError
 from .arrow import check_finite, check_whole, decoded, to_milliseconds
 from .source import Level, Metadata, Source, Span, Statement, Variable, check_columns, listed
 
-__all__ = [
-    "read_portable", "read_sas", "read_spss", "read_stata", "read_transport", "write_spss",
-    "write_stata", "write_transport",
-]  # fmt: skip
-
 _TITLES = {"spss": "SPSS", "stata": "Stata", "sas-transport": "SAS transport"}
 _FAULTS = (OSError, ValueError, OverflowError, TypeError)
 _INT32 = (-2_147_483_647, 2_147_483_620)  # of Stata: the rest stands for "missing"

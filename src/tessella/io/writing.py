@@ -22,8 +22,6 @@ from typing import Any, BinaryIO
 from ..exceptions import BadFileError, BadOptionError
 from .source import Format, Metadata, Source, Statement, compression_of, find_format
 
-__all__ = ["UNFINISHED", "Written", "staged_file", "whole_or_nothing", "write_file"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Written:

@@ -22,9 +22,6 @@ from ..kernels.polyhedron import FAILED, INSIDE, nearest_points
 from ..parallel import each
 from .rows import orthonormal
 
-__all__ = ["Projector", "exact_nearest", "lengths"]
-
-
 Rows = tuple[Floats, Floats, Floats, Floats]  # A, b, G, h
 BLOCK = 2048
 TOLERANCE = 1e-9  # no result that breaks a row by more of its scale is handed out

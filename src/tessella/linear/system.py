@@ -31,8 +31,6 @@ from .rows import (
     width,
 )
 
-__all__ = ["LinearSystem", "Violation"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:

@@ -51,8 +51,6 @@ from .methods import (
 from .rows import Row, as_fraction, as_metric, as_records, implied_rows, whole_row
 from .system import LinearSystem
 
-__all__ = ["Rounded", "round_whole"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rounded:

@@ -19,9 +19,6 @@ from . import expressions as tree
 from .collection import Rule, Rules
 from .forms import Always, Context, Form, Interval, Members, key_of, linear_rows
 
-__all__ = ["Finding", "check"]
-
-
 Decides = Callable[[Context, tuple[Form, ...]], bool]
 
 

@@ -19,8 +19,6 @@ from .._types import Name
 from . import expressions as tree
 from . import forms
 
-__all__ = ["constant", "forms_of"]
-
 MOST_TERMS = 500
 LARGEST_DEGREE = 20
 

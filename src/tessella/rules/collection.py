@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from .check import Finding
     from .confront import Confrontation
 
-__all__ = ["Rule", "Rules"]
-
 
 # Where a rule says several things, its kind is that of the hardest to keep.
 _HARDEST = ("general", "multiplicative", "linear", "governing", "interval")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from .check import Finding
 
-__all__ = ["Confrontation", "Operands", "amounts", "confront", "fix", "judge"]
-
 
 ROUNDING = 1e-9  # numbers are equal if they differ by less, times the size of their terms
 BLOCK = 1 << 16  # records that are judged at a time: what is calculated stays in the cache

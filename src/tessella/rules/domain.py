@@ -20,9 +20,6 @@ from ..frame import View
 from ..schema import Schema
 from . import expressions as tree
 
-__all__ = ["Domain", "Kind", "Operands", "misfits"]
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = Literal["number", "text", "date", "yes or no"]
 

@@ -18,23 +18,10 @@ from ..linear.rows import Row
 from .expressions import Operator
 
 __all__ = [
-    "Always",
-    "Either",
-    "Factor",
-    "Form",
-    "General",
-    "Governing",
-    "Interval",
-    "Linear",
-    "Members",
-    "Missingness",
-    "Multiplicative",
-    "ObservedValues",
-    "Tuples",
-    "Unfixed",
-    "YesNo",
-    "linear_rows",
-]
+    "Always", "Either", "Factor", "Form", "General", "Governing", "Interval", "Linear",
+    "Members", "Missingness", "Multiplicative", "ObservedValues", "Tuples", "Unfixed",
+    "YesNo", "linear_rows",
+]  # fmt: skip
 
 Value = int | float | str | bool
 

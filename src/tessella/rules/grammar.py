@@ -19,8 +19,6 @@ from . import expressions as tree
 from .classify import constant
 from .scanner import INSTEAD, Fragment, FragmentParser, Wrong
 
-__all__ = ["Reader", "check_tolerance"]
-
 LARGEST = 1e150  # the square of anything larger is infinite
 LARGEST_WHOLE = 2**53  # every whole number up to here is a float64
 LARGEST_POWER = 10

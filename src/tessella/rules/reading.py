@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .._parameters import Number
-from .._toml import toml_text
+from .._plain import toml_text
 from ..exceptions import BadOptionError, Mistake, RuleSyntaxError
 from .collection import Rule, Rules
 from .grammar import Reader, check_tolerance

@@ -18,9 +18,6 @@ from .._types import Floats, Name, Signs, Truths
 from . import expressions as tree
 from .domain import Domain, Operands
 
-__all__ = ["Judge", "Verdict"]
-
-
 EXACT = 2**53  # every whole number up to here is a float64
 DAY = 86_400 * 10**9  # in nanoseconds
 

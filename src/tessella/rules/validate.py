@@ -25,8 +25,6 @@ from .collection import Rule, Rules
 from .reading import RuleEntry, file_error, from_entries, parse_line
 from .scanner import Wrong
 
-__all__ = ["from_validate", "to_validate"]
-
 LARGEST_YAML = 2**20  # characters; YAML is read slowly
 
 

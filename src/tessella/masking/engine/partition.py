@@ -17,7 +17,8 @@ from ...frame import Strata, View, group_ids
 from ...plan import Block
 from ...plan.claims import Case, Claim, rows_of
 from ...rules import forms
-from ...rules.confront import Operands, amounts, judge
+from ...rules.confront import amounts, judge
+from ...rules.domain import Operands
 
 __all__ = ["BlockCells", "Part", "partition", "recompute_products"]
 
