@@ -182,7 +182,9 @@ def mask_planned(
         plan, view, strata=view.strata(plan.strata), weights=weights,
         valid=np.asarray((before.signs >= 0).all(axis=1)), random_state=random_state,
     )  # fmt: skip
-    return Planned(table=write_blocks(view, plan, masked), plan=plan, masked=masked)
+    table = write_blocks(view, plan, masked)
+    slim = replace(masked, numbers={}, rows={}, groupings=[])  # what judging needs, no copies
+    return Planned(table=table, plan=plan, masked=slim)
 
 
 def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:

@@ -49,7 +49,9 @@ class AlignedTables:
         names = as_list(known)
         if names == self.columns:
             return self
-        at = [self.columns.index(name) for name in names]
+        at: Any = [self.columns.index(name) for name in names]
+        if at == list(range(at[0], at[0] + len(at))):  # neighbours: no copy of a large table
+            at = slice(at[0], at[0] + len(at))
         return replace(
             self, columns=names, A=self.A[:, at], B=self.B[:, at], nominal=self.nominal[at]
         )

@@ -296,7 +296,9 @@ def count_family(sides: AlignedTables, family: Family) -> Count:
 def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
     member, first = number_equal(np.ascontiguousarray(B))
     weights = np.bincount(member)
-    columns_first = np.ascontiguousarray(B[first].T)
+    columns_first = np.empty((B.shape[1], len(first)))
+    for j, column in enumerate(columns_first):  # B[first].T would be two more copies at once
+        column[:] = B[first, j]
     depth = max(0, int(np.ceil(np.log2(len(first) / LEAF))))
     order, starts = halves(columns_first, depth)
     tree = box_tree(np.ascontiguousarray(columns_first[:, order]), starts)

@@ -14,7 +14,7 @@ k-anonymity: how many records share the keys of each, in the table as it is rele
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
@@ -262,7 +262,7 @@ class Anonymity(Estimate):
     classes: Integers = field(repr=False)
     frequency: Integers = field(repr=False)
     population: Floats | None = field(repr=False, default=None)
-    _keys: Keys = field(repr=False)
+    _keys: Keys = field(repr=False)  # without codes: as many numbers as the table has cells
 
     @property
     def chance(self) -> Floats:
@@ -388,6 +388,6 @@ def k_anonymity(
         classes=found.classes,
         frequency=found.count,
         population=found.weight,
-        _keys=read,
+        _keys=replace(read, codes=()),
     )
     return result

@@ -205,9 +205,8 @@ class Case:
 
     @property
     def plain_tables(self) -> AlignedTables:
-        """The two tables in the variables of `plain`."""
-        found: AlignedTables = self.keep("plain tables", lambda: self.tables.select(self.plain))
-        return found
+        """The two tables in the variables of `plain`; not kept, as that may be a copy of both."""
+        return self.tables.select(self.plain)
 
     @property
     def mixed(self) -> bool:
