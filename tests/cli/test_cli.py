@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import tessella
 from tessella import Rules
 from tessella.cli import app, main
-from tessella.cli.reporting import as_json, columns_of, options_of
+from tessella.cli.terminal import as_json, columns_of, options_of
 from tessella.datasets import make_business_survey
 from tessella.exceptions import BadOptionError
 

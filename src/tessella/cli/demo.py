@@ -28,7 +28,7 @@ from ..io.writing import whole_or_nothing
 from ..planfile import draft, read_plan
 from ..publishing import Publication, publish
 from ..release import Release
-from .reporting import Reporter
+from .terminal import Reporter
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,388 @@
+"""The commands from a file to a release: what each takes, and what it does.
+
+Rooms of the library are used by their doors (`io.read_file`), which load what stands behind them
+when it is used: `tessella --help` must not wait for numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from .. import __version__, auditing, io, planfile, publishing, reports
+from .. import rules as ruling
+from ..exceptions import BadOptionError
+from .terminal import (
+    DONE,
+    REFUSED,
+    File,
+    Identity,
+    Json,
+    K,
+    Masked,
+    MaybeK,
+    Original,
+    Overwrite,
+    Quiet,
+    Read,
+    Reporter,
+    RulesFile,
+    Seed,
+    Strata,
+    Text,
+    Verbose,
+    columns_of,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from ..io import Source
+    from ..rules import Rules
+    from ..schema import Schema
+
+__all__ = ["app"]
+
+SHOWN = 5  # records that break a rule, by line number
+
+app = typer.Typer(
+    name="tessella",
+    help="Mask tables about people or firms: no record stands for fewer than k, every rule holds.",
+    epilog="Start with: tessella demo. Then, with a file of your own: tessella check FILE; "
+    "tessella plan FILE -k 5 > plan.toml; tessella protect --plan plan.toml",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tessella {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("demo")
+def _demo(
+    out: Annotated[
+        str, Option("--out", "-o", help="The folder to write to; made if it is not there.")
+    ] = "tessella-demo",
+    n: Annotated[int, Option("--n", "-n", help="Number of firms.")] = 2000,
+    k: K = 5,
+    seed: Annotated[int, Option(help="Another seed, another survey.")] = 1,
+    method: Annotated[str, Option(help="How to group: search, mdav, igd, ...")] = "search",
+) -> None:
+    """Protect a made-up business survey from end to end, and say what was done.
+
+    Writes the survey, its rules and a plan, then the release, both reports and the manifest.
+    """
+    from .demo import run
+
+    run(out=out, n=n, k=k, seed=seed, method=method)
+
+
+def read_source(file: str, read: list[str] | None, reporter: Reporter) -> Source:
+    """Read a file; with --verbose, print how it was read."""
+    with reporter.waiting(f"Reading {Path(file).name} ..."):
+        source = io.read_file(file, **options_of(read or []))
+    reporter.detail(str(source.how))
+    return source
+
+
+def read_rules(file: str | None) -> Rules | None:
+    return None if file is None else ruling.Rules.read(file)
+
+
+@app.command("check")
+def _check(
+    file: File,
+    rules: RulesFile = None,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,  # noqa: ARG001
+) -> None:
+    """Read a file, say how it was read and what its columns are, and check its edit rules.
+
+    Ends with 1 if a record breaks a rule or rules contradict each other.
+    """
+    reporter = Reporter(quiet, False, json)
+    source = read_source(file, read, reporter)
+    known = source.schema()
+    lines = [
+        f"{source.n_rows:,} records, {len(source.columns)} columns, read as {source.format}:",
+        *(f"  {line}" for line in str(source.how).splitlines()),
+        "",
+        str(known),
+    ]
+    data: dict[str, Any] = {
+        "file": Path(file).name,
+        "format": source.format,
+        "records": source.n_rows,
+        "reading": source.how.to_dict(),
+        "schema": known.to_dict(),
+    }
+    code = DONE
+    if (given := read_rules(rules)) is not None:
+        found = given.check()
+        result = given.fix(source.table, schema=known).confront(source.table, schema=known)
+        data["rules"] = [_judge(result, at) for at in range(len(given))]
+        data["findings"] = [str(finding) for finding in found]
+        broken = len(result.breaking())
+        width = max((len(name) for name in given.names), default=0)
+        lines += ["", f"{len(given)} rules:"]
+        lines += [_line(judged, source.n_rows, width) for judged in data["rules"]]
+        if broken:
+            lines.append(
+                f"{broken:,} records break a rule. tessella can release a table in which none does."
+            )
+        lines += [f"Note: {line}" for line in data["findings"]]
+        if broken or any(f.kind in ("contradiction", "always false") for f in found):
+            code = REFUSED
+    reporter.give("\n".join(lines), data)
+    raise typer.Exit(code)
+
+
+def _judge(result: Any, at: int) -> dict[str, Any]:
+    """Return how the records obey one rule; `result` is a `Confrontation`."""
+    rule, rows = result.rules[at], result.rows[at]
+    return {
+        "rule": rule.name,
+        "text": rule.text,
+        "broken": len(rows),
+        "unknown": int((result.signs[:, at] == 0).sum()),
+        "records": [int(row) + 1 for row in rows[:SHOWN]],
+    }
+
+
+def _line(judged: Mapping[str, Any], n_rows: int, width: int) -> str:
+    broken, unknown = judged["broken"], judged["unknown"]
+    text = f"broken by {broken:,} of {n_rows:,}" if broken else "holds"
+    if unknown:
+        text += f", unknown for {unknown:,}"
+    if broken:
+        shown = ", ".join(map(str, judged["records"]))
+        text += f" (records {shown}{', ...' if broken > SHOWN else ''})"
+    return f"  {judged['rule']:<{width}}  {text}: {judged['text']}"
+
+
+@app.command("schema")
+def _schema(
+    file: File,
+    toml: Annotated[bool, Option("--toml", help="Print it for a plan file.")] = False,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Guess what each column is: its kind, its role, and why."""
+    reporter = Reporter(quiet, False, json)
+    known = read_source(file, read, reporter).schema()
+    text = "\n\n".join(map(_column_to_toml, known)) if toml else str(known)
+    reporter.give(text, known.to_dict())
+
+
+def _column_to_toml(column: Any) -> str:
+    from .._plain import toml_key, toml_value
+
+    lines = [f"[columns.{toml_key(str(column.name))}]", f"# {column.why}"]
+    lines += [f"kind = {toml_value(column.kind)}", f"role = {toml_value(column.role)}"]
+    if column.missing:
+        lines.append(f"missing = {toml_value(list(column.missing))}")
+    if column.labels:
+        lines.append(f"labels = {toml_value([[*p] for p in column.labels.items()])}")
+    return "\n".join(lines)
+
+
+@app.command("plan")
+def _plan(
+    file: File,
+    k: K,
+    rules: RulesFile = None,
+    keys: Annotated[Text, Option(help="Key variables that are categories.")] = None,
+    numeric_keys: Annotated[Text, Option(help="Key variables that are numbers.")] = None,
+    weight: Annotated[Text, Option(help="The sampling weight.")] = None,
+    household: Annotated[Text, Option(help="The household's number.")] = None,
+    confidential: Annotated[Text, Option(help="Sensitive columns, released as they are.")] = None,
+    others: Annotated[
+        Text, Option(help="Role of columns not named by these, such as untouched.")
+    ] = None,
+    strata: Strata = None,
+    out: Annotated[
+        Text, Option("--out", "-o", help="Where to write the plan; else it is printed.")
+    ] = None,
+    release: Annotated[Text, Option(help="The file that the plan will write.")] = None,
+    seed: Seed = None,
+    read: Read = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a commented plan for a file, to edit and then to run.
+
+    Roles are guessed, or stated as in sdcMicro: key variables, weight, household.
+
+    tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
+    """
+    reporter = Reporter(quiet)
+    source = read_source(file, read, reporter)
+    lists = {"keys": keys, "numeric_keys": numeric_keys, "confidential": confidential}
+    single = {"weight": weight, "household": household, "others": others}
+    schema = None
+    if any({**lists, **single}.values()):
+        schema = _schema_of_roles(
+            source, {name: columns_of(text) or [] for name, text in lists.items()}, single
+        )
+    text = planfile.draft(
+        source, k=k, rules=rules, strata=columns_of(strata) or (), output=release, seed=seed,
+        folder=Path(out).parent if out else Path(), schema=schema,
+    )  # fmt: skip
+    if out is None:
+        reporter.give(text, text)
+        return
+    _write(out, text)
+    reporter.say(f"{out} is written. Read it, edit it, then: tessella protect --plan {out}")
+
+
+def _schema_of_roles(
+    source: Source, lists: Mapping[str, list[str]], single: Mapping[str, str | None]
+) -> Schema:
+    """Return the schema that roles on the command line make, with what the file tells beside."""
+    from ..schema import Schema
+
+    guess = source.schema()
+    named = {single["weight"], single["household"]}.union(*lists.values())
+    identifiers = [name for name in guess.names("identifier") if name not in named]
+    options: dict[str, Any] = {**lists, **single, "identifiers": identifiers}
+    carried = {c.name: {"missing": c.missing, "labels": c.labels} for c in guess}
+    return Schema.from_keys(source.table, **options).override(carried)
+
+
+def _write(path: str, text: str, *, overwrite: bool = False, private: bool = False) -> None:
+    from ..io.writing import whole_or_nothing
+
+    with whole_or_nothing(Path(path), overwrite=overwrite, private=private) as out:
+        out.write(text.encode())
+
+
+@app.command("protect")
+def _protect(
+    file: Annotated[
+        Text, Argument(metavar="[FILE]", help="A file, where there is no plan for it yet.")
+    ] = None,
+    plan: Annotated[Text, Option("--plan", "-p", help="A plan file to run.")] = None,
+    k: MaybeK = None,
+    rules: RulesFile = None,
+    strata: Strata = None,
+    release: Annotated[Text, Option("--release", "-o", help="The file of the release.")] = None,
+    seed: Seed = None,
+    overwrite: Overwrite = False,
+    read: Read = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a plan: read, check, mask, audit, measure, write the release and both reports.
+
+    tessella protect --plan plan.toml, or, with the plan that `tessella plan` would draft,
+    tessella protect firms.csv -k 5 --rules rules.txt. Ends with 1 if the release is refused.
+    """
+    reporter, source = Reporter(quiet, verbose, json), None
+    if plan is not None:
+        given = {"FILE": file, "-k": k, "--rules": rules, "--strata": strata, "--seed": seed,
+                 "--release": release, "--read": read or None}  # fmt: skip
+        if twice := [name for name, value in given.items() if value is not None]:
+            raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
+        wanted = planfile.read_plan(plan)
+    else:
+        if file is None or k is None:
+            raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
+        source = read_source(file, read, reporter)
+        folder = Path(release or file).parent
+        text = planfile.draft(
+            source, k=k, rules=rules, strata=columns_of(strata) or (), seed=seed,
+            output=Path(release).name if release else None, folder=folder,
+        )  # fmt: skip
+        wanted = planfile.parse_plan(text, folder=folder)
+    with reporter.progress("The first time, kernels are compiled, once ...") as step:
+        done = publishing.publish(wanted, source=source, progress=step, overwrite=overwrite)
+    for entry in done.protocol:
+        reporter.detail(f"{entry.seconds:7.2f} s  {entry.method}")
+    account = {  # what a script may want to know; the figures of risk are confidential
+        "files": {what: str(path) for what, path in done.paths.items()},
+        "public": done.summary["public"],
+        "risk": None if done.risk is None else done.risk.to_dict(),
+        "warnings": list(done.warnings),
+        "seconds": round(done.seconds, 3),
+    }
+    reporter.give(str(done), account)
+
+
+@app.command("verify")
+def _verify(
+    original: Original,
+    release: Masked,
+    k: MaybeK = None,
+    rules: RulesFile = None,
+    strata: Strata = None,
+    identity: Identity = None,
+    manifest: Annotated[Text, Option(help="The manifest that was written with it.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Audit a masked file, made by whatever tool: k, rules, hashes, and what was lost.
+
+    Ends with 1 if something is not as it must be.
+    """
+    reporter = Reporter(quiet, False, json)
+    with reporter.waiting("Reading, counting, comparing ..."):
+        found = auditing.verify(
+            original, release, k=k, rules=read_rules(rules), strata=columns_of(strata),
+            id=identity, manifest=manifest,
+        )  # fmt: skip
+    reporter.give(str(found), found.to_dict())
+    raise typer.Exit(DONE if found.passed else REFUSED)
+
+
+@app.command("report")
+def _report(
+    summary: Annotated[
+        str, Argument(metavar="SUMMARY", help="The summary.json of a release. CONFIDENTIAL.")
+    ],
+    external: Annotated[Text, Option(help="Where to write the report for the public.")] = None,
+    internal: Annotated[Text, Option(help="Where to write the confidential report.")] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the reports of a release again, from its summary."""
+    import json
+
+    if external is None and internal is None:
+        raise BadOptionError("report", summary, "--external FILE, --internal FILE, or both")
+    try:
+        known = json.loads(Path(summary).read_text(encoding="utf-8"))
+    except OSError as error:
+        expected = f"a file that can be read: {error.strerror}"
+        raise BadOptionError("SUMMARY", summary, expected) from None
+    except ValueError:
+        known = None
+    if not isinstance(known, dict) or not {"public", "confidential"} <= set(known):
+        raise BadOptionError("SUMMARY", summary, "the summary.json of a release")
+    if external is not None:
+        _write(external, reports.external_report(known), overwrite=overwrite)
+        Reporter(quiet).say(f"{external} is written.")
+    if internal is not None:
+        _write(internal, reports.internal_report(known), overwrite=overwrite, private=True)
+        Reporter(quiet).say(f"{internal} is written: it is confidential.")
