@@ -15,7 +15,7 @@ from tessella.exceptions import BadOptionError, LinkageError, UnknownColumnError
 from tessella.masking import NoiseAddition, RankSwapping
 from tessella.risk import ATTACKS, Attack, Estimate, assess, attack, learn, link
 from tessella.risk.aligned import align_tables
-from tessella.risk.assessing.case import draw_strata
+from tessella.risk.assessment import draw_strata
 
 
 def normal(n: int, d: int = 3, seed: int = 0) -> Any:

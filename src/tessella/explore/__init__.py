@@ -30,7 +30,7 @@ _HOMES = {
 _RENAMED = {
     "ATTACKS": "tessella.risk.ATTACKS",
     "Attack": "tessella.risk.Attack",
-    "Case": "tessella.risk.assessing.Case",
+    "Case": "tessella.risk.assessment.Case",
     "METHODS": "tessella.masking.registry.methods()",
     "Masked": "the table that Candidate.mask returns",
     "Progress": "progress(done, total, name)",

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..exceptions import BadOptionError, UnknownOptionError
-from ..risk.assessing.attacks import ATTACKS as ALL
-from ..risk.assessing.attacks import Attack, Case
-from ..risk.assessing.attacks import find_attacks as find
+from ..risk.attacks import ATTACKS as ALL
+from ..risk.attacks import Attack, Case
+from ..risk.attacks import find_attacks as find
 from .task import Task
 
 __all__ = [

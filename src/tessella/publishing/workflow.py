@@ -30,7 +30,7 @@ from ..release.steps import disclosed_method
 from ..reports import external_report, internal_report, summarise
 from ..reports.public import manifest
 from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
-from ..risk.assessing.case import Case
+from ..risk.assessment import Case
 from .outputs import Texts, refuse_places, to_json, write_all
 
 __all__ = ["Publication", "publish"]

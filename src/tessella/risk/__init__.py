@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from .anonymity.loglinear import log_linear_risk as log_linear_risk
     from .anonymity.suda import suda as suda
     from .anonymity.uniques import uniques as uniques
-    from .assessing.assess import Assessment as Assessment
-    from .assessing.assess import assess as assess
-    from .assessing.attacks import ATTACKS as ATTACKS
-    from .assessing.attacks import Attack as Attack
+    from .assessment import Assessment as Assessment
+    from .assessment import Attack as Attack
+    from .attacks import ATTACKS as ATTACKS
+    from .attacks import assess as assess
     from .attributes.homogeneity import l_diversity as l_diversity
     from .attributes.homogeneity import t_closeness as t_closeness
     from .attributes.intervals import interval_disclosure as interval_disclosure
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from .transparency.dispatch import attack as attack
 
 _HOMES = {
-    "ATTACKS": ".assessing.attacks",
-    "Assessment": ".assessing.assess",
-    "Attack": ".assessing.attacks",
+    "ATTACKS": ".attacks",
+    "Assessment": ".assessment",
+    "Attack": ".assessment",
     "Bilinear": ".learned.distances",
     "Choquet": ".learned.choquet",
     "Estimate": ".estimate",
@@ -52,7 +52,7 @@ _HOMES = {
     "OWA": ".learned.distances",
     "WeightedMean": ".learned.distances",
     "alpha_k_anonymity": ".anonymity.confidential",
-    "assess": ".assessing.assess",
+    "assess": ".attacks",
     "attack": ".transparency.dispatch",
     "certify": ".learned.certificate",
     "individual_risk": ".anonymity.individual",

@@ -1,1 +1,0 @@
-"""All attacks that fit, and what the worst of them finds."""

@@ -1,0 +1,439 @@
+"""What an assessment is given, what it tries, and what it found.
+
+In a large table, attacks that compare all pairs get some records of every kind. Records far from
+the middle are found more easily, so records are drawn from strata of equal distance to the middle,
+and the share over the whole table is put together from the strata.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from .._types import Floats, Integers, Name
+from ..schema import Schema
+from .aligned import AlignedTables, align_tables
+from .estimate import Estimate, wilson
+from .linkage import Linkage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Assessment", "Attack", "Case", "Draw", "Tried", "draw_strata"]
+
+E = TypeVar("E", bound=Estimate)
+T = TypeVar("T")
+
+ENDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0)  # of strata, as shares of the records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """Records that were drawn, and the stratum of each.
+
+    `shares` has, for each stratum, its share of the whole table.
+    """
+
+    records: Integers
+    stratum: Integers
+    shares: Floats
+
+    def estimate(self, found: E, chance: Floats) -> E:
+        """Put the share over the whole table, and its interval, in the place of the sample's.
+
+        Notes
+        -----
+        With W_h the share of stratum h, p_h the share found in it and m_h its records drawn,
+
+            p = Σ W_h p_h,   Var p = Σ W_h² p_h (1 - p_h) / (m_h - 1),
+
+        and the interval is Wilson's for as many records as would have the same variance.
+        """
+        counts = np.bincount(self.stratum, minlength=len(self.shares))
+        p = self._by_stratum(chance)
+        value = float(self.shares @ p)
+        variance = float((self.shares**2 * p * (1 - p) / np.maximum(counts - 1, 1)).sum())
+        worth = len(chance)
+        if variance > 0:
+            worth = min(worth, max(1, math.floor(value * (1 - value) / variance)))
+        low, high = wilson(value * worth, worth)
+        strata = f"{len(self.shares)} strata by distance to the middle"
+        note = f"{len(chance):,} records drawn from {strata}"
+        more: dict[str, Any] = {}
+        if isinstance(found, Linkage):  # far records were drawn more often here, too
+            more["within"] = {
+                k: float(self.shares @ self._by_stratum(found.chance_within(k)))
+                for k in found.within
+            }
+        return replace(
+            found, value=value, low=low, high=high, assumptions=(*found.assumptions, note), **more
+        )
+
+    def _by_stratum(self, chance: Floats) -> Floats:
+        """Return the share found in each stratum."""
+        counts = np.bincount(self.stratum, minlength=len(self.shares))
+        sums = np.bincount(self.stratum, weights=chance, minlength=len(self.shares))
+        share: Floats = sums / np.maximum(counts, 1)
+        return share
+
+
+def draw_strata(tables: AlignedTables, size: int, random_state: int | None) -> Draw:
+    """Draw masked records: as many from the few far ones as from the many near ones."""
+    away = _distance_to_middle(tables)
+    m = len(away)
+    generator = np.random.default_rng(random_state)
+    order = np.argsort(away, kind="stable")
+    cuts = np.unique([round(end * m) for end in ENDS])
+    records, stratum, shares = [], [], []
+    strata = [order[a:b] for a, b in pairwise(cuts) if b > a]
+    for h, rows in enumerate(strata):
+        count = min(len(rows), max(2, size // len(strata)))
+        drawn = np.sort(generator.choice(rows, size=count, replace=False))
+        records.append(drawn)
+        stratum.append(np.full(count, h))
+        shares.append(len(rows) / m)
+    found = np.concatenate(records)
+    along = np.argsort(found, kind="stable")
+    return Draw(
+        records=found[along],
+        stratum=np.concatenate(stratum)[along],
+        shares=np.array(shares),
+    )
+
+
+def _distance_to_middle(tables: AlignedTables) -> Floats:
+    """Return mean squared deviations; a category counts by how rare it is."""
+    away = np.zeros(len(tables.A))
+    for place in range(len(tables.columns)):
+        x = tables.A[:, place]
+        seen = ~np.isnan(x)
+        if not seen.any():
+            continue
+        if tables.nominal[place]:
+            own = x[seen].astype(np.int64)  # categories are numbered from 0
+            away[seen] += -np.log(np.bincount(own)[own] / len(own))
+            continue
+        spread = float(x[seen].std())
+        if spread > 0:
+            away[seen] += ((x[seen] - x[seen].mean()) / spread) ** 2
+    return away
+
+
+def _plain(tables: AlignedTables) -> tuple[Name, ...]:
+    gaps = np.isnan(tables.A).any(axis=0) | np.isnan(tables.B).any(axis=0)
+    fit = ~gaps & ~tables.nominal
+    return tuple(name for name, fits in zip(tables.columns, fit) if fits)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case:
+    """What the intruder is given.
+
+    Attributes
+    ----------
+    original, masked : tables
+        The two files; views, so that each column is read once.
+    known : tuple of names
+        The variables that he knows.
+    schema : Schema or None
+        Kinds, roles and missing codes.
+    id : name or None
+        The column that says who is who.
+    method : masker, mapping or None
+        How the table was masked, if he knows it.
+    confidential : tuple of names
+        What he wants to know of a person.
+    weights, household : name, array or None
+        Of a sample.
+    effort : {"quick", "standard", "thorough"}
+        How hard he tries.
+    held_out : bool
+        Whether learned distances are also tried on records that they were not learned from.
+    seconds : float or None
+        How long a single attack may take, where it can be stopped.
+    seed : int or None
+        Of anything random.
+    sample : int or None
+        About how many records are attacked in a larger table.
+    tag : object
+        Whatever tells the caller which case it is; an exploration puts its candidate there.
+    """
+
+    original: Any
+    masked: Any
+    known: tuple[Name, ...]
+    schema: Schema | None = None
+    id: Name | None = None
+    method: Any = None
+    confidential: tuple[Name, ...] = ()
+    weights: Any = None
+    household: Any = None
+    effort: str = "standard"
+    held_out: bool = True
+    seconds: float | None = None
+    seed: int | None = None
+    sample: int | None = None
+    tag: Any = None
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is read once
+
+    def keep(self, key: Any, make: Callable[[], T]) -> T:
+        """Return what was made before under a key, or make it."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        kept: T = self._kept[key]
+        return kept
+
+    @property
+    def tables(self) -> AlignedTables:
+        """The two tables in the variables that he knows."""
+        options: dict[str, Any] = {"known": self.known, "id": self.id, "schema": self.schema}
+        return self.keep("tables", lambda: align_tables(self.original, self.masked, **options))
+
+    @property
+    def plain(self) -> tuple[Name, ...]:
+        """The known variables that are numbers, without a missing one."""
+        return self.keep("plain", lambda: _plain(self.tables))
+
+    @property
+    def plain_tables(self) -> AlignedTables:
+        """The two tables in the variables of `plain`; not kept, as that may be a copy of both."""
+        return self.tables.select(self.plain)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there is more than plain numbers."""
+        return len(self.plain) < len(self.known)
+
+    @property
+    def keys(self) -> tuple[Name, ...]:
+        """The known variables, without what is confidential: what classes are made by."""
+        left = tuple(name for name in self.known if name not in self.confidential)
+        return left or self.known
+
+    def draw(self, pairs: float) -> Draw | None:
+        """Return records to attack where all would be too many pairs; None for all."""
+        m, n = len(self.tables.A), len(self.tables.B)
+        most = int(max(1000, pairs / n))
+        if self.sample is not None:
+            most = min(most, self.sample)
+        if m <= most:
+            return None
+        return self.keep(most, lambda: draw_strata(self.tables, most, self.seed))
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One way to attack.
+
+    Attributes
+    ----------
+    name : str
+        As `attacks=` names it. A store of `tessella.explore` finds results by it: an attack that
+        was changed needs another name.
+    about : {"identity", "attribute", "table"}
+        Whether it finds out who is who, what is true of somebody, or what the table shows.
+    run : callable
+        From a `Case` to an `Estimate`.
+    effort : {"quick", "standard", "thorough"}
+        From when on it is tried without being asked for.
+    skip_reason : callable
+        Why it does not fit a case; an empty text if it does.
+    description : str
+        What the intruder does, in few words.
+    expensive : bool
+        Takes long: an exploration tries it last, and not at all where others find everybody.
+    """
+
+    name: str
+    about: str
+    run: Callable[[Case], Estimate]
+    effort: str = "quick"
+    skip_reason: Callable[[Case], str] = lambda case: ""  # noqa: ARG005
+    description: str = ""
+    expensive: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """One attack that was tried.
+
+    Attributes
+    ----------
+    name : str
+        The attack.
+    about : {"identity", "attribute", "table"}
+        What it is about.
+    scenario : str
+        What the intruder knows.
+    found : Estimate
+        What came of it.
+    seconds : float
+        How long it took.
+    """
+
+    name: str
+    about: str
+    scenario: str
+    found: Estimate
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its figures, as a line of `Assessment.frame`."""
+        return {
+            "attack": self.name,
+            "about": self.about,
+            "scenario": self.scenario,
+            "value": self.found.value,
+            "low": self.found.low,
+            "high": self.found.high,
+            "baseline": self.found.baseline,
+            "records": self.found.n,
+            "seconds": self.seconds,
+            "how": self.found.attack,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.name}: {str(self.found).splitlines()[-1 if self.about == 'table' else 0]}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Assessment:
+    """What the attacks that fit found; the worst one counts.
+
+    Attributes
+    ----------
+    tried : tuple of Tried
+        All attacks, in the order in which they were tried.
+    skipped : mapping of str to str
+        The attacks that were not tried, and why.
+    n : int
+        The number of masked records.
+    seconds : float
+        How long all of it took.
+    """
+
+    tried: tuple[Tried, ...]
+    skipped: Mapping[str, str]
+    n: int
+    seconds: float
+    scenarios: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def about(self, what: str) -> list[Tried]:
+        """List the attacks of one kind: "identity", "attribute" or "table"."""
+        return [one for one in self.tried if one.about == what]
+
+    @property
+    def worst(self) -> Tried | None:
+        """The attack that finds most records; None if none was about identity."""
+        return max(self.about("identity"), key=lambda one: one.found.value, default=None)
+
+    @property
+    def value(self) -> float:
+        """The share of records that the worst attack finds; NaN if none was about identity.
+
+        What was not attacked is not safe: NaN is below no limit.
+        """
+        return math.nan if self.worst is None else self.worst.found.value
+
+    def __getitem__(self, name: str) -> Estimate:
+        """Return what an attack found, in the scenario in which it found most."""
+        own = [one.found for one in self.tried if one.name == name]
+        if not own:
+            labels = [label for label in self.skipped if label.startswith(f"{name} (")]
+            reason = self.skipped.get(labels[0] if labels else name, "no such attack")
+            raise KeyError(f"{name} was not tried: {reason}")
+        return max(own, key=lambda one: one.value)
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """One line for each masked record: who is found, how surely, and by which attack.
+
+        Confidential. A column for each attack on identity holds the chance that it is right about
+        the record, missing where the record was not attacked; `chance` is the largest of them and
+        `attack` names it; `original` is the record's own row in the original.
+        """
+        import pandas as pd
+
+        columns: dict[str, Floats] = {}
+        truth = np.full(self.n, -1, dtype=np.int64)
+        for one in self.about("identity"):
+            found: Any = one.found
+            rows = np.asarray(getattr(found, "attacked", np.arange(self.n)))
+            name = one.name if len(self.scenarios) < 2 else f"{one.name} ({one.scenario})"
+            chance = np.full(self.n, np.nan)
+            chance[rows] = found.chance
+            columns[name] = chance
+            if hasattr(found, "truth"):
+                truth[rows] = found.truth
+        frame = pd.DataFrame(columns)
+        table = frame.to_numpy() if columns else np.full((self.n, 1), np.nan)
+        known = ~np.isnan(table).all(axis=1)
+        best = np.where(known, np.argmax(np.nan_to_num(table, nan=-1.0), axis=1), 0)
+        chance = np.where(known, table[np.arange(self.n), best], np.nan)
+        names = np.array([*columns] or [""], dtype=object)
+        frame.insert(0, "original", truth)
+        frame.insert(1, "chance", chance)
+        frame.insert(2, "attack", np.where(np.nan_to_num(chance) > 0, names[best], ""))
+        return frame
+
+    def frame(self) -> pd.DataFrame:
+        """One line for each attack."""
+        import pandas as pd
+
+        return pd.DataFrame([one.to_dict() for one in self.tried])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts for reports; confidential, as all figures of risk are."""
+        return {
+            "worst": None if self.worst is None else self.worst.name,
+            "value": None if self.worst is None else self.value,
+            "records": self.n,
+            "seconds": round(self.seconds, 3),
+            "scenarios": {name: list(columns) for name, columns in self.scenarios.items()},
+            "attacks": [
+                {
+                    **one.to_dict(),
+                    "seconds": round(one.seconds, 3),
+                    "assumptions": list(one.found.assumptions),
+                    "says": str(one.found),
+                }
+                for one in self.tried
+            ],
+            "skipped": dict(self.skipped),
+        }
+
+    def __str__(self) -> str:
+        worst = self.worst
+        lines = [f"{len(self.tried)} attacks on {self.n:,} records in {self.seconds:.1f} s."]
+        if worst is not None:
+            lines.append(f"The worst, {worst.name}: {str(worst.found).splitlines()[0]}")
+        else:
+            lines.append("No attack on who is who was tried: that risk is not known.")
+        titles = {
+            "identity": "Who is who (share of records found):",
+            "attribute": "What is true of somebody (share of right statements):",
+            "table": "What the table shows by itself:",
+        }
+        for about, title in titles.items():
+            own = self.about(about)
+            if not own:
+                continue
+            lines += ["", title]
+            width = max(len(one.name) for one in own)
+            for one in own:
+                scenario = f" [{one.scenario}]" if len(self.scenarios) > 1 else ""
+                lines.append(
+                    f"  {one.name:<{width}}  {100 * one.found.value:5.1f} %, by guessing "
+                    f"{100 * one.found.baseline:.2g} %{scenario}"
+                )
+        if self.skipped:
+            lines += ["", "Not tried:"]
+            lines += [f"  {name}: {why}" for name, why in self.skipped.items()]
+        return "\n".join(lines)
+
+    __repr__ = __str__

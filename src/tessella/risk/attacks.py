@@ -1,0 +1,450 @@
+"""The attacks, the cheap ones first, and `assess`, which tries those that fit a masked table.
+
+An attack takes a `Case` and gives an `Estimate`; it declares which cases it skips, and from which
+effort on it is tried. `explore` and `publish` take attacks from the same registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .. import risk  # whose names are loaded when they are first used
+from .._parameters import EFFORT, NONE, SEED, Number, Whole, parameters
+from .._types import Name, Progress
+from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
+from ..frame import View
+from ..schema import Schema
+from .aligned import AlignedTables, align_tables, as_list
+from .assessment import Assessment, Attack, Case, Tried
+from .estimate import Estimate
+
+__all__ = ["ATTACKS", "Attack", "Case", "assess", "find_attacks"]
+
+EFFORTS = ("quick", "standard", "thorough")
+ALL_AT_ONCE = 5000  # records that are linked one to one
+CERTIFIED = 1000  # records whose optimum is worth proving
+FULL_SCAN = {"quick": 2e8, "standard": 1e9, "thorough": 1e10}  # pairs that a scan looks at
+LEARN_FROM = {"quick": 300, "standard": 1000, "thorough": 2000}  # records
+PREDICTED = 20_000  # records of a table from which a confidential variable is predicted
+MOST_KEYS = 12  # columns among which special uniques are looked for
+WIDTH = 0.01  # of an interval by rank, to each side
+MANY = 200_000  # records from which on quick effort learns no distance
+
+
+def _link(distance: str) -> Callable[[Case], Estimate]:
+    def run(case: Case) -> Estimate:
+        tables = case.tables if distance == "gower" else case.plain_tables
+        draw = case.draw(FULL_SCAN[case.effort] if distance == "gower" else 1e12)
+        found = risk.link(tables, distance=distance, records=None if draw is None else draw.records)
+        return found if draw is None else draw.estimate(found, found.chance)
+
+    return run
+
+
+def _learn(family: str) -> Callable[[Case], Estimate]:
+    def run(case: Case) -> Estimate:
+        return risk.learn(
+            case.plain_tables, None, family, effort=case.effort,
+            max_records=LEARN_FROM[case.effort], held_out=case.held_out and case.effort != "quick",
+            random_state=case.seed,
+        )  # fmt: skip
+
+    return run
+
+
+def _certify(case: Case) -> Estimate:
+    limit = 60.0 if case.seconds is None else case.seconds
+    return risk.certify(case.plain_tables, time_limit=limit, random_state=case.seed)
+
+
+def _transparency(case: Case) -> Estimate:
+    from .transparency.dispatch import masked_columns
+
+    options: dict[str, Any] = {}
+    most = case.sample or {"quick": 5000, "standard": 20_000, "thorough": 100_000}[case.effort]
+    if len(case.tables.A) > most:
+        options = {"sample": most, "random_state": case.seed}
+    # The attack takes what the method did not mask for released as it is, and would refuse the
+    # whole table for a column that was, for example, drawn anew by PRAM.
+    own = masked_columns(case.method, case.original, case.id)
+    changed = _changed(case, [name for name in case.tables.columns if name not in own])
+    known = [name for name in case.known if name not in changed]
+    found = risk.attack(case.original, case.masked, case.method, known=known, id=case.id, **options)
+    if not changed:
+        return found
+    named = ", ".join(map(str, changed))
+    note = f"not used, because this method did not mask them and they were changed: {named}"
+    return replace(found, assumptions=(*found.assumptions, note))
+
+
+def _changed(case: Case, names: Iterable[Name]) -> list[Name]:
+    """List the columns that are not released as they are."""
+    pair = case.tables.pair
+    assert pair is not None
+    return [name for name in names if bool(pair.changed(name).any())]
+
+
+def _no_transparency(case: Case) -> str:
+    from .transparency.dispatch import knows
+
+    if case.method is None:
+        return "the method is not told: give method="
+    if not isinstance(case.method, Mapping) and not knows(case.method):
+        return f"there is no attack that knows {type(case.method).__name__}"
+    if getattr(case.method, "rules", None) is not None:
+        return "what was masked has been moved back to its rules"
+    return ""
+
+
+def _interval(case: Case) -> Estimate:
+    draw = case.draw(1e12)
+    found = risk.interval_disclosure(
+        case.tables, known=_in_order(case), width=WIDTH, widths=(WIDTH,), by="original rank",
+        records=None if draw is None else draw.records,
+    )  # fmt: skip
+    return found if draw is None else draw.estimate(found, found.chance)
+
+
+def _in_order(case: Case) -> list[Name]:
+    """List the known variables that have an order and a value; cells may be missing."""
+    tables = case.tables
+    there = ~np.isnan(tables.B[tables.truth]).all(axis=0)
+    return [name for name, fits in zip(tables.columns, there & ~tables.nominal) if fits]
+
+
+def _needs_order(case: Case) -> str:
+    return "" if _in_order(case) else "no known variable has an order"
+
+
+def _predict(case: Case) -> Estimate:
+    """Predict each confidential variable; the one that is disclosed most counts."""
+    found = [
+        risk.predict_confidential(
+            case.original, case.masked, target, known=[n for n in case.keys if n != target],
+            id=case.id, schema=case.schema, random_state=case.seed,
+        )
+        for target in case.confidential
+    ]  # fmt: skip
+    return max(found, key=lambda one: one.disclosed)
+
+
+def _no_prediction(case: Case) -> str:
+    if not case.confidential:
+        return "no variable is called confidential: give confidential="
+    if not set(case.keys) - set(case.confidential):
+        return "the intruder knows nothing to predict from"
+    many = len(case.tables.A) > PREDICTED
+    return f"the table has more than {PREDICTED:,} records" if many else ""
+
+
+def _homogeneity(case: Case) -> Estimate:
+    targets = list(case.confidential)
+    return risk.l_diversity(case.masked, targets, known=case.keys, schema=case.schema)
+
+
+def _no_homogeneity(case: Case) -> str:
+    if not case.confidential:
+        return "no variable is called confidential: give confidential="
+    if not set(case.keys) - set(case.confidential):
+        return "the intruder knows nothing but what is confidential"
+    if changed := _changed(case, case.confidential):
+        return f"{changed[0]!r} is masked, too: what equal records share need not be true"
+    return ""
+
+
+def _individual(case: Case) -> Estimate:
+    return risk.individual_risk(
+        case.masked, known=case.keys, weights=case.weights, household=case.household,
+        schema=case.schema,
+    )  # fmt: skip
+
+
+def _no_weights(case: Case) -> str:
+    weights = View.of(case.masked, case.schema).weights() if case.weights is None else True
+    return "there are no sampling weights" if weights is None else ""
+
+
+def _few_values(case: Case) -> str:
+    if len(case.keys) > MOST_KEYS:
+        return f"there are more than {MOST_KEYS} keys"
+    view = View.of(case.masked, case.schema)
+    many = [n for n in case.keys if len(np.unique(view.codes(n))) > 0.2 * view.n_rows]
+    return f"nearly every record has its own value of {many[0]!r}" if many else ""
+
+
+def _needs_numbers(case: Case) -> str:
+    return "" if case.plain else "no known variable is a number without missing values"
+
+
+def _needs_two(case: Case) -> str:
+    return "" if len(case.plain) > 1 else "fewer than two known variables are plain numbers"
+
+
+def _needs_mixed(case: Case) -> str:
+    return "" if case.mixed else "all known variables are plain numbers"
+
+
+def _needs_learnable(case: Case) -> str:
+    if case.effort == "quick" and len(case.tables.B) > MANY:
+        return f"more than {MANY:,} records: a distance is learned under standard effort"
+    return _needs_two(case)
+
+
+def _needs_certifiable(case: Case) -> str:
+    if len(case.tables.B) > CERTIFIED:
+        return f"more than {CERTIFIED:,} records"
+    return _needs_two(case)
+
+
+def _needs_agreement(case: Case) -> str:
+    if len(case.tables.A) * len(case.tables.B) > FULL_SCAN["standard"]:
+        return "too many pairs"
+    return _needs_mixed(case)
+
+
+def _needs_few(case: Case) -> str:
+    if len(case.tables.A) > ALL_AT_ONCE:
+        return f"more than {ALL_AT_ONCE:,} records"
+    return _needs_numbers(case)
+
+
+def _needs_two_to(most: int) -> Callable[[Case], str]:
+    """Skip cases with fewer than two plain numbers, or more than a limit."""
+    return lambda case: (
+        f"more than {most} plain numbers" if len(case.plain) > most else _needs_two(case)
+    )
+
+
+# In the order in which they are tried, and in which ties for the worst are named.
+ATTACKS: dict[str, Attack] = {
+    attack.name: attack
+    for attack in (
+        Attack("k-anonymity", "table",
+               lambda case: risk.k_anonymity(case.masked, known=case.keys, schema=case.schema),
+               description="counts who shares the released values"),
+        Attack("euclidean", "identity", _link("euclidean"), "quick", _needs_numbers,
+               "links to the nearest record, Euclidean distance"),
+        Attack("mahalanobis", "identity", _link("mahalanobis"), "quick", _needs_two,
+               "links to the nearest record, Mahalanobis distance"),
+        Attack("manhattan", "identity", _link("manhattan"), "standard", _needs_two,
+               "links to the nearest record, Manhattan distance"),
+        Attack("gower", "identity", _link("gower"), "quick", _needs_mixed,
+               "links to the nearest record, Gower's distance"),
+        Attack("transparency", "identity", _transparency, "quick", _no_transparency,
+               "knows the method and its parameters, and works out who it can be"),
+        Attack("interval", "attribute", _interval, "quick", _needs_order,
+               "takes the released number for the original, within 1 % of the originals' ranks"),
+        Attack("homogeneity", "attribute", _homogeneity, "quick", _no_homogeneity,
+               "takes the most frequent confidential value of equal records"),
+        Attack("individual risk", "table", _individual, "quick", _no_weights,
+               "looks for a record's person in the population"),
+        Attack("learned", "identity", _learn("weighted mean"), "quick", _needs_learnable,
+               "links by the weighted distance that links most records", expensive=True),
+        Attack("one-to-one", "identity",
+               lambda case: risk.link_one_to_one(case.plain_tables), "standard", _needs_few,
+               "links all records at once, each original to one"),
+        Attack("probabilistic", "identity",
+               lambda case: risk.link_probabilistic(case.tables, known=case.known[:16]),
+               "standard", _needs_agreement,
+               "links by agreement of variables, weighed by EM"),
+        Attack("prediction", "attribute", _predict, "standard", _no_prediction,
+               "learns from the release to predict what is confidential"),
+        Attack("special uniques", "table",
+               lambda case: risk.suda(case.masked, known=case.keys, schema=case.schema),
+               "standard", _few_values,
+               "looks for records that few variables single out"),
+        Attack("learned bilinear", "identity", _learn("bilinear"), "thorough", _needs_two,
+               "links by the quadratic form that links most records", expensive=True),
+        Attack("learned choquet", "identity", _learn("choquet"), "thorough", _needs_two_to(13),
+               "links by the Choquet integral that links most records", expensive=True),
+        Attack("learned maxitive", "identity", _learn("maxitive"), "thorough", _needs_two_to(30),
+               "links by the best pairs of variables, found by learning", expensive=True),
+        Attack("certified", "identity", _certify, "thorough", _needs_certifiable,
+               "links by the best weighted distance, proved to be the best", expensive=True),
+    )
+}  # fmt: skip
+
+
+def find_attacks(
+    given: Iterable[Any], registry: Mapping[str, Attack] = ATTACKS
+) -> tuple[Attack, ...]:
+    """Return attacks by their names in a registry, or as they are."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOptionError("attacks", given, "a list of names, or of Attack")
+    found = []
+    for one in given:
+        if isinstance(one, Attack):
+            found.append(one)
+        elif isinstance(one, str) and one in registry:
+            found.append(registry[one])
+        else:
+            raise UnknownOptionError("attack", one, registry)
+    names = [attack.name for attack in found]
+    if not names or len(set(names)) < len(names):
+        raise BadOptionError("attacks", names, "at least one attack, and each name once")
+    return tuple(found)
+
+
+@parameters(
+    {"knowledge": "known"},
+    effort=[EFFORT],
+    sample=[Whole(1), NONE],
+    time_limit=[Number(above=0), NONE],
+    random_state=[SEED],
+)
+def assess(
+    original: Any,
+    masked: Any,
+    *,
+    known: Sequence[Name] | Mapping[str, Sequence[Name]] | Name | None = None,
+    method: Any = None,
+    confidential: Sequence[Name] | Name | None = None,
+    schema: Schema | None = None,
+    id: Name | None = None,
+    weights: Any = None,
+    household: Any = None,
+    effort: str = "standard",
+    attacks: Iterable[str | Attack] | None = None,
+    sample: int | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    random_state: int | None = None,
+) -> Assessment:
+    """Attack a masked table in every way that fits, and report what the worst attack finds.
+
+    Parameters
+    ----------
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The file that the intruder has (the worst case: all of the original), and the masked one.
+        Row i belongs to row i unless `id` is given.
+    known : sequence of names, or mapping of scenario to names, optional
+        The variables that he knows; several scenarios are tried one after the other. By default
+        one: all variables that both tables have.
+    method : masker or mapping, optional
+        How the table was masked, if that is published or may be guessed: see
+        `tessella.risk.attack`.
+    confidential : sequence of names, optional
+        Variables that he wants to know of a person; otherwise the schema's.
+    schema : Schema, optional
+        Kinds, roles and missing codes.
+    id : name, optional
+        A column of both tables that says which records belong together.
+    weights, household : name or array, optional
+        Of a sample, for the risk with respect to the population.
+    effort : {"quick", "standard", "thorough"}
+        Which attacks are tried, and how hard.
+    attacks : list of names, optional
+        Only these; see `tessella.risk.ATTACKS`.
+    sample : int, optional
+        Attack about so many records only, drawn from strata, and give intervals. Large tables
+        are sampled for the attacks that compare all pairs, also without being asked.
+    time_limit : float, optional
+        Seconds after which no further attack is begun; those left out are named.
+    progress : callable, optional
+        Called with the number of attacks done, their number, and the name of the next.
+    random_state : int, optional
+        Seed of draws and searches.
+
+    Returns
+    -------
+    Assessment
+        With `worst`, `tried`, `skipped` and `records`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.masking import RankSwapping
+    >>> from tessella.risk import assess
+    >>> original = np.random.default_rng(0).normal(size=(200, 4))
+    >>> masker = RankSwapping(percent=10, random_state=0)
+    >>> found = assess(original, masker.fit_transform(original), method=masker, effort="quick")
+    >>> found.worst.name
+    'transparency'
+    >>> bool(found.worst.found.value > 1.5 * found["euclidean"].value)
+    True
+    """
+    began = perf_counter()
+    if attacks is None:
+        efforts = EFFORTS[: EFFORTS.index(effort) + 1]
+        chosen = tuple(one for one in ATTACKS.values() if one.effort in efforts)
+    else:
+        chosen = find_attacks(attacks)
+    original, masked = View.of(original, schema), View.of(masked, schema)
+    scenarios = _scenarios(original, masked, known, id, schema)
+    case = Case(
+        original=original, masked=masked, known=(), schema=schema, id=id, method=method,
+        confidential=_confidential(masked, confidential, schema), weights=weights,
+        household=household, effort=effort, seed=random_state, sample=sample,
+    )  # fmt: skip
+    tried: list[Tried] = []
+    skipped: dict[str, str] = {}
+    todo = [(name, attack) for name in scenarios for attack in chosen]
+    cases = {
+        name: replace(case, known=tables.columns, _kept={"tables": tables})
+        for name, tables in scenarios.items()
+    }
+    for done, (scenario, attack) in enumerate(todo):
+        label = attack.name if len(scenarios) == 1 else f"{attack.name} ({scenario})"
+        if progress is not None:
+            progress(done, len(todo), label)
+        spent = perf_counter() - began
+        if time_limit is not None and spent > time_limit:
+            skipped[label] = f"the time limit of {time_limit:g} s was reached"
+            continue
+        own = cases[scenario]
+        if why := attack.skip_reason(own):
+            skipped[label] = why
+            continue
+        left = None if time_limit is None else max(time_limit - spent, 0.1)
+        start = perf_counter()
+        try:
+            found = attack.run(replace(own, seconds=left))
+        except TessellaError as error:
+            skipped[label] = str(error)
+            continue
+        tried.append(
+            Tried(
+                name=attack.name, about=attack.about, scenario=scenario, found=found,
+                seconds=perf_counter() - start,
+            )
+        )  # fmt: skip
+    if progress is not None:
+        progress(len(todo), len(todo), "done")
+    return Assessment(
+        tried=tuple(tried),
+        skipped=skipped,
+        n=masked.n_rows,
+        seconds=perf_counter() - began,
+        scenarios={name: tuple(map(str, one.columns)) for name, one in scenarios.items()},
+    )
+
+
+def _scenarios(
+    original: View, masked: View, known: Any, id: Name | None, schema: Schema | None
+) -> dict[str, AlignedTables]:
+    """Read the tables in what the intruder knows, one scenario after the other."""
+    if not isinstance(known, Mapping):
+        tables = align_tables(original, masked, known=known, id=id, schema=schema)
+        return {"all variables" if known is None else f"{len(tables.columns)} variables": tables}
+    if not known:
+        raise BadOptionError("known", known, "at least one scenario, or None")
+    found: dict[str, AlignedTables] = {}
+    for name, columns in known.items():
+        if str(name) in found:
+            raise BadOptionError("known", name, "another name for each scenario")
+        found[str(name)] = align_tables(original, masked, known=columns, id=id, schema=schema)
+    return found
+
+
+def _confidential(view: View, given: Any, schema: Schema | None) -> tuple[Name, ...]:
+    if given is None:
+        return () if schema is None else tuple(schema.names("confidential"))
+    names = as_list(given)
+    for name in names:
+        view.table.place(name, who="confidential=")
+    return names
