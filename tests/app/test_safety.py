@@ -10,7 +10,7 @@ import pytest
 
 from tessella.app import make_app
 from tessella.app.folder import Folder
-from tessella.app.safety import OPENING, AccessKeys
+from tessella.app.serving import OPENING, AccessKeys
 from tessella.exceptions import BadFileError, TessellaError
 from tessella.planfile import parse_plan
 

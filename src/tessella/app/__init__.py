@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .pages import make_app as make_app
+    from .serving import make_app as make_app
     from .serving import serve as serve
 
 _HOMES = {
-    "make_app": ".pages",
+    "make_app": ".serving",
     "serve": ".serving",
 }
 

@@ -91,7 +91,7 @@ class Folder:
                 self.inside(name)
 
     def write(self, name: str, text: str, *, overwrite: bool = False) -> Path:
-        """Write a text, whole or not at all; only its owner can read it, as it may tell a seed."""
+        """Write a text, whole or not at all; only its owner can read it, as it may hold a seed."""
         path = self.place(name)
         if path.is_symlink():
             raise BadFileError(name, "this is a link", "Give another name")
@@ -117,6 +117,11 @@ class Folder:
         }
         return [replace(entry, manifest=releases.get(entry.name, "")) for entry in found]
 
+    def grouped(self, *kinds: What) -> dict[What, list[FolderEntry]]:
+        """Return the entries of some kinds, by kind."""
+        entries = self.entries()
+        return {kind: [entry for entry in entries if entry.what == kind] for kind in kinds}
+
     def _entries(self) -> Iterator[FolderEntry]:
         with os.scandir(self.path) as files:
             names = [file.name for file in files]
@@ -136,8 +141,8 @@ class Folder:
 
     def _released(self, manifest: str) -> list[str]:
         try:
-            told = json.loads((self.path / manifest).read_text(encoding="utf-8"))
-            return [str(file["file"]) for file in told["files"] if file["what"] == "release"]
+            content = json.loads((self.path / manifest).read_text(encoding="utf-8"))
+            return [str(file["file"]) for file in content["files"] if file["what"] == "release"]
         except (OSError, ValueError, KeyError, TypeError):
             return []
 
@@ -180,10 +185,10 @@ def _is_plan(path: Path) -> bool:
 
 def _is_manifest(path: Path) -> bool:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(told, dict) and told.get("kind") == KIND
+    return isinstance(content, dict) and content.get("kind") == KIND
 
 
 def _are_rules(path: Path) -> bool:

@@ -1,4 +1,9 @@
-"""Work that is under way, and what came of it."""
+"""Work that is under way, in a process of its own, and what came of it.
+
+The process is `python -m tessella.app.jobs`. One JSON value comes in: what to do. Lines of JSON go
+out: steps, and last the result or the reason why there is none. So the pages stay alive while
+kernels run, work can be stopped at any moment, and what was not finished is not written.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,18 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .. import auditing, planfile, publishing
+from .. import rules as ruling
+from .._plain import plain_data
 from ..exceptions import TessellaError
+from .folder import Folder
 
-__all__ = ["BusyError", "Job", "Jobs"]
+__all__ = ["BusyError", "Job", "Jobs", "main"]
 
 State = Literal["running", "done", "refused", "stopped", "broken"]
 PATIENCE = 3.0  # seconds in which work that was asked to stop may stop by itself
@@ -78,38 +89,33 @@ class Job:
 
     def _listen(self) -> None:
         process = self._process
-        told, said, aside = process.stdin, process.stdout, process.stderr
-        if told is None or said is None or aside is None:
+        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+        if stdin is None or stdout is None or stderr is None:
             return  # never: they are pipes
-        noise: list[bytes] = []
-        drain = threading.Thread(target=lambda: noise.extend(aside), daemon=True)
+        errors: list[bytes] = []
+        drain = threading.Thread(target=errors.extend, args=[stderr], daemon=True)
         drain.start()
-        with contextlib.suppress(OSError):  # it ended before it was told
-            told.write(json.dumps({"task": self.task, **self.asked}).encode())
-            told.close()
-        for line in said:
-            self._hear(json.loads(line))
+        with contextlib.suppress(OSError):  # it ended before it could read
+            stdin.write(json.dumps({"task": self.task, **self.asked}).encode())
+            stdin.close()
+        for line in stdout:
+            self._receive(json.loads(line))
         process.wait()
         drain.join(PATIENCE)
-        said.close()
-        aside.close()
+        stdout.close()
+        stderr.close()
         if self.state == "running":
-            last = noise[-1].decode("utf-8", "replace").strip() if noise else "no word"
+            last = errors[-1].decode("utf-8", "replace").strip() if errors else "no word"
             self.why = f"The work ended unexpectedly (code {process.returncode}): {last}"
             self._end("broken")
 
-    def _hear(self, said: dict[str, Any]) -> None:
-        kind = said["kind"]
+    def _receive(self, message: dict[str, Any]) -> None:
+        kind = message["kind"]
         if kind == "step":
-            self.at, self.of, self.step = said["at"], max(said["of"], 1), said["name"]
-        elif kind == "done":
-            self.result = said["result"]
-            self._end("done")
-        elif kind == "refused":
-            self.why = said["why"]
-            self._end("refused")
-        elif kind == "stopped":
-            self._end("stopped")
+            self.at, self.of, self.step = message["at"], max(message["of"], 1), message["name"]
+            return
+        self.result, self.why = message.get("result", {}), message.get("why", "")
+        self._end(kind)
 
     def _end(self, state: State) -> None:
         self.ended = time.monotonic()
@@ -135,7 +141,7 @@ class Jobs:
             # -P: a file such as numpy.py in the folder of the data must not be taken for the
             # package. Without an own session Ctrl-C would come twice.
             self._ready = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tessella.app.working"],
+                [sys.executable, "-P", "-m", "tessella.app.jobs"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -183,3 +189,89 @@ def _close(process: subprocess.Popen[bytes] | None) -> None:
     if process is not None:
         process.kill()
         process.communicate()
+
+
+# In the process that works.
+
+Tell = Callable[..., None]
+
+
+def main() -> None:
+    """Do what standard input asks for; write steps and the result to standard output."""
+    out = sys.stdout
+    sys.stdout = sys.stderr  # what others print is no message
+    _ = publishing.publish, auditing.verify  # loaded now, so that work need not wait for it
+
+    def tell(kind: str, **content: Any) -> None:
+        out.write(json.dumps({"kind": kind, **plain_data(content)}) + "\n")
+        out.flush()
+
+    given = sys.stdin.read()
+    if not given:
+        return  # who started us has ended without a word
+    asked = json.loads(given)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `publish` keeps them for its report and for us
+            result = TASKS[asked.pop("task")](Folder(asked.pop("folder")), tell, **asked)
+        tell("done", result=result)
+    except TessellaError as error:
+        tell("refused", why=str(error))
+    except KeyboardInterrupt:
+        tell("stopped")
+    except MemoryError:
+        tell("refused", why="There is not enough memory for this table on this machine.")
+
+
+def _protect(
+    folder: Folder, tell: Tell, *, plan: str, origin: str, overwrite: bool
+) -> dict[str, Any]:
+    wanted = planfile.parse_plan(plan, folder=folder.path, origin=origin)
+    folder.check_plan(wanted)
+    done = publishing.publish(
+        wanted,
+        progress=lambda at, of, name: tell("step", at=at, of=of, name=name),
+        overwrite=overwrite,
+    )
+    public = done.summary["public"]
+    risk, before = done.risk, done.risk_before
+    worst = None if risk is None else risk.worst
+    return {
+        "public": public,
+        "files": {what: wanted.output.files[what] for what in done.paths},
+        "smallest": min((block["smallest"] for block in public["blocks"]), default=None),
+        "risk": None
+        if worst is None or risk is None
+        else {
+            "attack": worst.name,
+            "value": worst.found.value,
+            "tried": len(risk.tried),
+            "before": None if before is None else before.value,
+        },
+        "warnings": list(done.warnings),
+        "protocol": [
+            {"method": e.method, "account": e.account, "seconds": e.seconds} for e in done.protocol
+        ],
+        "seconds": done.seconds,
+    }
+
+
+def _verify(
+    folder: Folder, tell: Tell, *, original: str, release: str, rules: str | None = None,
+    manifest: str | None = None, **options: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Look at a release again; `options` are k, strata and id of `tessella.verify`."""
+    tell("step", at=0, of=1, name="reading, counting, comparing")
+    found = auditing.verify(
+        folder.existing(original), folder.existing(release),
+        rules=ruling.Rules.read(folder.existing(rules)) if rules else None,
+        manifest=folder.existing(manifest) if manifest else None, **options,
+    )  # fmt: skip
+    return found.to_dict() | {"names": {"original": original, "release": release}}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {"protect": _protect, "verify": _verify}
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from typer import Argument, Option
 
 from .. import __version__, auditing, io, planfile, publishing, reports
 from .. import rules as ruling
+from .._plain import toml_key, toml_value
 from ..exceptions import BadOptionError
 from .terminal import (
     DONE,
@@ -197,8 +198,6 @@ def _schema(
 
 
 def _column_to_toml(column: Any) -> str:
-    from .._plain import toml_key, toml_value
-
     lines = [f"[columns.{toml_key(str(column.name))}]", f"# {column.why}"]
     lines += [f"kind = {toml_value(column.kind)}", f"role = {toml_value(column.role)}"]
     if column.missing:
