@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tessella.exceptions import AttackError, BadOptionError, LinkageError, UnknownOptionError
 from tessella.masking import RankSwapping
 from tessella.risk import attack, link
-from tessella.risk.transparency import rank_swapping as pairs_module
+from tessella.risk.transparency import ranks
 
 from .brute import possible_pairs, swapped
 
@@ -201,11 +201,11 @@ def test_too_many_pairs_are_only_counted(monkeypatch):
     masked = RankSwapping(10, random_state=1).fit_transform(original)
     quick = attack(original, masked, "rank swapping", percent=10, effort="quick")
     for most in (0, 1000, int(quick.size.sum()) - 1):
-        monkeypatch.setattr(pairs_module, "MOST_PAIRS", most)
+        monkeypatch.setattr(ranks, "MOST_PAIRS", most)
         found = attack(original, masked, "rank swapping", percent=10)
         assert (found.size == quick.size).all()
         assert "too many pairs" in found.explain()
-    monkeypatch.setattr(pairs_module, "MOST_PAIRS", int(quick.size.sum()))
+    monkeypatch.setattr(ranks, "MOST_PAIRS", int(quick.size.sum()))
     assert attack(original, masked, "rank swapping", percent=10).single == 1
 
 

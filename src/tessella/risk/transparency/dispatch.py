@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from ..._types import Name
@@ -11,19 +12,26 @@ from ...frame import Table, View
 from ...masking import registry
 from ...masking.base import Scale
 from ...masking.selection import select
-from .fuzzy_microaggregation import attack_fuzzy_microaggregation
-from .microaggregation import attack_individual_ranking, attack_microaggregation
-from .rank_swapping import attack_rank_swapping
 from .scene import Candidates
 
-__all__ = ["attack", "knows", "masked_columns"]
+
+def _loaded(module: str, function: str) -> Callable[..., Candidates]:
+    """Return an attack that is loaded when it is first used."""
+
+    def run(original: Any, masked: Any, **options: Any) -> Candidates:
+        found: Candidates = getattr(import_module(module, __package__), function)(
+            original, masked, **options
+        )
+        return found
+
+    return run
 
 
 ATTACKS: dict[str, Callable[..., Candidates]] = {
-    "rank swapping": attack_rank_swapping,
-    "individual ranking": attack_individual_ranking,
-    "microaggregation": attack_microaggregation,
-    "fuzzy microaggregation": attack_fuzzy_microaggregation,
+    "rank swapping": _loaded(".ranks", "attack_rank_swapping"),
+    "individual ranking": _loaded(".ranks", "attack_individual_ranking"),
+    "microaggregation": _loaded(".microaggregation", "attack_microaggregation"),
+    "fuzzy microaggregation": _loaded(".fuzzy_microaggregation", "attack_fuzzy_microaggregation"),
 }
 
 
@@ -49,10 +57,60 @@ def attack(
         parameters among `options`; or a mapping of both, such as
         ``{"method": "rank swapping", "percent": 10}``.
     **options
-        For every attack: columns, strata, schema, effort, sample, random_state, strict. For rank
-        swapping: percent, everyone. For individual ranking: k. For microaggregation: k, blocks,
-        grouping, margin, means, scale. For fuzzy microaggregation: m2 or lambda2, blocks, centres,
-        at_least_k, scale. Each is explained with its attack in the guide.
+        See below; those that the masker's parameters tell need not be given.
+
+    Other Parameters
+    ----------------
+    columns : sequence of names, optional
+        The columns that were masked; by default all columns of numbers. A known column that is
+        not among them was released as it is, and must agree.
+    strata : name, list of names or array-like of shape (n,), optional
+        Within which records were masked, as the masker takes it. The intruder knows the strata.
+    schema : Schema, optional
+        Says which numbers are categories and which values are missing.
+    effort : {"quick", "standard", "thorough"}
+        Each record on its own; or, with more than quick effort, also what follows for all records
+        together: no two of them come from the same original. By default "standard".
+    sample : int, optional
+        Attack so many masked records, drawn at random, each on its own, and give an interval.
+    random_state : int, optional
+        Seed of that draw.
+    strict : bool, default True
+        Refuse tables that cannot come from the method with these parameters (a `margin` is not
+        refused). With False, `covered` tells the share of records whose true original is among
+        the candidates.
+    percent : float
+        Of rank swapping: how far the ranks of exchanged numbers may be apart, in per cent of n.
+    everyone : bool, default True
+        Of rank swapping: numbers were exchanged in twos, and no number was left where it is but
+        one of an odd number, as `RankSwapping` does it. False uses no more than the window.
+    k : int
+        Of individual ranking and microaggregation: the least number of records in a group, which
+        share a value.
+    blocks : None, int or list of lists of names
+        Of microaggregation, fuzzy or not: columns that were grouped, or drawn, apart.
+    scale : {"zscore", "range", None} or mapping of name to number
+        Of both, too: the distance in which centres are near.
+    grouping : {"repeated", "unknown"}
+        Of microaggregation: whether he can repeat the grouping. Methods such as MDAV are not
+        random, and who has the original and the parameters gets the same groups. A block of which
+        he knows only some columns is always unknown.
+    margin : int, optional
+        For unknown groupings: an original may be in a group only if the group's centre is among so
+        many nearest centres. **This may lose the truth**, and `covered` tells how often. By
+        default an original may be in a group unless that is proved impossible.
+    means : bool, default True
+        Released values are means without weights; False for medians and weighted means, for which
+        nothing is proved, so that unknown groupings need a `margin`.
+    m2, lambda2 : float
+        Of fuzzy microaggregation: the fuzziness of the draw, one of the two. Those of the centres
+        are not needed: the centres are published.
+    centres : list of arrays of shape (c, d), optional
+        All centres of each block, if he knows them: he can compute them from the original. By
+        default those that are released; then centres that nobody got are not taken into account.
+    at_least_k : bool, default False
+        Whether centres were drawn given the sizes of groups. This is given among the assumptions;
+        what is computed is the same.
 
     Returns
     -------

@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from ..._parameters import EFFORT, FLAG, NONE, Number, parameters
-from ..._types import Floats, Integers, Name
+from ..._parameters import FLAG, NONE, Number, parameters
+from ..._types import Floats, Integers
 from ...exceptions import AttackError, BadOptionError, BadTableError
 from ...fuzzy.field import Field, entropy_law, power_law
 from ...kernels.degrees import EXPONENTIAL, NEAREST, TINY, Law
 from ...kernels.posterior import EQUAL, Draws, log_chances, weigh_originals
 from ...masking.base import Scale
 from ...parallel import each
-from ...schema import Schema
-from ..linkage import drawn
 from .scene import Candidates, Scene, number_equal_rows, set_scene
-
-__all__ = ["attack_fuzzy_microaggregation"]
-
 
 PIECE = 256  # released records for a piece of work
 LARGEST = 5000  # records that are named together
@@ -30,12 +25,7 @@ NEARLY_CRISP = 1.05  # the fuzziness that stands for "nearest, unless k asks for
 SWEEPS, CLOSE = 100, 1e-3  # of the scaling to one original for each record
 
 
-@parameters(
-    m2=[Number(least=1), NONE],
-    lambda2=[Number(above=0), NONE],
-    at_least_k=[FLAG],
-    effort=[EFFORT],
-)
+@parameters(m2=[Number(least=1), NONE], lambda2=[Number(above=0), NONE], at_least_k=[FLAG])
 def attack_fuzzy_microaggregation(
     original: Any,
     masked: Any,
@@ -46,43 +36,12 @@ def attack_fuzzy_microaggregation(
     centres: Sequence[Any] | None = None,
     at_least_k: bool = False,
     scale: Any = "zscore",
-    known: Sequence[Name] | Name | None = None,
-    id: Name | None = None,
-    columns: Any = None,
-    strata: Any = None,
-    schema: Schema | None = None,
-    effort: str = "standard",
-    sample: int | None = None,
-    random_state: int | None = None,
-    strict: bool = True,
+    **common: Any,
 ) -> Candidates:
     r"""Find how probable each original is for each record of a fuzzily microaggregated table.
 
-    Parameters
-    ----------
-    original, masked, known, id, columns, strata, schema, sample, random_state, strict
-        As for `attack_rank_swapping`. Blocks that he knows only in part tell him nothing.
-    m2, lambda2 : float
-        The fuzziness of the draw, one of the two; see `FuzzyMicroaggregation`. Those of the centres
-        are not needed: the centres are published.
-    blocks : None, int or list of lists of names
-        Columns that were drawn apart.
-    centres : list of arrays of shape (c, d), optional
-        All centres of each block, if he knows them: he can compute them from the original. By
-        default those that are released; then centres that nobody got are not taken into account.
-    at_least_k : bool, default False
-        Whether centres were drawn given the sizes of groups. This is given among the assumptions;
-        what is computed is the same, see Notes.
-    scale
-        As for `FuzzyMicroaggregation`.
-    effort : {"quick", "standard", "thorough"}
-        Each record on its own; or, with more than quick effort and up to 5,000 records, all
-        together: no two of them come from the same original.
-
-    Returns
-    -------
-    Candidates
-        `belief` is the probability of the truth, `effective` e to the entropy.
+    `belief` is the probability of the truth, `effective` e to the entropy. Blocks that the
+    intruder knows only in part tell him nothing.
 
     Notes
     -----
@@ -133,13 +92,9 @@ def attack_fuzzy_microaggregation(
     moved = at_least_k and law.kind == NEAREST  # to keep k, some records got another centre
     if moved:
         law = power_law(NEARLY_CRISP)
-    scene = set_scene(
-        original, masked, known=known, id=id, schema=schema, columns=columns, strata=strata,
-        blocks=blocks,
-    )  # fmt: skip
+    scene = set_scene(original, masked, blocks, **common)
     weighing = _weigh(scene, law, centres, scale)
-    rows = drawn(scene.m, sample, random_state)
-    together = effort != "quick" and scene.n <= LARGEST and len(rows) == scene.n
+    together = scene.effort != "quick" and scene.n <= LARGEST and len(scene.rows) == scene.n
     what = f"m2={m2:g}" if m2 is not None else f"lambda2={lambda2:g}"
     notes = [
         f"he knows that centres were drawn with {what}",
@@ -161,51 +116,33 @@ def attack_fuzzy_microaggregation(
         )
     if together:
         notes.append("he uses that masked records and originals belong together one to one")
-    seen = weighing.together(law) if together else weighing.apart(law, rows)
-    found: Candidates = Candidates.of(
-        float(seen.chance.sum()),
-        len(rows),
-        baseline=1 / scene.n,
+    seen = weighing.together(law) if together else weighing.apart(law, scene.rows)
+    found = Candidates.of_scene(
+        scene,
         attack=f"most probable original, fuzzy microaggregation with {what}",
-        assumptions=(*scene.notes, *notes),
-        exact=len(rows) == scene.m,
-        attacked=rows,
-        truth=scene.sides.truth[rows],
-        size=seen.size,
-        present=seen.belief > 0,
-        chance=seen.chance,
-        belief=seen.belief,
-        largest=seen.largest,
-        effective=seen.effective,
+        notes=notes,
+        present=seen["belief"] > 0,
+        **seen,
     )
     return found.checked(
-        strict and law.kind != NEAREST, f"fuzzy microaggregation with {what} in these blocks"
+        scene.strict and law.kind != NEAREST, f"fuzzy microaggregation with {what} in these blocks"
     )
 
 
 def _law(m2: float | None, lambda2: float | None) -> Law:
-    if (m2 is None) == (lambda2 is None):
-        raise BadTableError("Give one of m2 and lambda2, as the table was masked.")
-    if m2 is not None:
+    if m2 is not None and lambda2 is None:
         return power_law(m2)
-    assert lambda2 is not None
-    return entropy_law(lambda2)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Seen:
-    """What he believes of each attacked record, each of shape (n,)."""
-
-    size: Integers
-    chance: Floats
-    belief: Floats
-    largest: Floats
-    effective: Floats
+    if lambda2 is not None and m2 is None:
+        return entropy_law(lambda2)
+    raise BadTableError("Give one of m2 and lambda2, as the table was masked.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Weighing:
-    """Both tables, prepared for the kernels; equal released records are weighed once."""
+    """Both tables, prepared for the kernels; equal released records are weighed once.
+
+    What he believes of each attacked record: fields of `Candidates`, each of shape (n,).
+    """
 
     draws: Draws
     order: Integers  # the original at each place of `draws`
@@ -213,7 +150,7 @@ class _Weighing:
     truth: Integers
     combination: Integers  # (m,) the different released record that each is
 
-    def apart(self, law: Law, rows: Integers) -> _Seen:
+    def apart(self, law: Law, rows: Integers) -> dict[str, Any]:
         """Weigh originals for each record on its own."""
         out = np.empty((len(self.draws.released), 5))
         wanted = np.unique(self.combination[rows])
@@ -225,15 +162,15 @@ class _Weighing:
         share = np.exp(np.where(found, own - np.where(found, total, 0.0), -np.inf))
         largest = np.exp(np.where(found, most - np.where(found, total, 0.0), -np.inf))
         right = found & (own >= np.where(found, most, 0.0) - EQUAL)
-        return _Seen(
-            size=size.astype(np.int64),
-            chance=np.where(right, 1.0 / np.maximum(equal, 1.0), 0.0),
-            belief=np.where(np.isfinite(own), np.maximum(share, np.finfo(float).tiny), 0.0),
-            largest=largest,
-            effective=np.where(found, np.exp(entropy), 0.0),
-        )
+        return {
+            "size": size.astype(np.int64),
+            "chance": np.where(right, 1.0 / np.maximum(equal, 1.0), 0.0),
+            "belief": np.where(np.isfinite(own), np.maximum(share, np.finfo(float).tiny), 0.0),
+            "largest": largest,
+            "effective": np.where(found, np.exp(entropy), 0.0),
+        }
 
-    def together(self, law: Law) -> _Seen:
+    def together(self, law: Law) -> dict[str, Any]:
         """Scale the probabilities of all pairs until they sum to one both ways."""
         n, many = len(self.order), np.bincount(self.combination).astype(np.float64)
         shares = np.empty((len(self.draws.released), n))  # of different records; others repeat them
@@ -251,13 +188,13 @@ class _Weighing:
         own = shares[self.combination, self.at[self.truth]]
         logs = log_chances(self.draws, law, self.combination, self.at[self.truth])
         own = np.where(np.isfinite(logs), np.maximum(own, np.finfo(float).tiny), 0.0)
-        return _Seen(
-            size=size.astype(np.int64),
-            chance=np.where((own > 0) & (own >= largest * (1 - EQUAL)), 1.0 / equal, 0.0),
-            belief=own,
-            largest=largest,
-            effective=np.where(size > 0, np.exp(entropy), 0.0),
-        )
+        return {
+            "size": size.astype(np.int64),
+            "chance": np.where((own > 0) & (own >= largest * (1 - EQUAL)), 1.0 / equal, 0.0),
+            "belief": own,
+            "largest": largest,
+            "effective": np.where(size > 0, np.exp(entropy), 0.0),
+        }
 
 
 def _scale(shares: Floats, many: Floats) -> None:
@@ -309,12 +246,12 @@ def _weigh(scene: Scene, law: Law, centres: Sequence[Any] | None, scale: Any) ->
         own = slice(cuts[b], cuts[b + 1])
         parts = number_equal_rows([layers, gaps[:, own]])
         if points is not None:
-            within = measured.part(range(cuts[b], cuts[b + 1]))
-            Y[:, own] = _recognised(points, Y[:, own], within, parts)
+            points = measured.part(range(cuts[b], cuts[b + 1])).apply(np.asarray(points, float))
+            Y[:, own] = _recognised(points, Y[:, own], parts)
         for part in np.unique(parts):
             here, there = parts[: scene.n] == part, parts[scene.n :] == part
             if here.any() and there.any():
-                seen = Y[there, own] if points is None else _inward(points, measured, own)
+                seen = Y[there, own] if points is None else points
                 log, near = _common(X[here, own], np.unique(seen, axis=0), law)
                 base[here] += log
                 least[here, b] = near
@@ -322,16 +259,11 @@ def _weigh(scene: Scene, law: Law, centres: Sequence[Any] | None, scale: Any) ->
     return _prepared(scene, X, Y, cuts, base, least, joint)
 
 
-def _inward(points: Any, measured: Scale, own: slice) -> Floats:
-    return measured.part(range(own.start, own.stop)).apply(np.asarray(points, dtype=np.float64))
-
-
-def _recognised(points: Any, Y: Floats, measured: Scale, parts: Integers) -> Floats:
+def _recognised(points: Floats, Y: Floats, parts: Integers) -> Floats:
     """Put the given centre, which is not rounded, in place of each released one."""
     if len(np.unique(parts)) > 1:
         raise BadOptionError("centres", "given", "no centres with strata or missing values")
-    inner = measured.apply(np.asarray(points, dtype=np.float64))
-    found: Floats = inner[KDTree(inner).query(Y)[1]]
+    found: Floats = points[KDTree(points).query(Y)[1]]
     return found
 
 

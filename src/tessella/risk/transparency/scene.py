@@ -1,11 +1,13 @@
-"""The two tables as a knowing intruder sees them: what was masked together, what stayed as it was.
+"""What every attack that knows the method starts from, and what it finds.
 
-Columns that he knows and that were not masked are released as they are: there a masked record and
-its original agree. So do missing cells, and strata.
+A *scene* is both tables as a knowing intruder sees them: what was masked together, what stayed as
+it was. Columns that he knows and that were not masked are released as they are: there a masked
+record and its original agree. So do missing cells, and strata. *Candidates* are the originals that
+a masked record can come from.
 
-What an attack that knows the method finds: the originals that a masked record can come from.
-
-Who can be in a group of which only the mean and the size are known.
+Pairs of masked record and original are ruled out soundly: a pair is dropped only if no assignment
+of masked records to originals, one to one, that agrees with the release has it. The truth is such
+an assignment, so it is never lost.
 """
 
 from __future__ import annotations
@@ -15,32 +17,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
+from ..._parameters import EFFORT, parameters
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import AttackError
-from ...frame import Table, View
-from ...kernels.duplicates import number_equal
-from ...masking.base import Scale
+from ...frame import Table, View, group_ids
+from ...frame.columns import number_values
+from ...kernels.candidates import Exchanges, drop_taken, drop_unanswered
 from ...masking.selection import select
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
+from ..linkage import drawn
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Candidates",
-    "ReleasedGroups",
-    "Scene",
-    "number_equal_rows",
-    "possible_members",
-    "set_scene",
-]
-
 SURE = 0.99  # a candidate that is more probable than this is the only one
+MOST_PAIRS = 20_000_000  # as many can be listed, in 180 MB
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -82,35 +78,39 @@ class Candidates(Estimate):
 
     @classmethod
     def of_sets(
-        cls,
-        *,
-        size: Integers,
-        present: Truths,
-        attacked: Integers,
-        truth: Integers,
-        n_originals: int,
-        n_masked: int,
-        attack: str,
-        assumptions: Sequence[str],
+        cls, scene: Scene, *, size: Integers, present: Truths, attack: str, notes: Sequence[str]
     ) -> Candidates:
         """Build the result of an attack whose candidates are all equally probable."""
         share = np.where(size > 0, 1.0 / np.maximum(size, 1), 0.0)
         chance = np.where(present, share, 0.0)
-        found: Candidates = cls.of(
-            float(chance.sum()),
-            len(size),
-            baseline=1 / n_originals,
+        return cls.of_scene(
+            scene,
             attack=attack,
-            assumptions=assumptions,
-            exact=len(size) == n_masked,
-            attacked=attacked,
-            truth=truth,
+            notes=notes,
             size=size,
             present=present,
             chance=chance,
             belief=chance,
             largest=share,
             effective=size.astype(np.float64),
+        )
+
+    @classmethod
+    def of_scene(
+        cls, scene: Scene, *, chance: Floats, attack: str, notes: Sequence[str], **more: Any
+    ) -> Candidates:
+        """Build the result of an attack on the records of a scene that are attacked."""
+        found: Candidates = cls.of(
+            float(chance.sum()),
+            len(scene.rows),
+            baseline=1 / scene.n,
+            attack=attack,
+            assumptions=(*scene.notes, *notes),
+            exact=scene.all_attacked,
+            attacked=scene.rows,
+            truth=scene.sides.truth[scene.rows],
+            chance=chance,
+            **more,
         )
         return found
 
@@ -166,116 +166,82 @@ class Candidates(Estimate):
         return self
 
 
-STEPS = 100  # of the search for prices
-SINGLE = 2.0**-23  # of a number's size: what rounding it to a float32 may change
-ROOM = 1e-9  # of the numbers' size: what sums in floating point may lack
+@dataclass(eq=False)
+class Pairs:
+    """Possible pairs, by masked record; see `kernels.candidates`."""
 
+    n: int
+    start: Integers
+    partner: Integers
+    alive: Truths
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasedGroups:
-    """Groups that a release shows in one block."""
+    @classmethod
+    def of(cls, n: int, start: Integers, partner: Integers) -> Pairs:
+        """Take all listed pairs for possible."""
+        return cls(n, start, partner, np.ones(len(partner), dtype=bool))
 
-    number: Integers  # (m,) the group of each masked record
-    sizes: Integers  # (groups,)
-    centres: Floats  # (groups, d) as released, NaN where missing
-    leader: Integers  # (groups,) a masked record of each
+    def sizes(self) -> Integers:
+        """Count the originals that are left for each masked record."""
+        total = np.concatenate([[0], np.cumsum(self.alive)])
+        counts: Integers = total[self.start[1:]] - total[self.start[:-1]]
+        return counts
 
+    def has(self, truth: Integers) -> Truths:
+        """Say for each masked record whether an original is still possible."""
+        rows = np.repeat(np.arange(len(truth)), np.diff(self.start))
+        hit = self.alive & (self.partner == truth[rows])
+        return np.bincount(rows[hit], minlength=len(truth)) > 0
 
-def possible_members(
-    scene: Scene, places: list[int], groups: ReleasedGroups, *, margin: int | None, scale: Any
-) -> tuple[Integers, Integers]:
-    """Return pairs of group and original that are possible, or near, as two arrays."""
-    B = scene.sides.B[:, places]
-    names = [scene.sides.columns[j] for j in places]
-    half = _half_steps(B, scene.sides.A[:, places])
-    wish = {n: scale[n] for n in names if n in scale} if isinstance(scale, dict) else scale
-    measured = Scale.of(B, np.ones(scene.n), wish, names)
-    gaps = np.concatenate([np.isnan(B), np.isnan(groups.centres)])
-    layer = scene.strata[scene.sides.truth[groups.leader]]
-    parts = number_equal_rows([np.concatenate([scene.strata, layer]), gaps])
-    lists, members = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for part in np.unique(parts):
-        rows = np.flatnonzero(parts[: scene.n] == part)
-        here = np.flatnonzero(parts[scene.n :] == part)
-        if len(rows) == 0 or len(here) == 0:
-            continue
-        X, C = measured.apply(B[rows]), measured.apply(groups.centres[here])
-        step = np.where(gaps[rows[0]], 0.0, half / measured.unit)
-        if margin is None:
-            allowed = _allowed(X, C, groups.sizes[here], step)
-            record, group = np.nonzero(allowed)
-        else:
-            t = min(margin, len(here))
-            near = np.asarray(KDTree(C).query(X, k=t)[1]).reshape(len(X), t)
-            record, group = np.repeat(np.arange(len(X)), t), near.ravel()
-        lists.append(here[group])
-        members.append(rows[record])
-    return np.concatenate(lists), np.concatenate(members)
+    def drop_impossible(self, exchanges: Exchanges | None) -> None:
+        """Drop pairs until no reason is left to drop more."""
+        self._propagate(exchanges)
+        while self._keep_matched():
+            if not self._propagate(exchanges):
+                break
 
+    def _propagate(self, exchanges: Exchanges | None) -> int:
+        total = 0
+        while True:
+            dropped = drop_taken(self.start, self.partner, self.alive, self.n)
+            if exchanges is not None:
+                dropped += drop_unanswered(self.start, self.partner, self.alive, exchanges)
+            if not dropped:
+                return total
+            total += dropped
 
-def _half_steps(B: Floats, A: Floats) -> Floats:
-    """Return how far released means may be from the exact ones: half of 1 if all are whole.
+    def _keep_matched(self) -> bool:
+        """Drop pairs that are in no matching of all masked records; say whether there were any.
 
-    Means that a float32 holds exactly were perhaps rounded to one.
-    """
-    whole = (np.isnan(A) | (np.round(A) == A)).all(axis=0)
-    with np.errstate(over="ignore"):
-        single = (np.isnan(A) | (A.astype(np.float32) == A)).all(axis=0) & ~whole
-    size = np.nanmax(np.abs(np.concatenate([B, np.zeros((1, B.shape[1]))])), axis=0)
-    steps: Floats = np.where(whole, 0.5, 0.0) + np.where(single, SINGLE, ROOM) * size
-    return steps
-
-
-def _allowed(X: Floats, C: Floats, sizes: Integers, step: Floats) -> Truths:
-    """Say which of the records (n, d) can be in which of the groups: (n, groups)."""
-    return _mean_is_left(X, C, sizes, step) & _loss_is_left(X, C, sizes, step)
-
-
-def _mean_is_left(X: Floats, C: Floats, sizes: Integers, step: Floats) -> Truths:
-    """Whether s - 1 originals can make up the rest of a group's sum, column by column."""
-    allowed = np.ones((len(X), len(C)), dtype=bool)
-    others = np.minimum(sizes - 1, len(X))
-    for j in range(X.shape[1]):
-        sums = np.concatenate([[0.0], np.cumsum(np.sort(X[:, j]))])
-        least, most = sums[others], sums[-1] - sums[len(X) - others]
-        room = sizes * step[j] + ROOM * np.abs(X[:, j]).sum()
-        total = sizes * C[:, j]
-        allowed &= (X[:, j, None] >= total - most - room) & (X[:, j, None] <= total - least + room)
-    return allowed
-
-
-def _loss_is_left(X: Floats, C: Floats, sizes: Integers, step: Floats) -> Truths:
-    """Whether the loss suffices for a record to be so far from its centre."""
-    if len(C) == 1:
-        return np.ones((len(X), 1), dtype=bool)
-    X, C = X - X.mean(axis=0), C - X.mean(axis=0)
-    squares = float((X * X).sum())
-    # With a rounded centre c' = c + e, the sum of |x - c'|^2 is that of |x|^2 less that of
-    # s |c'|^2, plus 2 s e c', of which only |e| <= step is known.
-    loss = squares - float(sizes @ (C * C).sum(axis=1)) + ROOM * squares
-    loss += 2 * float(sizes @ (np.abs(C) @ step))
-    cost = cdist(X, C, "sqeuclidean")
-    prices, best, bound = np.zeros(len(C)), np.zeros(len(C)), -np.inf
-    for number in range(STEPS):  # subgradient steps, in length the gap by the square (Polyak)
-        priced = cost + prices
-        cheapest = priced.argmin(axis=1)
-        value = float(priced[np.arange(len(X)), cheapest].sum() - sizes @ prices)
-        if value > bound:
-            best, bound = prices, value
-        crowd = np.bincount(cheapest, minlength=len(C)) - sizes
-        size = float(crowd @ crowd)
-        if size == 0 or loss <= bound:
-            break
-        prices = prices + (loss - value) / size * crowd * 0.98**number
-    priced = cost + best
-    above = priced - priced.min(axis=1, keepdims=True)
-    allowed: Truths = above <= max(loss - bound, 0.0) + ROOM * squares
-    return allowed
+        With one such matching M, the pair (i, j) is in another one if and only if j is i's, or an
+        alternating way leads from the owner of j back to i or to an original that nobody owns: if
+        and only if i and that owner are in one strong component of the graph i -> owner of j
+        (Dulmage and Mendelsohn 1958; Tassa 2012), where all who reach a free original go on to
+        everybody.
+        """
+        m = len(self.start) - 1
+        rows = np.repeat(np.arange(m), np.diff(self.start))[self.alive]
+        columns = self.partner[self.alive]
+        graph = csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(m, self.n))
+        match = maximum_bipartite_matching(graph, perm_type="column")
+        if (match < 0).any():  # the parameters are wrong: nothing follows from them
+            return False
+        owner = np.full(self.n, m)  # m stands for nobody
+        owner[match] = np.arange(m)
+        source, target = rows, owner[columns]
+        if m < self.n:
+            source = np.concatenate([source, np.full(m, m)])
+            target = np.concatenate([target, np.arange(m)])
+        ones = np.ones(len(source), dtype=np.int8)
+        steps = csr_array((ones, (source, target)), shape=(m + 1, m + 1))
+        part = connected_components(steps, directed=True, connection="strong")[1]
+        possible = part[rows] == part[owner[columns]]
+        self.alive[np.flatnonzero(self.alive)[~possible]] = False
+        return not possible.all()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scene:
-    """Both tables, aligned, in the columns that the intruder knows.
+    """Both tables, aligned, in the columns that the intruder knows, and how hard he tries.
 
     `masked` are the places of the known columns that were masked, `blocks` those of each block of
     which some column is known, and `whole` says whether all of them are.
@@ -289,6 +255,9 @@ class Scene:
     like: Integers  # (n,) originals with the same number agree in all that was not masked
     likes: Integers  # (m,) the same of masked records; -1 if no original agrees
     notes: tuple[str, ...]
+    rows: Integers  # the masked records that are attacked
+    effort: str
+    strict: bool
 
     @property
     def n(self) -> int:
@@ -301,6 +270,11 @@ class Scene:
         return len(self.sides.A)
 
     @property
+    def all_attacked(self) -> bool:
+        """Whether every masked record is attacked."""
+        return len(self.rows) == self.m
+
+    @property
     def complete(self) -> bool:
         """Whether every original was released."""
         return self.n == self.m
@@ -311,25 +285,31 @@ class Scene:
             raise AttackError.incomplete(what=what, original=self.n, masked=self.m)
 
 
+@parameters(effort=[EFFORT])
 def set_scene(
     original: Any,
     masked: Any,
+    column_blocks: Any = None,  # blocks, which not every attack takes
+    /,
     *,
-    known: Any,
-    id: Name | None,
-    schema: Schema | None,
-    columns: Any,
-    strata: Any,
-    blocks: Any = None,
+    known: Any = None,
+    id: Name | None = None,
+    schema: Schema | None = None,
+    columns: Any = None,
+    strata: Any = None,
+    effort: str = "standard",
+    sample: int | None = None,
+    random_state: int | None = None,
+    strict: bool = True,
 ) -> Scene:
-    """Read both tables and sort their columns, or say why they cannot be compared."""
+    """Read both tables and sort their columns; the options of every attack, see `attack`."""
     original, masked = View.of(original, schema), View.of(masked, schema)
     sides = align_tables(original, masked, known=known, id=id, schema=schema)
     before, after = original.table, masked.table
     if columns is None:
         columns = _numbers(before, after, id, strata, schema)
     chosen = select(
-        before, columns=columns, blocks=blocks, strata=strata, weights=None, schema=None
+        before, columns=columns, blocks=column_blocks, strata=strata, weights=None, schema=None
     )
     place = {name: j for j, name in enumerate(sides.columns)}
     hidden = [place[name] for name in chosen.masked if name in place]
@@ -357,17 +337,15 @@ def set_scene(
         like=like,
         likes=likes,
         notes=tuple(notes),
+        rows=drawn(len(sides.A), sample, random_state),
+        effort=effort,
+        strict=strict,
     )
 
 
 def number_equal_rows(columns: Sequence[Any]) -> Integers:
     """Number records 0, 1, ... that agree in all columns; missing cells agree with each other."""
-    X = np.column_stack(columns).astype(np.float64)
-    lacking = np.isnan(X)
-    if lacking.any():
-        X = np.hstack([np.where(lacking, 0.0, X), lacking])
-    ids: Integers = number_equal(np.ascontiguousarray(X))[0]
-    return ids
+    return group_ids([number_values(column) for column in np.column_stack(columns).T])
 
 
 def _numbers(
