@@ -129,5 +129,5 @@ def test_the_reading_of_imports_is_right():
     assert "kernels.groups" in imports("grouping.base", only_at_import=True)
     assert "exceptions" in imports("grouping.base", only_at_import=True)
     assert "grouping.bound" not in imports("grouping.base", only_at_import=True)
-    assert imports("kernels.groups", only_at_import=False) == {"_types", "kernels._jit"}
+    assert imports("kernels.groups", only_at_import=False) == {"_types", "kernels"}
     assert imports("exceptions", only_at_import=False) == {"_wording"}

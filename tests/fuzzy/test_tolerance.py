@@ -8,7 +8,7 @@ import pytest
 from tessella.exceptions import BadOptionError, BadTableError, UnknownOptionError
 from tessella.fuzzy import FuzzyCMeans, TolerantFuzzyCMeans
 from tessella.fuzzy.field import Field, arrange, power_law
-from tessella.kernels.sweep import sweep_tolerant
+from tessella.kernels.memberships import sweep_tolerant
 from tests.reference import fuzzy as reference
 
 X = np.random.default_rng(3).normal(size=(150, 3))

@@ -13,10 +13,9 @@ from hypothesis.extra.numpy import arrays
 from tessella.exceptions import BadOptionError, UnknownOptionError
 from tessella.grouping import MDAV, OrderedGrouping
 from tessella.grouping.ordering import ORDERS, by_component, by_sum, by_tour, closed_tour
-from tessella.kernels.cut import best_cut, best_opening
 from tessella.kernels.neighbours import all_rows, nearest_row, remove_row
 from tessella.kernels.ordering import centre_path, group_path, insertion_path, nearest_next
-from tessella.kernels.tour import greedy_tour, shorten
+from tessella.kernels.sequence import best_cut, best_opening, greedy_tour, shorten
 from tests.reference.sequences import (
     plain_cut,
     plain_group_path,

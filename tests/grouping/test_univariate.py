@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tessella.exceptions import BadTableError, GroupSizeError
 from tessella.grouping import UnivariateOptimal
-from tessella.kernels.cut import best_cut, best_sorted_cut
+from tessella.kernels.sequence import best_cut, best_sorted_cut
 from tests.reference.optimum import least_sse
 from tests.reference.sequences import plain_cut, sse_of_labels
 

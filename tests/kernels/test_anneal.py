@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from tessella.kernels.anneal import anneal, swap_cost
 from tessella.kernels.groups import squared_error, weighted_centres
-from tessella.kernels.neighbours import nearest_in_window
-from tessella.kernels.windows import balls, rows_of_windows, start_in_tiles, tile
+from tessella.kernels.random_moves import anneal, swap_cost
+from tessella.kernels.windows import balls, nearest_in_window, rows_of_windows, start_in_tiles, tile
 
 
 def sse(X, weights, labels):  # type: ignore[no-untyped-def]

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessella.kernels.delimited import lay_out
+from tessella.kernels.text import lay_out
 
 
 def layout(text, *, delimiter=",", expected=0, wanted=-1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessella.kernels.elementary import exponentials, powers
+from tessella.kernels.degrees import exponentials, powers
 
 
 def test_exponentials():

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tessella.kernels.exchange import exchange, stand
+from tessella.kernels.random_moves import exchange, stand
 
 
 def exact_shares(lists, weights, c, k, most):

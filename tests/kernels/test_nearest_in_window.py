@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessella.kernels.neighbours import nearest_in_window, scan_all
+from tessella.kernels.windows import nearest_in_window, scan_all
 
 
 @pytest.mark.parametrize("n", [513, 1000])

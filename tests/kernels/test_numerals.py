@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessella.kernels import numerals as forms
+from tessella.kernels import text as forms
 
 
 def look(text):

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessella.grouping.pricing import Cuts, PricingProblem
-from tessella.kernels.bound import few_per_record, group_costs, make_sound, weighted_prices
-from tessella.kernels.subset_rows import broken_cuts, charges_of_pairs, cuts_hit, memberships
+from tessella.kernels.bound import (
+    broken_cuts,
+    charges_of_pairs,
+    cuts_hit,
+    few_per_record,
+    group_costs,
+    make_sound,
+    memberships,
+    weighted_prices,
+)
 from tests.reference.optimum import sse_of
 
 PAIRS = list(combinations(range(9), 2))

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from tessella.exceptions import BadOptionError
-from tessella.kernels.swapping import draw_partners
+from tessella.kernels.random_moves import draw_partners
 from tessella.masking import RankSwapping
 
 

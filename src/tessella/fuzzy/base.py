@@ -42,7 +42,7 @@ from .._types import Floats, Integers
 from ..exceptions import BadTableError, ClusterCountError, CollapsedError, UnfinishedWarning
 from ..grouping.base import check_records, check_seed, check_weights
 from ..kernels.degrees import NEAREST, Law
-from ..kernels.duplicates import number_equal
+from ..kernels.groups import number_equal
 from ..parallel import each
 from .constraints import Constraints
 from .field import Field, Run, Swept, alternate, first_centres, given_centres

@@ -21,7 +21,7 @@ from .._parameters import Constraint, OneOf
 from .._types import Floats
 from ..exceptions import BadOptionError, BadTableError
 from ..kernels.degrees import NEAREST, Centres, Law
-from ..kernels.sweep import Sums, sweep_tolerant
+from ..kernels.memberships import Sums, sweep_tolerant
 from .base import TRIAL_TRIES, FuzzyClusterer, Step, check_number, critical_lambda, critical_m
 from .field import Field, Swept, arrange, entropy_law, power_law
 

@@ -6,9 +6,9 @@ original records, still does not know which centre a record was given.
 `draw_part` is Algorithm 1 of Torra (2020): each record's centre is drawn on its own, and some
 centre gets one record. `draw_keeping_k` draws all together, from the same product of memberships
 *given that* every group has at least k: a Markov chain starts at a good crisp grouping and lets
-records change places (`kernels.exchange`). Two limits keep it quick and the groups small: a record
-stands only at one of its 24 nearest centres, and no group grows beyond 2k - 1 records (or the
-largest crisp one).
+records change places (`kernels.random_moves`). Two limits keep it quick and the groups small: a
+record stands only at one of its 24 nearest centres, and no group grows beyond 2k - 1 records (or
+the largest crisp one).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..grouping.base import Grouping, check_seed
 from ..grouping.mdav import MDAV
 from ..grouping.search import Search
 from ..kernels.degrees import EXPONENTIAL, NEAREST, POWER, TINY, Law
-from ..kernels.exchange import Standing, exchange, stand
 from ..kernels.groups import weighted_centres
 from ..kernels.memberships import excess, recognise
+from ..kernels.random_moves import Standing, exchange, stand
 from .base import FuzzyClusterer
 from .field import Field, arrange
 

@@ -22,10 +22,17 @@ import numpy as np
 from .._types import Floats, Integers
 from ..exceptions import BadTableError, UnknownOptionError
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
-from ..kernels.duplicates import order_by_leaves, rounded
-from ..kernels.memberships import Outlook, draw_memberships, find_nearest, spread, write_degrees
-from ..kernels.seeding import spread_out
-from ..kernels.sweep import Sums, sweep
+from ..kernels.groups import spread_out
+from ..kernels.memberships import (
+    Outlook,
+    Sums,
+    draw_memberships,
+    find_nearest,
+    spread,
+    sweep,
+    write_degrees,
+)
+from ..kernels.tree import order_by_leaves, rounded
 from ..parallel import each
 
 __all__ = [

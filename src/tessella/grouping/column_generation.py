@@ -26,8 +26,14 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
 from .._types import Floats, Integers
-from ..kernels.bound import few_per_record, make_sound, sums_over
-from ..kernels.subset_rows import broken_cuts, cuts_hit, memberships
+from ..kernels.bound import (
+    broken_cuts,
+    cuts_hit,
+    few_per_record,
+    make_sound,
+    memberships,
+    sums_over,
+)
 from .pricing import Cuts, PricingProblem
 
 __all__ = ["ColumnGeneration"]

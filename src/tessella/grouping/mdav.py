@@ -13,11 +13,9 @@ import numpy as np
 from .._parameters import Number
 from .._types import Floats, Integers
 from ..kernels import mdav as WAYS
-from ..kernels.duplicates import group_equal
-from ..kernels.farthest import build_sectors
 from ..kernels.groups import weighted_centres
-from ..kernels.mdav import mean_of, sums_of, take_groups
-from ..kernels.tree import build_tree
+from ..kernels.mdav import build_sectors, mean_of, sums_of, take_groups
+from ..kernels.tree import build_tree, group_equal
 from .base import Grouping
 
 __all__ = ["CBFS", "MDAV", "VMDAV"]

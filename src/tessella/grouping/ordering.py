@@ -15,10 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from .._parameters import OneOf
 from .._types import Floats, Integers
-from ..kernels.cut import best_cut, best_opening
 from ..kernels.neighbours import all_rows
 from ..kernels.ordering import group_path, nearest_next
-from ..kernels.tour import greedy_tour, shorten
+from ..kernels.sequence import best_cut, best_opening, greedy_tour, shorten
 from ..parallel import n_cores
 from .base import Grouping
 

@@ -17,9 +17,8 @@ import numpy as np
 
 from .._types import Floats, Integers
 from ..kernels import neighbours
-from ..kernels.bound import group_costs, weighted_prices
+from ..kernels.bound import charges_of_pairs, group_costs, weighted_prices
 from ..kernels.pricing import best_hopes, best_shares, profitable_groups
-from ..kernels.subset_rows import charges_of_pairs
 from ..parallel import each
 
 __all__ = ["PricingProblem", "cheap_prices", "nearest_others"]

@@ -19,9 +19,9 @@ from threadpoolctl import ThreadpoolController
 from .._parameters import SEED, Number, OneOf, Whole, check
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError
-from ..kernels.cut import best_cut
 from ..kernels.neighbours import all_rows
 from ..kernels.ordering import keep_walking, repeat_ordering
+from ..kernels.sequence import best_cut
 from ..parallel import each
 from .base import Grouping
 from .ordering import ORDERS, farthest_from_centre

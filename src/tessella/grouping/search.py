@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike
 from .._parameters import EFFORT, NONE, SEED, Number, check_parameters
 from .._types import Floats, Integers
 from ..exceptions import InterruptedWarning
-from ..kernels.anneal import anneal
 from ..kernels.groups import renumber, squared_error, weighted_centres
-from ..kernels.neighbours import nearest_in_window
+from ..kernels.random_moves import anneal
 from ..kernels.windows import (
     balls,
     improve_windows,
+    nearest_in_window,
     number_by_window,
     rows_of_windows,
     spread,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._types import Floats, Integers
 from ..exceptions import BadTableError
-from ..kernels.cut import best_sorted_cut
+from ..kernels.sequence import best_sorted_cut
 from .base import Grouping
 
 __all__ = ["UnivariateOptimal"]

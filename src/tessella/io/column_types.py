@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from .._types import Integers
 from ..exceptions import BadFileError, UnknownOptionError
-from ..kernels import numerals as forms
+from ..kernels import text as forms
 from .source import Statement, check_columns, listed
 
 Type = Literal["integer", "number", "boolean", "date", "datetime", "text"]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from ..exceptions import BadFileError, BadOptionError
-from ..kernels import numerals as forms
+from ..kernels import text as forms
 from ..parallel import each
 from .column_types import (
     SIGNS,

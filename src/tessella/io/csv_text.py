@@ -20,7 +20,7 @@ import numpy as np
 
 from .._types import Bytes
 from ..exceptions import BadFileError, BadOptionError
-from ..kernels.delimited import Layout, lay_out
+from ..kernels.text import Layout, lay_out
 from .source import Statement, compression_of
 
 Buffer = Any  # bytes, bytearray or a map of the file

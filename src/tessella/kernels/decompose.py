@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Floats, Integers
-from ._jit import kernel
-from .cut import best_cut
+from . import kernel
 from .groups import weighted_centres
 from .ordering import insertion_path
+from .sequence import best_cut
 
 GAIN = 1e-9  # share of the error at stake that counts as a gain; guards against rounding
 

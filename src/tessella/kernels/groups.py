@@ -1,4 +1,10 @@
-"""Sums over the groups of a labelling: centres, squared error, medians."""
+"""Groups of rows: equal rows, groups of a labelling, first centres, and rows that are alone.
+
+Minimal sample uniques are the smallest sets of columns that single a row out. Sets of columns are
+bit masks, visited in increasing order, depth first: a set comes after all its subsets, and its
+partition is that of the set without the lowest bit, refined by one column. Rows that are alone in
+their part leave it, since no larger set is minimal for them.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Floats, Integers
-from ._jit import kernel
+from .._types import Floats, Integers, Truths
+from . import kernel
+
+# 2^64 over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4): spreads bits.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
@@ -94,3 +103,205 @@ def squared_distance(X: Floats, i: Any, centre: Floats, g: int) -> Any:
         difference = X[i, q] - centre[g, q]
         total += difference * difference
     return total
+
+
+@kernel
+def number_equal(X: Floats) -> tuple[Integers, Integers]:
+    """Number distinct rows in the order in which they are met; return also where each was met.
+
+    A hash table with linear probing, at most half full. A hash that collides costs a comparison;
+    rows are equal only if all their values are. -0.0 and 0.0 have different hashes and may stay
+    apart: callers lose time by that, nothing else.
+    """
+    n, d = X.shape
+    size = 4
+    while size < 2 * n:
+        size *= 2
+    table, n_distinct = np.full(size, -1), 0
+    number, seen_at = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    bits = X.view(np.uint64)
+    for row in range(n):
+        code = np.uint64(0)
+        for j in range(d):
+            code = (code ^ bits[row, j]) * GOLDEN
+            code ^= code >> np.uint64(32)
+        slot = np.int64(code & np.uint64(size - 1))
+        while table[slot] >= 0:
+            other, same = seen_at[table[slot]], 0
+            while same < d and X[other, same] == X[row, same]:
+                same += 1
+            if same == d:
+                break
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            table[slot], seen_at[n_distinct] = n_distinct, row
+            n_distinct += 1
+        number[row] = table[slot]
+    return number, seen_at[:n_distinct].copy()
+
+
+@kernel
+def spread_out(X: Floats, weights: Floats, chances: Floats) -> Integers:
+    """Choose records as centres; `chances` of shape (c, tries) are uniform in [0, 1).
+
+    The next centre is drawn with probability proportional to weight * squared distance to the
+    nearest centre so far; of several tries the one is taken that leaves the least sum of these.
+    In O(n c tries d).
+    """
+    n, d = X.shape
+    c, tries = chances.shape
+    chosen = np.empty(c, dtype=np.int64)
+    squares, trial, best = weights.copy(), np.empty(n), np.empty(n)
+    cumulated = np.empty(n)
+    for step in range(c):
+        total = 0.0
+        for i in range(n):
+            total += squares[i]
+            cumulated[i] = total
+        least = np.inf
+        for attempt in range(tries):
+            row = min(np.searchsorted(cumulated, chances[step, attempt] * total, "right"), n - 1)
+            while row > 0 and squares[row] == 0.0:  # rounding at the upper end
+                row -= 1
+            left = 0.0
+            for i in range(n):
+                square = 0.0
+                for j in range(d):
+                    side = X[i, j] - X[row, j]
+                    square += side * side
+                square *= weights[i]
+                trial[i] = square if step == 0 else min(square, squares[i])
+                left += trial[i]
+            if left < least:
+                least = left
+                chosen[step] = row
+                best, trial = trial, best
+            if step == 0:
+                break
+        squares, best = best, squares
+    return chosen
+
+
+@kernel
+def is_minimal(mask: int, at: int, found: Integers, before: Integers) -> bool:
+    """Say whether none of a row's sets so far, a chain from `at`, is within `mask`."""
+    while at >= 0:
+        if found[at] & mask == found[at]:
+            return False
+        at = before[at]
+    return True
+
+
+@kernel
+def minimal_uniques(
+    codes: Integers, n_codes: Integers, alone: Truths, most: int
+) -> tuple[Integers, Integers]:
+    """Return pairs of row and mask: the minimal sets of at most `most` columns.
+
+    `codes` is (d, u), from 0 below `n_codes`, or -1 where a row has no value and takes no part in
+    sets with the column; rows are distinct, and only those that are `alone` can be unique.
+    """
+    d, u = codes.shape
+    rows = np.empty((most + 1, u), dtype=np.int64)
+    starts = np.empty((most + 1, u + 1), dtype=np.int64)
+    n_parts = np.zeros(most + 1, dtype=np.int64)
+    rows[0] = np.arange(u)
+    starts[0, 0], starts[0, 1] = 0, u
+    n_parts[0] = 1
+    masks = np.zeros(most + 1, dtype=np.int64)
+    following = np.zeros(most + 1, dtype=np.int64)  # the next column to add at each depth
+    limit = np.zeros(most + 1, dtype=np.int64)  # columns below the lowest of the set
+    limit[0] = d
+
+    widest = 1
+    for j in range(d):
+        widest = max(widest, n_codes[j])
+    counts = np.zeros(widest, dtype=np.int64)
+    where = np.zeros(widest, dtype=np.int64)
+    touched = np.empty(widest, dtype=np.int64)
+
+    owner = np.empty(1024, dtype=np.int64)
+    found = np.empty(1024, dtype=np.int64)
+    before = np.empty(1024, dtype=np.int64)
+    last = np.full(u, -1, dtype=np.int64)
+    n_found = 0
+
+    depth = 0
+    while depth >= 0:
+        column = following[depth]
+        if column >= limit[depth] or n_parts[depth] == 0:
+            depth -= 1
+            continue
+        following[depth] += 1
+        mask = masks[depth] | (1 << column)
+        deeper = depth + 1
+        go_on = deeper < most and column > 0
+        kept, parts = 0, 0
+        for part in range(n_parts[depth]):
+            low, high = starts[depth, part], starts[depth, part + 1]
+            n_touched = 0
+            for place in range(low, high):
+                row = rows[depth, place]
+                code = codes[column, row]
+                if code < 0:
+                    continue
+                if counts[code] == 0:
+                    touched[n_touched] = code
+                    n_touched += 1
+                counts[code] += 1
+                where[code] = row
+            for t in range(n_touched):
+                code = touched[t]
+                if counts[code] > 1:
+                    continue
+                row = where[code]
+                if alone[row] and is_minimal(mask, last[row], found, before):
+                    if n_found == len(found):
+                        room = np.empty(n_found, dtype=np.int64)
+                        owner = np.concatenate((owner, room))
+                        found = np.concatenate((found, room))
+                        before = np.concatenate((before, room))
+                    owner[n_found], found[n_found], before[n_found] = row, mask, last[row]
+                    last[row] = n_found
+                    n_found += 1
+            if go_on:
+                end = kept
+                for t in range(n_touched):
+                    code = touched[t]
+                    where[code] = end
+                    if counts[code] > 1:
+                        end += counts[code]
+                for place in range(low, high):
+                    row = rows[depth, place]
+                    code = codes[column, row]
+                    if code >= 0 and counts[code] > 1:
+                        rows[deeper, where[code]] = row
+                        where[code] += 1
+                # A part without a row that could be unique is of no more use: close the gap.
+                begin = kept
+                for t in range(n_touched):
+                    size = counts[touched[t]]
+                    if size < 2:
+                        continue
+                    useful = False
+                    for place in range(begin, begin + size):
+                        if alone[rows[deeper, place]]:
+                            useful = True
+                            break
+                    if useful:
+                        starts[deeper, parts] = kept
+                        for place in range(begin, begin + size):
+                            rows[deeper, kept] = rows[deeper, place]
+                            kept += 1
+                        parts += 1
+                    begin += size
+            for t in range(n_touched):
+                counts[touched[t]] = 0
+        if go_on:
+            starts[deeper, parts] = kept
+            n_parts[deeper] = parts
+            masks[deeper] = mask
+            following[deeper] = 0
+            limit[deeper] = column
+            depth = deeper
+    return owner[:n_found].copy(), found[:n_found].copy()

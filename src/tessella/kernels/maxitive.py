@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Bytes, Floats, Integers, Truths
-from ._jit import kernel
+from . import kernel
 from .linkage import SLACK, TINY
 
 

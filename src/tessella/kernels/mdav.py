@@ -2,26 +2,44 @@
 
 All three take one group after another out of the records that remain, each around a *seed* that is
 far out. What a plain scan finds in O(n) per group, two structures find among fewer records: the
-farthest one (`farthest`), the nearest ones (`tree`). They only narrow the search. Every choice is
+farthest one (`Sectors`), the nearest ones (`tree`). They only narrow the search. Every choice is
 made on the distances that a scan would compute, ties to the lowest row.
 
 It is one kernel for three ways, because a kernel is compiled together with all that it calls.
+
+A *sector* holds points that are near each other; in it, *blocks* of 64 points stand by their
+distance from the centre, the outermost first. Measured from the centre, a point x of a block is no
+longer than the block's radius R and lies in the box of its sector, low <= x <= high. From a
+query p it is thus at most
+
+    |x - p|^2 <= R^2 + |p|^2 - 2 A + 2 min(R |p_S|, -B),
+
+where low and high bound each product x_j p_j from below: A sums the bounds that are positive, B
+those that are negative, and S has the columns of the latter (on these, Cauchy-Schwarz gives the
+R |p_S|). The bound falls with R, so a sector is left at the first block that cannot hold
+the farthest point. Far out there are few records: a search ends soon in many columns too, where
+boxes alone prune nothing.
+
+Distances are summed in the order of the columns, as a plain scan would, and ties go to the lowest
+row: sectors and scan agree to the last bit.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from .._types import Floats, Integers
-from ._jit import kernel
-from .duplicates import Duplicates
-from .farthest import Sectors, farthest, remove_from_block
-from .tree import Scratch, Tree, make_scratch, nearest, remove_point
+from . import kernel, spliced
+from .neighbours import Scratch, make_scratch, nearest
+from .tree import STEP, Duplicates, Tree, remove_point
 
+# Points in a block: long enough that measuring a block outweighs bounding it, short enough that
+# the outermost block is soon used up. A guess.
+LANES = 64
 MDAV, VMDAV, CBFS = 0, 1, 2
-
 # Tree and sectors are built anew when this share of their points is left: leaves are then more than
 # half empty. Doubled, they are built anew whenever a fifth of the points is gone.
 WEAR = 0.4
@@ -29,6 +47,200 @@ WEAR = 0.4
 # centre has moved, and distances from the old one bound too little. A guess.
 SEARCHES = 500
 FEW = 256  # as few points as this are searched to the end: building costs more than it saves
+
+
+class Sectors(NamedTuple):
+    """Points by place and by distance from a centre."""
+
+    points: Floats  # (blocks, columns, 64), flat; NaN where no point is
+    radii: Floats  # (blocks,)
+    members: Integers  # (blocks, 64), flat: which distinct point
+    places: Integers  # (distinct,) where each point stands in `members`
+    counts: Integers  # (blocks,) how many points remain
+    heads: Integers  # (sectors,) the first block that is not empty
+    ends: Integers  # (sectors,) where the sector's blocks end
+    low: Floats  # (d, sectors) the box of each sector, measured from the centre
+    high: Floats
+    centre: Floats  # (d,)
+    query: Floats  # scratch of the search, from here on
+    lanes: Floats
+    above: Floats  # (sectors,) A
+    below: Floats  # (sectors,) B
+    across: Floats  # (sectors,) |p_S|^2, then its root
+    state: Integers  # how many blocks the last search looked at
+
+
+@spliced
+def add_squares(points: Floats, start: int, query: Floats, out: Floats) -> None:
+    """Squared distances from a query to the points of a block, column by column."""
+    at = np.uint64(start)
+    for i in range(LANES):
+        out[i] = 0.0
+    for column in range(0, query.shape[0], STEP):
+        for i in range(LANES):
+            total = out[i]
+            for j in range(STEP):
+                side = points[at + np.uint64(j * LANES + i)] - query[column + j]
+                total += side * side
+            out[i] = total
+        at += np.uint64(STEP * LANES)
+
+
+@kernel
+def _outermost_first(squares: Floats, size: int) -> Integers:
+    """Order by sectors of a size, in them by square, the largest first, to one part in a thousand.
+
+    A radix sort on the leading 22 bits, which order floats that are not negative, then by sector.
+    """
+    n = squares.shape[0]
+    keys = squares.view(np.int64)
+    order, other = np.arange(n), np.empty(n, dtype=np.int64)
+    for shift in (42, 53):
+        starts = np.zeros(2049, dtype=np.int64)
+        for i in range(n):
+            starts[2048 - ((keys[i] >> shift) & 2047)] += 1
+        for digit in range(2048):
+            starts[digit + 1] += starts[digit]
+        for at in range(n):
+            i = order[at]
+            digit = 2047 - ((keys[i] >> shift) & 2047)
+            other[starts[digit]] = i
+            starts[digit] += 1
+        order, other = other, order
+    filled = np.zeros(n // size + 1, dtype=np.int64)
+    for at in range(n):
+        i = order[at]
+        other[i // size * size + filled[i // size]] = i
+        filled[i // size] += 1
+    return other
+
+
+@kernel
+def build_sectors(points: Floats, by_place: Integers, centre: Floats, size: int) -> Sectors:
+    """Arrange some points around a centre, in sectors of a size, a multiple of 64; in O(n d).
+
+    The points of a sector follow each other in `by_place`.
+    """
+    n, d = by_place.shape[0], points.shape[1]
+    squares = np.zeros(n)
+    n_sectors = (n + size - 1) // size
+    low, high = np.full((d, n_sectors), np.inf), np.full((d, n_sectors), -np.inf)
+    for i in range(n):
+        for j in range(d):
+            side = points[by_place[i], j] - centre[j]
+            squares[i] += side * side
+            low[j, i // size] = min(low[j, i // size], side)
+            high[j, i // size] = max(high[j, i // size], side)
+    order = _outermost_first(squares, size)
+    n_blocks, columns = (n + LANES - 1) // LANES, (d + STEP - 1) // STEP * STEP
+    sectors = Sectors(
+        np.zeros(n_blocks * columns * LANES),
+        np.zeros(n_blocks),
+        np.full(n_blocks * LANES, -1),
+        np.empty(points.shape[0], dtype=np.int64),
+        np.zeros(n_blocks, dtype=np.int64),
+        np.empty(n_sectors, dtype=np.int64),
+        np.empty(n_sectors, dtype=np.int64),
+        low,
+        high,
+        centre.copy(),
+        np.zeros(columns),
+        np.empty(LANES),
+        np.empty(n_sectors),
+        np.empty(n_sectors),
+        np.empty(n_sectors),
+        np.zeros(1, dtype=np.int64),
+    )
+    for sector in range(n_sectors):
+        sectors.heads[sector] = sector * size // LANES
+        sectors.ends[sector] = min(n_blocks, (sector + 1) * size // LANES)
+        radius = 0.0
+        for block in range(sectors.ends[sector] - 1, sectors.heads[sector] - 1, -1):
+            for lane in range(LANES):
+                place = block * LANES + lane
+                if place >= n:
+                    sectors.points[block * columns * LANES + lane] = np.nan
+                    continue
+                distinct = by_place[order[place]]
+                sectors.members[place], sectors.places[distinct] = distinct, place
+                sectors.counts[block] += 1
+                for j in range(d):
+                    sectors.points[(block * columns + j) * LANES + lane] = points[distinct, j]
+                radius = max(radius, squares[order[place]])
+            sectors.radii[block] = math.sqrt(radius)
+    return sectors
+
+
+@kernel
+def remove_from_block(points: Floats, counts: Integers, d: int, place: int) -> None:
+    """Remove the point at a place from its block; the arrays are those of the `Sectors`."""
+    columns, block, lane = (d + STEP - 1) // STEP * STEP, place // LANES, place % LANES
+    points[block * columns * LANES + lane] = np.nan
+    counts[block] -= 1
+
+
+@kernel
+def _bound_sectors(sectors: Sectors, point: Floats) -> float:
+    """Set the query and the parts A, B, |p_S| of the sectors' bounds; return the length of p."""
+    above, below, across = sectors.above, sectors.below, sectors.across
+    n_sectors = above.shape[0]
+    for s in range(n_sectors):
+        above[s] = below[s] = across[s] = 0.0
+    length = 0.0
+    for j in range(sectors.centre.shape[0]):
+        sectors.query[j] = point[j]
+        p = point[j] - sectors.centre[j]
+        length += p * p
+        low, high = sectors.low[j], sectors.high[j]
+        for s in range(n_sectors):
+            a, b = low[s] * p, high[s] * p
+            least = a if a < b else b
+            above[s] += least if least > 0.0 else 0.0
+            below[s] += least if least < 0.0 else 0.0
+            across[s] += p * p if least < 0.0 else 0.0
+    for s in range(n_sectors):
+        across[s] = math.sqrt(across[s])
+    return math.sqrt(length)
+
+
+@kernel
+def farthest(sectors: Sectors, duplicates: Duplicates, point: Floats) -> int:
+    """Return the place of the remaining record farthest from a point, of equals the lowest row."""
+    points, radii, counts, lanes = sectors.points, sectors.radii, sectors.counts, sectors.lanes
+    columns, n_sectors = sectors.query.shape[0], sectors.heads.shape[0]
+    length = _bound_sectors(sectors, point)
+    # Rounding, and underflow of squares, by which a computed distance may exceed the bound.
+    margin, tiny = 1e-14 * (sectors.centre.shape[0] + 10), 1e-150
+    start, outermost = 0, -1.0
+    for s in range(n_sectors):
+        while sectors.heads[s] < sectors.ends[s] and counts[sectors.heads[s]] == 0:
+            sectors.heads[s] += 1
+        if sectors.heads[s] < sectors.ends[s]:
+            radius = radii[sectors.heads[s]]
+            bound = radius * radius - 2.0 * sectors.above[s]
+            bound += 2.0 * min(radius * sectors.across[s], -sectors.below[s])
+            if bound > outermost:
+                start, outermost = s, bound
+    best, found = -1.0, -1
+    sectors.state[0] = 0
+    for turn in range(n_sectors + 1):  # the most promising sector first, then all others
+        s = start if turn == 0 else turn - 1
+        if turn > 0 and s == start:
+            continue
+        for block in range(sectors.heads[s], sectors.ends[s]):
+            radius = radii[block] + tiny
+            bound = radius * radius + length * length
+            bound += 2.0 * min(radius * sectors.across[s], -sectors.below[s])
+            if bound * (1.0 + margin) - 2.0 * sectors.above[s] * (1.0 - margin) < best:
+                break
+            sectors.state[0] += 1
+            add_squares(points, block * columns * LANES, sectors.query, lanes)
+            for i in range(LANES):
+                if lanes[i] >= best:
+                    place = duplicates.firsts[sectors.members[block * LANES + i]]
+                    if lanes[i] > best or duplicates.rows[place] < duplicates.rows[found]:
+                        best, found = lanes[i], place
+    return found
 
 
 @kernel

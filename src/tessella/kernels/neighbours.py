@@ -1,20 +1,251 @@
-"""Neighbours of rows: the nearest that remains and the nearest others in a tree, or by a scan."""
+"""Exact nearest neighbours in a `tree`: several at once, or one at a time among rows that remain.
+
+The search runs on rounded copies (float32, centred, scaled by a power of two), half the memory and
+twice the lanes, and decides nothing by them. Let s be a rounded squared distance, t the true one on
+the same scale, and e the most by which rounding two records moves their distance. Then
+
+    |sqrt(s) - sqrt(t)| <= e + d 2^-24 sqrt(s),
+
+so every record that can be among the m nearest has s <= (sqrt(s_m) + 2 e)^2 (1 + ...), with s_m the
+m-th smallest s: the *limit*. Records within the limit are measured in float64, columns summed in
+their order as a plain scan would, and ties go to the lowest row: tree and scan agree to the last
+bit. A box bounds the rounded distances of its records in the same arithmetic, and rounding is
+monotone, so no box is judged farther than a record in it.
+
+`benchmarks/trees.py` compares it with SciPy's cKDTree, which cannot remove points: cKDTree takes
+about twice as long or more to find the neighbours of every record.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import NamedTuple
 
 import numpy as np
 
-from .._types import Floats, Integers, SmallIntegers, Truths
-from ._jit import kernel
-from .duplicates import Duplicates, group_equal
-from .groups import squared_distance
-from .tree import NOBODY, Scratch, Tree, build_tree, make_scratch, nearest, remove_point
+from .._types import Floats, Integers, Singles, Truths
+from . import kernel, spliced
+from .tree import LANES, STEP, Duplicates, Tree, build_tree, group_equal, remove_point
 
-# Windows of fewer records than this are scanned in double precision alone.
-SCREENED = 512
-HALVINGS = 16  # of the range of least distances: the limit is then within 1 % of the best
+# Points that wait to be measured in float64: by the time they are, the limit has fallen and most
+# need not be. A guess.
+PENDING = 64
+FARTHEST = np.float32(3e38)  # beyond every finite distance, and below that of an empty box
+NOBODY = np.iinfo(np.int64).max  # where fewer records remain than were asked for
+ROUNDING = 2.0**-24  # half a unit in the last place of float32, relative
+
+
+class Scratch(NamedTuple):
+    """What a search writes on."""
+
+    query: Singles
+    gaps: Singles
+    lanes: Singles
+    open: Integers
+    bounds: Singles
+    nodes: Integers
+    pending: Integers
+    squares: Singles
+
+
+@spliced
+def add_squares(points: Singles, start: int, query: Singles, out: Singles) -> None:
+    """Squared distances from a query to sixteen records, column by column."""
+    at = np.uint64(start)
+    for i in range(LANES):
+        out[i] = np.float32(0.0)
+    for column in range(0, query.shape[0], STEP):
+        for i in range(LANES):
+            total = out[i]
+            for j in range(STEP):
+                side = points[at + np.uint64(j * LANES + i)] - query[column + j]
+                total += side * side
+            out[i] = total
+        at += np.uint64(STEP * LANES)
+
+
+@spliced
+def add_gaps(boxes: Singles, start: int, query: Singles, out: Singles) -> None:
+    """Squared distances from a query to sixteen boxes."""
+    at = np.uint64(start)
+    for i in range(LANES):
+        out[i] = np.float32(0.0)
+    for column in range(0, query.shape[0], STEP):
+        for i in range(LANES):
+            total = out[i]
+            for j in range(STEP):
+                x = query[column + j]
+                under = boxes[at + np.uint64(2 * j * LANES + i)] - x
+                over = boxes[at + np.uint64((2 * j + 1) * LANES + i)] + x
+                gap = under if under > over else over
+                gap = gap if gap > np.float32(0.0) else np.float32(0.0)
+                total += gap * gap
+            out[i] = total
+        at += np.uint64(2 * STEP * LANES)
+
+
+@kernel
+def make_scratch(d: int) -> Scratch:
+    """Allocate what searches among points of d columns write on."""
+    return Scratch(
+        np.zeros((d + STEP - 1) // STEP * STEP, dtype=np.float32),
+        np.empty(LANES, dtype=np.float32),
+        np.empty(LANES, dtype=np.float32),
+        np.empty(LANES + 1, dtype=np.int64),
+        np.empty(16 * LANES, dtype=np.float32),
+        np.empty(16 * LANES, dtype=np.int64),
+        np.empty(PENDING, dtype=np.int64),
+        np.empty(PENDING, dtype=np.float32),
+    )
+
+
+@kernel
+def nearest(
+    tree: Tree,
+    scratch: Scratch,
+    duplicates: Duplicates,
+    point: Floats,
+    home: int,
+    distances: Floats,
+    found: Integers,
+) -> None:
+    """Find as many of the nearest remaining records of a point as `found` has room for.
+
+    Sets squared distances and places, nearest first, of equals the lowest row first; places are
+    NOBODY where fewer records remain. `home` is the place in the tree of a point near the query, or
+    -1: its leaf is searched first, so that the limit is low before any box is opened.
+    """
+    m = found.shape[0]
+    children, points, boxes, centre = tree.below, tree.points, tree.boxes, tree.centre
+    query, gaps, lanes, open = scratch.query, scratch.gaps, scratch.lanes, scratch.open
+    bounds, nodes = scratch.bounds, scratch.nodes
+    pending, squares = scratch.pending, scratch.squares
+    firsts, ends = duplicates.firsts, duplicates.ends
+    single = duplicates.points.shape[0] == duplicates.rows.shape[0]  # no two rows are equal
+    n_nodes, columns, d = children.shape[0], query.shape[0], centre.shape[0]
+    length = 0.0
+    for j in range(d):
+        x = (point[j] - centre[j]) * tree.scale
+        query[j] = x
+        length += x * x
+    # 2 e of the module's docstring, and the relative error of a sum of d squares and of the root;
+    # 2.02 and 16 instead of 2 and the few operations there are leave room to spare.
+    blur = 2.02 * ROUNDING * (tree.reach + math.sqrt(length))
+    margin = 1.0 + (1.5 * d + 16.0) * ROUNDING
+    smallest = np.empty(m, dtype=np.float32)  # the m smallest rounded squares so far
+    for i in range(m):
+        distances[i], found[i], smallest[i] = np.inf, NOBODY, FARTHEST
+    limit, waiting = FARTHEST, np.int64(0)  # typed: a literal has _measure compiled once more
+    # A stack of nodes to visit, the nearest on top. From n_nodes on, a number is that of a leaf.
+    bounds[0], nodes[0], height = 0.0, n_nodes - 1, 1
+    home_leaf = home // LANES if home >= 0 else -1
+    if home >= 0:
+        bounds[1], nodes[1], height = 0.0, n_nodes + home_leaf, 2
+    while height > 0:
+        height -= 1
+        if bounds[height] > limit:
+            continue
+        node = nodes[height]
+        if node >= n_nodes:
+            below, n_open, open[0], gaps[0] = node, 1, 0, np.float32(0.0)
+        else:
+            below = children[node]
+            add_gaps(boxes, 2 * node * columns * LANES, query, gaps)
+            n_open = _open_children(gaps, limit, below < n_nodes or limit == FARTHEST, open)
+            if below < n_nodes:
+                for o in range(n_open):
+                    bounds[height], nodes[height] = gaps[open[o]], below + open[o]
+                    height += 1
+                continue
+        while n_open > 0:
+            n_open -= 1
+            leaf = below - n_nodes + open[n_open]
+            if gaps[open[n_open]] > limit or (leaf == home_leaf and node < n_nodes):
+                continue
+            add_squares(points, leaf * columns * LANES, query, lanes)
+            hits = 0
+            for i in range(LANES):
+                hits += lanes[i] <= limit
+            if hits == 0:
+                continue
+            for i in range(LANES):
+                if not lanes[i] <= limit:  # a comparison with NaN, a removed point, is false
+                    continue
+                if waiting == PENDING:
+                    _measure(pending, squares, waiting, limit, duplicates, point, distances, found)
+                    waiting = np.int64(0)
+                distinct = tree.members[leaf * LANES + i]
+                pending[waiting], squares[waiting] = distinct, lanes[i]
+                waiting += 1
+                for _ in range(1 if single else min(m, ends[distinct] - firsts[distinct])):
+                    to = m - 1
+                    if lanes[i] >= smallest[to]:
+                        break
+                    while to > 0 and smallest[to - 1] > lanes[i]:
+                        smallest[to] = smallest[to - 1]
+                        to -= 1
+                    smallest[to] = lanes[i]
+                root = (math.sqrt(smallest[m - 1]) + blur) * margin
+                limit = np.float32(min(root * root, FARTHEST))
+    _measure(pending, squares, waiting, limit, duplicates, point, distances, found)
+
+
+@spliced
+def _open_children(gaps: Singles, limit: np.float32, in_order: bool, open: Integers) -> int:
+    """List the children whose boxes are within the limit; sorted, the nearest last, if asked."""
+    n_open = 0
+    if in_order:
+        for i in range(LANES):
+            if gaps[i] < FARTHEST and gaps[i] <= limit:
+                to = n_open
+                while to > 0 and gaps[open[to - 1]] < gaps[i]:
+                    open[to] = open[to - 1]
+                    to -= 1
+                open[to] = i
+                n_open += 1
+    else:
+        for i in range(LANES):  # without a branch: always written, counted where it is near
+            open[n_open] = i
+            n_open += gaps[i] <= limit
+    return n_open
+
+
+@kernel
+def _measure(
+    pending: Integers,
+    squares: Singles,
+    waiting: np.int64,
+    limit: np.float32,
+    duplicates: Duplicates,
+    point: Floats,
+    distances: Floats,
+    found: Integers,
+) -> None:
+    """Measure the waiting points in float64 and sort their records into the nearest."""
+    rows = duplicates.rows
+    for i in range(waiting):
+        if squares[i] > limit:
+            continue
+        distinct, distance = pending[i], 0.0
+        for j in range(point.shape[0]):
+            side = duplicates.points[distinct, j] - point[j]
+            distance += side * side
+        for place in range(duplicates.firsts[distinct], duplicates.ends[distinct]):
+            to = found.shape[0] - 1
+            if _after(distance, place, distances[to], found[to], rows):
+                break
+            while to > 0 and _after(distances[to - 1], found[to - 1], distance, place, rows):
+                distances[to], found[to] = distances[to - 1], found[to - 1]
+                to -= 1
+            distances[to], found[to] = distance, place
+
+
+@kernel
+def _after(distance: float, place: int, other: float, other_place: int, rows: Integers) -> bool:
+    """Whether a record comes after another one, which may be nobody."""
+    if distance != other or other_place == NOBODY:
+        return distance > other
+    return place == NOBODY or rows[place] > rows[other_place]
 
 
 class Remaining(NamedTuple):
@@ -133,188 +364,3 @@ def nearest_others(
             if found[i] != place and to < count:
                 rows[row, to], squares[row, to] = duplicates.rows[found[i]], distances[i]
                 to += 1
-
-
-@kernel
-def nearest_in_window(X: Floats, count: int) -> SmallIntegers:
-    """List for each record its `count` nearest others, nearest first, shape (n, count).
-
-    A scan: a window is small enough for the cache, where no tree is faster, and in many columns no
-    projection rules out enough. Each record scans from its own place on, round the table: of many
-    equal records each lists other ones.
-
-    Large windows are screened in single precision, two records at once. Only what may be among the
-    nearest, given the rounding there, is computed again in double precision, so the lists are those
-    of a scan in double precision, to the last tie. An outlier makes the rounding of all others
-    coarse: where the screen lets an eighth of the records through, it is given up.
-    """
-    n = len(X)
-    near = np.empty((n, count), dtype=np.int32)
-    columns = np.ascontiguousarray(X.T)
-    # About 30 of 64 blocks hold one of the 24 nearest, so few others are below the limit.
-    block = 64
-    while block > 4 and n < 8 * count * block // 3:
-        block //= 2
-    n_blocks = -(-n // block)
-    done = 0
-    if n >= SCREENED and 2 * count <= n // block:
-        small = single_precision(columns)
-        rough = np.full((2, n_blocks * block), np.inf, dtype=np.float32)
-        least = np.empty(n_blocks, dtype=np.int32)
-        looked = 0
-        while done < n and (done < 32 or 8 * looked < done * n):
-            squares_to_two(small, done, min(done + 1, n - 1), rough)
-            for i in range(done, min(done + 2, n)):
-                row = rough[i - done]
-                row[i] = np.float32(np.inf)
-                least_of_blocks(row.view(np.int32), block, least)
-                limit = upper_bound(least, count)
-                looked += screen(X, i, row, least, block, limit, near[i])
-            done += 2
-    scan_all(X, columns, done, near)
-    return near
-
-
-@kernel
-def scan_all(X: Floats, columns: Floats, first: int, near: SmallIntegers) -> None:
-    """Fill the lists of the records from the first on by exact distances to all others.
-
-    They are summed column by column, which the processor does four at a time without changing the
-    order of any sum.
-    """
-    d, n = columns.shape
-    count = near.shape[1]
-    distance, exact = np.empty(count), np.empty(n)
-    for i in range(first, n):
-        exact[:] = 0.0
-        for q in range(d):
-            x, column = X[i, q], columns[q]
-            for j in range(n):
-                exact[j] += (x - column[j]) * (x - column[j])
-        held = 0
-        for step in range(1, n):
-            j = i + step if i + step < n else i + step - n
-            if held < count or exact[j] < distance[count - 1]:
-                held = insert(distance, near[i], held, exact[j], j)
-
-
-@kernel
-def insert(distance: Floats, near: SmallIntegers, held: int, total: float, j: int) -> int:
-    """Put a record into a list by distance, and return how many it holds; the farthest may go."""
-    place = min(held, len(distance) - 1)
-    while place > 0 and distance[place - 1] > total:
-        distance[place] = distance[place - 1]
-        near[place] = near[place - 1]
-        place -= 1
-    distance[place] = total
-    near[place] = j
-    return min(held + 1, len(distance))
-
-
-@kernel
-def single_precision(columns: Floats) -> Any:
-    """Return columns less their means, divided by the largest of all, float32 in [-1, 1]."""
-    d, n = columns.shape
-    moved = np.empty((d, n))
-    scale = 0.0
-    for q in range(d):
-        mean = columns[q].mean()
-        for j in range(n):
-            moved[q, j] = columns[q, j] - mean
-            scale = max(scale, abs(moved[q, j]))
-    if scale == 0.0:
-        scale = 1.0
-    return (moved / scale).astype(np.float32)
-
-
-@kernel
-def squares_to_two(small: Any, i: int, k: int, rough: Any) -> None:
-    """Squared distances of all records to records i and k; columns are loaded once for both."""
-    d, n = small.shape
-    first, second = rough[0], rough[1]
-    first[:n] = np.float32(0.0)
-    second[:n] = np.float32(0.0)
-    q = 0
-    while q + 2 <= d:
-        a, b = small[q], small[q + 1]
-        ai, bi, ak, bk = a[i], b[i], a[k], b[k]
-        for j in range(n):
-            first[j] += (ai - a[j]) * (ai - a[j]) + (bi - b[j]) * (bi - b[j])
-            second[j] += (ak - a[j]) * (ak - a[j]) + (bk - b[j]) * (bk - b[j])
-        q += 2
-    if q < d:
-        a = small[q]
-        ai, ak = a[i], a[k]
-        for j in range(n):
-            first[j] += (ai - a[j]) * (ai - a[j])
-            second[j] += (ak - a[j]) * (ak - a[j])
-
-
-@kernel
-def least_of_blocks(rough: Any, block: int, least: Any) -> None:
-    """Least value of each block; the bits of floats that are not negative sort as integers do.
-
-    Minima of integers are computed eight at a time, those of floats, with their NaN, one by one.
-    """
-    for t in range(len(least)):
-        lowest = rough[t * block]
-        for j in range(t * block + 1, (t + 1) * block):
-            lowest = min(lowest, rough[j])
-        least[t] = lowest
-
-
-@kernel
-def upper_bound(least: Any, count: int) -> Any:
-    """Return a value that the least values of `count` blocks do not exceed.
-
-    So many records are at most that far: it bounds the distance of the last one listed.
-    """
-    low, high = np.int32(-1), least.max()
-    for _ in range(HALVINGS):
-        middle = np.int32((np.int64(low) + np.int64(high)) // 2)
-        below = np.int32(0)
-        for value in least:
-            below += np.int32(value <= middle)
-        if below >= count:
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-@kernel
-def screen(
-    X: Floats, i: int, rough: Any, least: Any, block: int, bound: Any, near: SmallIntegers
-) -> int:  # fmt: skip
-    """Fill the list of record i; return how many distances were computed exactly.
-
-    A coordinate in [-1, 1] has an error of at most 6e-8, a difference of three times that, its
-    square and the sum of d of them a further share of d times 6e-8. That room is given twice:
-    from the bound to exact distances, and back.
-    """
-    n, d = X.shape
-    bounds = np.empty(1, dtype=np.int32)
-    bounds[0] = bound
-    room, give = 4e-7 * np.sqrt(d), 1 + 2e-7 * (d + 8)
-    away = (np.sqrt(np.float64(bounds.view(np.float32)[0])) * give + room) * give + room
-    limit = np.float32(away * away * give)
-    bounds.view(np.float32)[0] = limit
-    bound = bounds[0]
-    distance = np.empty(near.shape[0])
-    held, looked = 0, 0
-    begin, end = i + 1, n
-    for _ in range(2):  # from the next record to the last, then from the first on
-        j = begin
-        while j < end:
-            t = j // block
-            stop = min(end, (t + 1) * block)
-            if least[t] <= bound:
-                for a in range(j, stop):
-                    if rough[a] <= limit:
-                        looked += 1
-                        total = squared_distance(X, i, X, a)
-                        if held < len(distance) or total < distance[-1]:
-                            held = insert(distance, near, held, total, a)
-            j = stop
-        begin, end = 0, i
-    return looked

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Floats, Integers
-from ._jit import kernel
-from .cut import best_cut
+from . import kernel
 from .groups import squared_error, weighted_centres
 from .neighbours import Remaining, all_rows, copy_rows, nearest_row, remove_row
+from .sequence import best_cut
 
 TABLE = 1024  # groups up to this size keep their distances in a table, of 8 MB then
 ROUNDS = 1000  # of ordering and cutting, at most; about ten are usual: a guard, not a setting

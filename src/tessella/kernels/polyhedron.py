@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Floats, Integers
-from ._jit import kernel
+from . import kernel
 
 INSIDE, MOVED, FAILED = 0, 1, 2
 UNTOUCHED = 1e-12  # of a row's scale: a point that keeps all rows so well is not moved

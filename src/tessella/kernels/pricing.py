@@ -24,7 +24,7 @@ order of additions does not matter, ties are ties, and no profitable group is lo
 
 *Terms* are the tuple (X, weights, prices, own): the table with columns first (d x n), then three
 arrays of length n, own being w_i y_i / (s - 1). *Charges* (starts, partners, amounts) lower p for
-some pairs; they come from cuts (see subset_rows).
+some pairs; they come from cuts (see `bound`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Floats, Integers
-from ._jit import kernel
+from . import kernel
 
 Terms = tuple[Floats, Floats, Floats, Floats]
 Charges = tuple[Integers, Integers, Floats]
-
 NOTHING = -1e300  # p of a record with itself: below every sum, and finite so that sums stay so
 # Numbers kept of computed rows of p: 16 MB a core, chosen to stay within a large last-level cache,
 # not tuned. Only time depends on it: rows that are not kept are computed again.

@@ -1,23 +1,15 @@
-"""Exact nearest neighbours in a tree of boxes whose points can be removed.
+"""A tree of boxes whose points can be removed, and the points made ready for it.
+
+Ninety zeros in a hundred are one point to search among, so equal rows become one *distinct point*.
+Distinct points are numbered leaf by leaf (`order_by_leaves`) and rows are moved likewise, so that
+what a group touches is close together in memory. The number of a row after the move is its *place*;
+ties are still broken by the row number before the move.
+
+Points are ordered on a rounded copy: float32, centred, and scaled by a power of two, so that no
+value overflows or underflows. The order decides only speed: every search measures in float64.
 
 A leaf holds up to sixteen points, a node up to sixteen boxes, both column by column: one vector
 register holds the same column of all sixteen. Boxes tighten when points are removed.
-Equal rows are one point (see `duplicates`).
-
-The search runs on rounded copies (float32, centred, scaled by a power of two), half the memory and
-twice the lanes, and decides nothing by them. Let s be a rounded squared distance, t the true one on
-the same scale, and e the most by which rounding two records moves their distance. Then
-
-    |sqrt(s) - sqrt(t)| <= e + d 2^-24 sqrt(s),
-
-so every record that can be among the m nearest has s <= (sqrt(s_m) + 2 e)^2 (1 + ...), with s_m the
-m-th smallest s: the *limit*. Records within the limit are measured in float64, columns summed in
-their order as a plain scan would, and ties go to the lowest row: tree and scan agree to the last
-bit. A box bounds the rounded distances of its records in the same arithmetic, and rounding is
-monotone, so no box is judged farther than a record in it.
-
-`benchmarks/trees.py` compares it with SciPy's cKDTree, which cannot remove points: cKDTree takes
-about twice as long or more to find the neighbours of every record.
 """
 
 from __future__ import annotations
@@ -28,16 +20,180 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Floats, Integers, Singles
-from ._jit import kernel, spliced
-from .duplicates import LEAF, STEP, Duplicates, order_by_leaves, rounded
+from . import kernel
+from .groups import number_equal
 
+LEAF = 16  # points in a leaf: one vector register of float32 on AVX-512, two on AVX2
+# The rounded copy has a multiple of this number of columns, the last ones zeros: the loop over
+# columns is unrolled so many times. Tables of microdata mostly have up to 10 or 15 columns.
+STEP = 5
+SAMPLE = 16  # points looked at to find a wide column; a wrong choice costs time, never correctness
 LANES = LEAF  # and one pass over the lanes handles STEP columns
-# Points that wait to be measured in float64: by the time they are, the limit has fallen and most
-# need not be. A guess.
-PENDING = 64
-FARTHEST = np.float32(3e38)  # beyond every finite distance, and below that of an empty box
-NOBODY = np.iinfo(np.int64).max  # where fewer records remain than were asked for
-ROUNDING = 2.0**-24  # half a unit in the last place of float32, relative
+
+
+class Duplicates(NamedTuple):
+    """Rows grouped by their values; those of a point are removed in the order of their numbers."""
+
+    points: Floats  # (distinct, d) the values, in the order of `order_by_leaves`
+    point_of: Integers  # (n,) the distinct point at each place
+    rows: Integers  # (n,) the row at each place, ascending for each distinct point
+    firsts: Integers  # (distinct,) the place of the lowest row that remains
+    ends: Integers  # (distinct,) the first place of the next distinct point
+
+
+@kernel
+def group_equal(X: Floats, centre: Floats) -> Duplicates:
+    """Group equal rows, in O(n d), and order the distinct points, in O(n d log n)."""
+    n, d = X.shape
+    number, seen_at = number_equal(X)
+    n_distinct = seen_at.shape[0]
+    order = order_by_leaves(rounded(X, seen_at, centre).table, d)
+    points, renumbered = np.empty((n_distinct, d)), np.empty(n_distinct, dtype=np.int64)
+    for distinct in range(n_distinct):
+        renumbered[order[distinct]] = distinct
+        for j in range(d):
+            points[distinct, j] = X[seen_at[order[distinct]], j]
+    # A counting sort of the rows by distinct point; it is stable, so rows stay ascending.
+    firsts, ends = np.zeros(n_distinct, dtype=np.int64), np.zeros(n_distinct, dtype=np.int64)
+    for row in range(n):
+        ends[renumbered[number[row]]] += 1
+    for distinct in range(1, n_distinct):
+        firsts[distinct] = ends[distinct - 1]
+        ends[distinct] += ends[distinct - 1]
+    rows, point_of, filled = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), firsts.copy()
+    for row in range(n):
+        distinct = renumbered[number[row]]
+        rows[filled[distinct]], point_of[filled[distinct]] = row, distinct
+        filled[distinct] += 1
+    return Duplicates(points, point_of, rows, firsts, ends)
+
+
+class RoundedPoints(NamedTuple):
+    """A rounded copy of some points."""
+
+    table: Singles  # (columns, points)
+    scale: float  # with which they are multiplied, after the centre is subtracted
+    reach: float  # the longest of them, after that
+
+
+@kernel
+def rounded(points: Floats, which: Integers, centre: Floats) -> RoundedPoints:
+    """Copy some points centred, scaled and rounded, columns first, padded with zeros."""
+    d = points.shape[1]
+    largest, longest = 0.0, 0.0
+    for i in which:
+        length = 0.0
+        for j in range(d):
+            side = abs(points[i, j] - centre[j])
+            largest = max(largest, side)
+            length += side * side
+        longest = max(longest, length)
+    scale = 0.5 ** max(math.frexp(largest)[1], -1000)
+    table = np.zeros(((d + STEP - 1) // STEP * STEP, which.shape[0]), dtype=np.float32)
+    for i in range(which.shape[0]):
+        for j in range(d):
+            table[j, i] = np.float32((points[which[i], j] - centre[j]) * scale)
+    return RoundedPoints(table, scale, math.sqrt(longest) * scale)
+
+
+@kernel
+def _median(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
+    """Median of three."""
+    return max(min(a, b), min(max(a, b), c))
+
+
+@kernel
+def _halve(
+    values: Singles,
+    order: Integers,
+    first: int,
+    last: int,
+    middle: int,
+    spare_values: Singles,
+    spare_order: Integers,
+) -> None:
+    """Reorder first..last-1 so that no value before `middle` is larger than one after it.
+
+    Quickselect that copies instead of swapping: both copies are always written and only the
+    counters depend on the comparison, so there is no branch to mispredict. The pivot is the median
+    of three medians of three (Tukey's ninther).
+    """
+    while last - first > 1:
+        step = (last - first) // 9
+        if step == 0:  # few: sort by insertion
+            for i in range(first + 1, last):
+                value, record, to = values[i], order[i], i
+                while to > first and values[to - 1] > value:
+                    values[to], order[to] = values[to - 1], order[to - 1]
+                    to -= 1
+                values[to], order[to] = value, record
+            return
+        pivot = _median(
+            _median(values[first], values[first + step], values[first + 2 * step]),
+            _median(values[first + 3 * step], values[first + 4 * step], values[first + 5 * step]),
+            _median(values[first + 6 * step], values[first + 7 * step], values[last - 1]),
+        )
+        kept, spared = first, 0
+        for i in range(first, last):
+            value, record = values[i], order[i]
+            values[kept], order[kept] = value, record
+            spare_values[spared], spare_order[spared] = value, record
+            smaller = value < pivot
+            kept += smaller
+            spared += not smaller
+        equal, larger = kept, last
+        for i in range(spared):
+            if spare_values[i] == pivot:
+                values[equal], order[equal] = pivot, spare_order[i]
+                equal += 1
+            else:
+                larger -= 1
+                values[larger], order[larger] = spare_values[i], spare_order[i]
+        if middle < kept:
+            last = kept
+        elif middle < equal:
+            return
+        else:
+            first = equal
+
+
+@kernel
+def order_by_leaves(table: Singles, d: int) -> Integers:
+    """Order the points of a rounded table, of which d columns count, leaf by leaf.
+
+    The table is cut in two along a wide column, and so on. Cuts fall on multiples of 16 points, in
+    larger parts of 16^2, in yet larger ones of 16^3 ...: all leaves but the last are full, and so
+    are the nodes of sixteen leaves, the nodes of sixteen such nodes ...
+    """
+    n = table.shape[1]
+    order, spare_order = np.arange(n), np.empty(n, dtype=np.int64)
+    values, spare_values = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
+    firsts, lasts, height = np.zeros(64, dtype=np.int64), np.full(64, n), 1
+    while height > 0:
+        height -= 1
+        first, last = firsts[height], lasts[height]
+        if last - first <= LEAF:
+            continue
+        unit = LEAF
+        while unit * LEAF < last - first:
+            unit *= LEAF
+        middle = first + ((last - first + unit - 1) // unit + 1) // 2 * unit
+        widest, width = 0, np.float32(-1.0)
+        step = max(1, (last - first) // SAMPLE)
+        for j in range(d):
+            low = high = table[j, order[first]]
+            for i in range(first, last, step):
+                value = table[j, order[i]]
+                low = value if value < low else low
+                high = value if value > high else high
+            if high - low > width:
+                widest, width = j, high - low
+        for i in range(first, last):
+            values[i] = table[widest, order[i]]
+        _halve(values, order, first, last, middle, spare_values, spare_order)
+        lasts[height], firsts[height + 1], lasts[height + 1] = middle, middle, last
+        height += 2
+    return order
 
 
 class Tree(NamedTuple):
@@ -53,55 +209,6 @@ class Tree(NamedTuple):
     centre: Floats  # (d,) what was subtracted,
     scale: float  # and then multiplied with
     reach: float  # the longest point after that
-
-
-class Scratch(NamedTuple):
-    """What a search writes on."""
-
-    query: Singles
-    gaps: Singles
-    lanes: Singles
-    open: Integers
-    bounds: Singles
-    nodes: Integers
-    pending: Integers
-    squares: Singles
-
-
-@spliced
-def add_squares(points: Singles, start: int, query: Singles, out: Singles) -> None:
-    """Squared distances from a query to sixteen records, column by column."""
-    at = np.uint64(start)
-    for i in range(LANES):
-        out[i] = np.float32(0.0)
-    for column in range(0, query.shape[0], STEP):
-        for i in range(LANES):
-            total = out[i]
-            for j in range(STEP):
-                side = points[at + np.uint64(j * LANES + i)] - query[column + j]
-                total += side * side
-            out[i] = total
-        at += np.uint64(STEP * LANES)
-
-
-@spliced
-def add_gaps(boxes: Singles, start: int, query: Singles, out: Singles) -> None:
-    """Squared distances from a query to sixteen boxes."""
-    at = np.uint64(start)
-    for i in range(LANES):
-        out[i] = np.float32(0.0)
-    for column in range(0, query.shape[0], STEP):
-        for i in range(LANES):
-            total = out[i]
-            for j in range(STEP):
-                x = query[column + j]
-                under = boxes[at + np.uint64(2 * j * LANES + i)] - x
-                over = boxes[at + np.uint64((2 * j + 1) * LANES + i)] + x
-                gap = under if under > over else over
-                gap = gap if gap > np.float32(0.0) else np.float32(0.0)
-                total += gap * gap
-            out[i] = total
-        at += np.uint64(2 * STEP * LANES)
 
 
 @kernel
@@ -129,21 +236,6 @@ def build_tree(points: Floats, which: Integers, centre: Floats, ordered: bool) -
         _fill(tree, leaf, copy.table, which, order)
     _enclose(tree)
     return tree
-
-
-@kernel
-def make_scratch(d: int) -> Scratch:
-    """Allocate what searches among points of d columns write on."""
-    return Scratch(
-        np.zeros((d + STEP - 1) // STEP * STEP, dtype=np.float32),
-        np.empty(LANES, dtype=np.float32),
-        np.empty(LANES, dtype=np.float32),
-        np.empty(LANES + 1, dtype=np.int64),
-        np.empty(16 * LANES, dtype=np.float32),
-        np.empty(16 * LANES, dtype=np.int64),
-        np.empty(PENDING, dtype=np.int64),
-        np.empty(PENDING, dtype=np.float32),
-    )
 
 
 @kernel
@@ -253,152 +345,3 @@ def remove_point(
                 if boxes[above] != sign * gone:
                     break
                 smallest = _smallest(boxes, at, np.float32(1.0))
-
-
-@kernel
-def nearest(
-    tree: Tree,
-    scratch: Scratch,
-    duplicates: Duplicates,
-    point: Floats,
-    home: int,
-    distances: Floats,
-    found: Integers,
-) -> None:
-    """Find as many of the nearest remaining records of a point as `found` has room for.
-
-    Sets squared distances and places, nearest first, of equals the lowest row first; places are
-    NOBODY where fewer records remain. `home` is the place in the tree of a point near the query, or
-    -1: its leaf is searched first, so that the limit is low before any box is opened.
-    """
-    m = found.shape[0]
-    children, points, boxes, centre = tree.below, tree.points, tree.boxes, tree.centre
-    query, gaps, lanes, open = scratch.query, scratch.gaps, scratch.lanes, scratch.open
-    bounds, nodes = scratch.bounds, scratch.nodes
-    pending, squares = scratch.pending, scratch.squares
-    firsts, ends = duplicates.firsts, duplicates.ends
-    single = duplicates.points.shape[0] == duplicates.rows.shape[0]  # no two rows are equal
-    n_nodes, columns, d = children.shape[0], query.shape[0], centre.shape[0]
-    length = 0.0
-    for j in range(d):
-        x = (point[j] - centre[j]) * tree.scale
-        query[j] = x
-        length += x * x
-    # 2 e of the module's docstring, and the relative error of a sum of d squares and of the root;
-    # 2.02 and 16 instead of 2 and the few operations there are leave room to spare.
-    blur = 2.02 * ROUNDING * (tree.reach + math.sqrt(length))
-    margin = 1.0 + (1.5 * d + 16.0) * ROUNDING
-    smallest = np.empty(m, dtype=np.float32)  # the m smallest rounded squares so far
-    for i in range(m):
-        distances[i], found[i], smallest[i] = np.inf, NOBODY, FARTHEST
-    limit, waiting = FARTHEST, np.int64(0)  # typed: a literal has _measure compiled once more
-    # A stack of nodes to visit, the nearest on top. From n_nodes on, a number is that of a leaf.
-    bounds[0], nodes[0], height = 0.0, n_nodes - 1, 1
-    home_leaf = home // LANES if home >= 0 else -1
-    if home >= 0:
-        bounds[1], nodes[1], height = 0.0, n_nodes + home_leaf, 2
-    while height > 0:
-        height -= 1
-        if bounds[height] > limit:
-            continue
-        node = nodes[height]
-        if node >= n_nodes:
-            below, n_open, open[0], gaps[0] = node, 1, 0, np.float32(0.0)
-        else:
-            below = children[node]
-            add_gaps(boxes, 2 * node * columns * LANES, query, gaps)
-            n_open = _open_children(gaps, limit, below < n_nodes or limit == FARTHEST, open)
-            if below < n_nodes:
-                for o in range(n_open):
-                    bounds[height], nodes[height] = gaps[open[o]], below + open[o]
-                    height += 1
-                continue
-        while n_open > 0:
-            n_open -= 1
-            leaf = below - n_nodes + open[n_open]
-            if gaps[open[n_open]] > limit or (leaf == home_leaf and node < n_nodes):
-                continue
-            add_squares(points, leaf * columns * LANES, query, lanes)
-            hits = 0
-            for i in range(LANES):
-                hits += lanes[i] <= limit
-            if hits == 0:
-                continue
-            for i in range(LANES):
-                if not lanes[i] <= limit:  # a comparison with NaN, a removed point, is false
-                    continue
-                if waiting == PENDING:
-                    _measure(pending, squares, waiting, limit, duplicates, point, distances, found)
-                    waiting = np.int64(0)
-                distinct = tree.members[leaf * LANES + i]
-                pending[waiting], squares[waiting] = distinct, lanes[i]
-                waiting += 1
-                for _ in range(1 if single else min(m, ends[distinct] - firsts[distinct])):
-                    to = m - 1
-                    if lanes[i] >= smallest[to]:
-                        break
-                    while to > 0 and smallest[to - 1] > lanes[i]:
-                        smallest[to] = smallest[to - 1]
-                        to -= 1
-                    smallest[to] = lanes[i]
-                root = (math.sqrt(smallest[m - 1]) + blur) * margin
-                limit = np.float32(min(root * root, FARTHEST))
-    _measure(pending, squares, waiting, limit, duplicates, point, distances, found)
-
-
-@spliced
-def _open_children(gaps: Singles, limit: np.float32, in_order: bool, open: Integers) -> int:
-    """List the children whose boxes are within the limit; sorted, the nearest last, if asked."""
-    n_open = 0
-    if in_order:
-        for i in range(LANES):
-            if gaps[i] < FARTHEST and gaps[i] <= limit:
-                to = n_open
-                while to > 0 and gaps[open[to - 1]] < gaps[i]:
-                    open[to] = open[to - 1]
-                    to -= 1
-                open[to] = i
-                n_open += 1
-    else:
-        for i in range(LANES):  # without a branch: always written, counted where it is near
-            open[n_open] = i
-            n_open += gaps[i] <= limit
-    return n_open
-
-
-@kernel
-def _measure(
-    pending: Integers,
-    squares: Singles,
-    waiting: np.int64,
-    limit: np.float32,
-    duplicates: Duplicates,
-    point: Floats,
-    distances: Floats,
-    found: Integers,
-) -> None:
-    """Measure the waiting points in float64 and sort their records into the nearest."""
-    rows = duplicates.rows
-    for i in range(waiting):
-        if squares[i] > limit:
-            continue
-        distinct, distance = pending[i], 0.0
-        for j in range(point.shape[0]):
-            side = duplicates.points[distinct, j] - point[j]
-            distance += side * side
-        for place in range(duplicates.firsts[distinct], duplicates.ends[distinct]):
-            to = found.shape[0] - 1
-            if _after(distance, place, distances[to], found[to], rows):
-                break
-            while to > 0 and _after(distances[to - 1], found[to - 1], distance, place, rows):
-                distances[to], found[to] = distances[to - 1], found[to - 1]
-                to -= 1
-            distances[to], found[to] = distance, place
-
-
-@kernel
-def _after(distance: float, place: int, other: float, other_place: int, rows: Integers) -> bool:
-    """Whether a record comes after another one, which may be nobody."""
-    if distance != other or other_place == NOBODY:
-        return distance > other
-    return place == NOBODY or rows[place] > rows[other_place]

@@ -7,14 +7,18 @@ stays. A window fits the cache, so the cost of a move does not depend on the siz
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from .._types import Bytes, Floats, Integers
-from ._jit import kernel
-from .anneal import anneal
-from .groups import renumber, squared_error, weighted_centres
-from .neighbours import nearest_in_window
-from .random_stream import draw, draw_below, start_stream
+from .._types import Bytes, Floats, Integers, SmallIntegers
+from . import kernel
+from .groups import renumber, squared_distance, squared_error, weighted_centres
+from .random_moves import anneal, draw, draw_below, start_stream
+
+# Windows of fewer records than this are scanned in double precision alone.
+SCREENED = 512
+HALVINGS = 16  # of the range of least distances: the limit is then within 1 % of the best
 
 
 @kernel
@@ -269,3 +273,188 @@ def start_in_tiles(X: Floats, order: Integers, starts: Integers, k: int) -> Inte
     for a in range(n_left):
         labels[left[a]] = number if n_left >= k else number - 1
     return labels
+
+
+@kernel
+def nearest_in_window(X: Floats, count: int) -> SmallIntegers:
+    """List for each record its `count` nearest others, nearest first, shape (n, count).
+
+    A scan: a window is small enough for the cache, where no tree is faster, and in many columns no
+    projection rules out enough. Each record scans from its own place on, round the table: of many
+    equal records each lists other ones.
+
+    Large windows are screened in single precision, two records at once. Only what may be among the
+    nearest, given the rounding there, is computed again in double precision, so the lists are those
+    of a scan in double precision, to the last tie. An outlier makes the rounding of all others
+    coarse: where the screen lets an eighth of the records through, it is given up.
+    """
+    n = len(X)
+    near = np.empty((n, count), dtype=np.int32)
+    columns = np.ascontiguousarray(X.T)
+    # About 30 of 64 blocks hold one of the 24 nearest, so few others are below the limit.
+    block = 64
+    while block > 4 and n < 8 * count * block // 3:
+        block //= 2
+    n_blocks = -(-n // block)
+    done = 0
+    if n >= SCREENED and 2 * count <= n // block:
+        small = single_precision(columns)
+        rough = np.full((2, n_blocks * block), np.inf, dtype=np.float32)
+        least = np.empty(n_blocks, dtype=np.int32)
+        looked = 0
+        while done < n and (done < 32 or 8 * looked < done * n):
+            squares_to_two(small, done, min(done + 1, n - 1), rough)
+            for i in range(done, min(done + 2, n)):
+                row = rough[i - done]
+                row[i] = np.float32(np.inf)
+                least_of_blocks(row.view(np.int32), block, least)
+                limit = upper_bound(least, count)
+                looked += screen(X, i, row, least, block, limit, near[i])
+            done += 2
+    scan_all(X, columns, done, near)
+    return near
+
+
+@kernel
+def scan_all(X: Floats, columns: Floats, first: int, near: SmallIntegers) -> None:
+    """Fill the lists of the records from the first on by exact distances to all others.
+
+    They are summed column by column, which the processor does four at a time without changing the
+    order of any sum.
+    """
+    d, n = columns.shape
+    count = near.shape[1]
+    distance, exact = np.empty(count), np.empty(n)
+    for i in range(first, n):
+        exact[:] = 0.0
+        for q in range(d):
+            x, column = X[i, q], columns[q]
+            for j in range(n):
+                exact[j] += (x - column[j]) * (x - column[j])
+        held = 0
+        for step in range(1, n):
+            j = i + step if i + step < n else i + step - n
+            if held < count or exact[j] < distance[count - 1]:
+                held = insert(distance, near[i], held, exact[j], j)
+
+
+@kernel
+def insert(distance: Floats, near: SmallIntegers, held: int, total: float, j: int) -> int:
+    """Put a record into a list by distance, and return how many it holds; the farthest may go."""
+    place = min(held, len(distance) - 1)
+    while place > 0 and distance[place - 1] > total:
+        distance[place] = distance[place - 1]
+        near[place] = near[place - 1]
+        place -= 1
+    distance[place] = total
+    near[place] = j
+    return min(held + 1, len(distance))
+
+
+@kernel
+def single_precision(columns: Floats) -> Any:
+    """Return columns less their means, divided by the largest of all, float32 in [-1, 1]."""
+    d, n = columns.shape
+    moved = np.empty((d, n))
+    scale = 0.0
+    for q in range(d):
+        mean = columns[q].mean()
+        for j in range(n):
+            moved[q, j] = columns[q, j] - mean
+            scale = max(scale, abs(moved[q, j]))
+    if scale == 0.0:
+        scale = 1.0
+    return (moved / scale).astype(np.float32)
+
+
+@kernel
+def squares_to_two(small: Any, i: int, k: int, rough: Any) -> None:
+    """Squared distances of all records to records i and k; columns are loaded once for both."""
+    d, n = small.shape
+    first, second = rough[0], rough[1]
+    first[:n] = np.float32(0.0)
+    second[:n] = np.float32(0.0)
+    q = 0
+    while q + 2 <= d:
+        a, b = small[q], small[q + 1]
+        ai, bi, ak, bk = a[i], b[i], a[k], b[k]
+        for j in range(n):
+            first[j] += (ai - a[j]) * (ai - a[j]) + (bi - b[j]) * (bi - b[j])
+            second[j] += (ak - a[j]) * (ak - a[j]) + (bk - b[j]) * (bk - b[j])
+        q += 2
+    if q < d:
+        a = small[q]
+        ai, ak = a[i], a[k]
+        for j in range(n):
+            first[j] += (ai - a[j]) * (ai - a[j])
+            second[j] += (ak - a[j]) * (ak - a[j])
+
+
+@kernel
+def least_of_blocks(rough: Any, block: int, least: Any) -> None:
+    """Least value of each block; the bits of floats that are not negative sort as integers do.
+
+    Minima of integers are computed eight at a time, those of floats, with their NaN, one by one.
+    """
+    for t in range(len(least)):
+        lowest = rough[t * block]
+        for j in range(t * block + 1, (t + 1) * block):
+            lowest = min(lowest, rough[j])
+        least[t] = lowest
+
+
+@kernel
+def upper_bound(least: Any, count: int) -> Any:
+    """Return a value that the least values of `count` blocks do not exceed.
+
+    So many records are at most that far: it bounds the distance of the last one listed.
+    """
+    low, high = np.int32(-1), least.max()
+    for _ in range(HALVINGS):
+        middle = np.int32((np.int64(low) + np.int64(high)) // 2)
+        below = np.int32(0)
+        for value in least:
+            below += np.int32(value <= middle)
+        if below >= count:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@kernel
+def screen(
+    X: Floats, i: int, rough: Any, least: Any, block: int, bound: Any, near: SmallIntegers
+) -> int:  # fmt: skip
+    """Fill the list of record i; return how many distances were computed exactly.
+
+    A coordinate in [-1, 1] has an error of at most 6e-8, a difference of three times that, its
+    square and the sum of d of them a further share of d times 6e-8. That room is given twice:
+    from the bound to exact distances, and back.
+    """
+    n, d = X.shape
+    bounds = np.empty(1, dtype=np.int32)
+    bounds[0] = bound
+    room, give = 4e-7 * np.sqrt(d), 1 + 2e-7 * (d + 8)
+    away = (np.sqrt(np.float64(bounds.view(np.float32)[0])) * give + room) * give + room
+    limit = np.float32(away * away * give)
+    bounds.view(np.float32)[0] = limit
+    bound = bounds[0]
+    distance = np.empty(near.shape[0])
+    held, looked = 0, 0
+    begin, end = i + 1, n
+    for _ in range(2):  # from the next record to the last, then from the first on
+        j = begin
+        while j < end:
+            t = j // block
+            stop = min(end, (t + 1) * block)
+            if least[t] <= bound:
+                for a in range(j, stop):
+                    if rough[a] <= limit:
+                        looked += 1
+                        total = squared_distance(X, i, X, a)
+                        if held < len(distance) or total < distance[-1]:
+                            held = insert(distance, near, held, total, a)
+            j = stop
+        begin, end = 0, i
+    return looked

@@ -15,8 +15,7 @@ import numpy as np
 
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BrokenPromiseError, NoWholeSolutionError
-from ..kernels.flows import NEAREST, nearest_flows
-from ..kernels.lattice import nearest_lattice_points
+from ..kernels.whole_numbers import NEAREST, nearest_flows, nearest_lattice_points
 from ..parallel import each
 from .project import lengths
 from .rows import Row, dependence, orthonormal, whole_row

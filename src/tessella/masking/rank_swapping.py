@@ -9,7 +9,7 @@ import numpy as np
 from .._parameters import Number
 from .._types import Floats
 from ..exceptions import BadOptionError
-from ..kernels.swapping import draw_partners
+from ..kernels.random_moves import draw_partners
 from ..schema import Schema
 from .perturbation import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register

@@ -18,9 +18,8 @@ import numpy as np
 from .._parameters import NONE, SEED, OneOf, Whole, check, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, UnknownOptionError
-from ..kernels.duplicates import number_equal
-from ..kernels.gower import count_gower
-from ..kernels.linkage import LEAF, box_tree, count_in_tree, halves
+from ..kernels.groups import number_equal
+from ..kernels.linkage import LEAF, box_tree, count_gower, count_in_tree, halves
 from ..parallel import each
 from ..schema import Schema
 from .aligned import STANDARDISED, AlignedTables, align_tables

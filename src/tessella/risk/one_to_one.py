@@ -16,7 +16,7 @@ import numpy as np
 from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import LinkageError
-from ..kernels.competitors import lower_prices
+from ..kernels.candidates import lower_prices
 from .aligned import align_tables
 from .estimate import Estimate
 from .linkage import Points, as_points

@@ -17,8 +17,8 @@ import numpy as np
 from .._parameters import Number, check
 from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, LinkageError
-from ..kernels.agreement import agreement_patterns, count_by_pattern
-from ..kernels.duplicates import number_equal
+from ..kernels.groups import number_equal
+from ..kernels.linkage import agreement_patterns, count_by_pattern
 from ..parallel import each
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables, as_list

@@ -18,7 +18,7 @@ from ..._parameters import check, parameters
 from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, number_labels
-from ...kernels.duplicates import number_equal
+from ...kernels.groups import number_equal
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate

@@ -13,7 +13,7 @@ from ..._parameters import OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError
 from ...frame import group_ids
-from ...kernels.special_uniques import minimal_uniques
+from ...kernels.groups import minimal_uniques
 from ...schema import Schema
 from ..estimate import Estimate
 from .keys import COUNT, RENAMED, SHARE, Keys, first_rows, read_keys

@@ -22,7 +22,7 @@ import numpy as np
 from ..._types import Floats, Integers
 from ...exceptions import BadOptionError
 from ...kernels import linkage as kernels
-from ...kernels.competitors import least_rows, product, unbeaten
+from ...kernels.candidates import least_rows, product, unbeaten
 from ...parallel import each
 from ..aligned import AlignedTables
 from .family import Explanation, Family, as_numbers, on_simplex

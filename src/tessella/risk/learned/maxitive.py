@@ -24,7 +24,7 @@ import numpy as np
 
 from ..._types import Floats, Integers, Truths
 from ...exceptions import BadOptionError
-from ...kernels.competitors import count_positive, lowest
+from ...kernels.candidates import count_positive, lowest
 from ...kernels.maxitive import (
     count_maxitive,
     integrals,

@@ -21,7 +21,7 @@ from typing import cast
 import numpy as np
 
 from ..._types import Floats, Integers, Truths
-from ...kernels.competitors import count_positive, lowest, spans, widest_step
+from ...kernels.candidates import count_positive, lowest, spans, widest_step
 from ..aligned import AlignedTables
 from ..linkage import count_family
 from .choquet import Choquet

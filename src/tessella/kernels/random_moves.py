@@ -1,7 +1,12 @@
-"""Simulated annealing of one window of records under groups of k to 2k - 1.
+"""Records that move between groups, or exchange values, at random.
 
-The state is a labelling with, for each group, its members, total weight and centre, all kept up
-to date move by move. Four moves, each proposed from a list of near records:
+*Streams.* numba's own generator is one a thread, so its numbers would depend on how work is spread
+over threads. Here every piece of work carries its stream: xorshift64* (Vigna 2016), seeded through
+splitmix64 so that neighbouring seeds give unrelated streams.
+
+*Annealing* of one window of records under groups of k to 2k - 1. The state is a labelling with, for
+each group, its members, total weight and centre, all kept up to date move by move. Four moves, each
+proposed from a list of near records:
 
 - *relocate*: a record leaves a group with more than k for the group of a near record;
 - *swap*: a record changes places with a member of the group of a near record;
@@ -12,18 +17,28 @@ Costs are differences of SSE in centre form, exact up to rounding. With a group 
 centre c, a record (w, x) that joins adds W w / (W + w) |x - c|^2, one that leaves takes away
 W w / (W - w) |x - c|^2; and when a record (w, x) leaves while (w', x') joins, with u = x - c and
 v = x' - c, the change is w'|v|^2 - w|u|^2 - |w' v - w u|^2 / (W - w + w').
+
+*Exchange* is a Markov chain over assignments. Record i may stand at any centre of its list, with a
+weight for each; the chain's distribution is the product of the records' weights, restricted to
+assignments in which every group has from k to `most` records. A step picks a record i and a centre
+b of its list. If i's group can spare it, i moves; if not, i changes places with a record of b.
+Either is proposed as often as its reverse, so it is accepted with the ratio of the weights
+(Metropolis).
+
+*Swapping* draws partners within a window of ranks. Free ranks are counted in a tree (Fenwick 1994),
+so a draw takes O(log n) however wide the window.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import Bytes, Floats, Integers, SmallIntegers
-from ._jit import kernel
+from .._types import Bytes, Floats, Integers, SmallIntegers, Stream
+from . import kernel
 from .groups import squared_distance
-from .random_stream import draw, draw_below, start_stream
 
 # Share of proposals that dissolve or open a group, for k up to 5. Between 0.02 and 0.2 the result
 # hardly changes. Such a move costs as much as 16 k others, so the share falls as k grows.
@@ -35,6 +50,43 @@ LOOKS = 16
 # A plateau is also how long a request to stop may wait. A guess:
 # from one plateau to the next the temperature falls by two or three per cent.
 PLATEAUS = 256
+
+
+@kernel
+def start_stream(seed: int, number: int) -> Stream:
+    """Open stream `number` of the family `seed`; the state has shape (1,)."""
+    z = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number)
+    for _ in range(2):
+        z += np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    stream = np.empty(1, dtype=np.uint64)
+    stream[0] = z | np.uint64(1)  # the state must not be zero
+    return stream
+
+
+@kernel
+def next_word(stream: Stream) -> Any:
+    """Draw 64 random bits."""
+    x = stream[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    stream[0] = x
+    return x * np.uint64(0x2545F4914F6CDD1D)
+
+
+@kernel
+def draw(stream: Stream) -> float:
+    """Draw a number in [0, 1)."""
+    return np.float64(next_word(stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def draw_below(stream: Stream, n: int) -> Any:
+    """Draw an integer in 0 .. n - 1, for n below 2**32."""
+    return np.int64(((next_word(stream) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
 @kernel
@@ -251,3 +303,124 @@ def anneal(
         for a in range(held - 1, -1, -1):
             leave(X, weights, moved[a], labels, size, mass, centre, member, place)
             join(X, weights, moved[a], origin[a], labels, size, mass, centre, member, place)
+
+
+class Standing(NamedTuple):
+    """Where everyone stands."""
+
+    lists: Integers  # (n, t) the centres where a record may stand
+    weights: Floats  # (n, t) logarithms of the weights
+    slots: Integers  # (n,) the place in its list where a record stands
+    members: Integers  # (c, most) the records of each group
+    places: Integers  # (n,) the place of a record among the members of its group
+    sizes: Integers  # (c,)
+
+
+@kernel
+def stand(lists: Integers, weights: Floats, slots: Integers, c: int, most: int) -> Standing:
+    """Set up from the place in its list where each record stands."""
+    n = lists.shape[0]
+    members, sizes = np.full((c, most), -1), np.zeros(c, dtype=np.int64)
+    places = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        group = lists[i, slots[i]]
+        places[i] = sizes[group]
+        members[group, sizes[group]] = i
+        sizes[group] += 1
+    return Standing(lists, weights, slots, members, places, sizes)
+
+
+@kernel
+def exchange(standing: Standing, k: int, chances: Floats, visits: Integers) -> int:
+    """Take one step for each row of `chances`, of shape (steps, 4), uniform in [0, 1).
+
+    If `visits` is not empty, of shape (n, t), it counts where each record stands after the last
+    step. Returns the number of steps that were accepted.
+    """
+    lists, weights, slots, members, places, sizes = standing
+    n, t = lists.shape
+    most, accepted = members.shape[1], 0
+    for step in range(chances.shape[0]):
+        i = int(chances[step, 0] * n)
+        here, there = slots[i], int(chances[step, 1] * t)
+        a, b = lists[i, here], lists[i, there]
+        if a == b:
+            continue
+        gain = weights[i, there] - weights[i, here]
+        if sizes[a] > k:
+            if sizes[b] < most and math.log(max(chances[step, 3], 1e-300)) < gain:
+                last = members[a, sizes[a] - 1]
+                members[a, places[i]], places[last] = last, places[i]
+                sizes[a] -= 1
+                members[b, sizes[b]], places[i], slots[i] = i, sizes[b], there
+                sizes[b] += 1
+                accepted += 1
+            continue
+        j = members[b, int(chances[step, 2] * sizes[b])]
+        back = 0
+        while back < t and lists[j, back] != a:
+            back += 1
+        if back == t:
+            continue
+        gain += weights[j, back] - weights[j, slots[j]]
+        if math.log(max(chances[step, 3], 1e-300)) < gain:
+            members[a, places[i]], members[b, places[j]] = j, i
+            places[i], places[j] = places[j], places[i]
+            slots[i], slots[j] = there, back
+            accepted += 1
+    if visits.shape[0] > 0:
+        for i in range(n):
+            visits[i, slots[i]] += 1
+    return accepted
+
+
+@kernel
+def draw_partners(chances: Floats, window: int) -> Integers:
+    """Return the partner of each rank 0, ..., n - 1; a rank without one is its own.
+
+    From rank 0 upward, a free rank i gets a partner that is uniform among the free ranks in
+    i + 1, ..., i + window; neither is free any more. `chances` (n,) are uniform in [0, 1).
+    """
+    n = chances.shape[0]
+    partner = np.arange(n)
+    free = np.ones(n, dtype=np.bool_)
+    tree = np.zeros(n + 1, dtype=np.int64)  # tree[i] counts the i & -i ranks below i
+    top = 1
+    while top * 2 <= n:
+        top *= 2
+    for i in range(1, n + 1):
+        tree[i] = i & -i
+    for i in range(n):
+        if not free[i]:
+            continue
+        free[i] = False
+        at = i + 1
+        while at <= n:
+            tree[at] -= 1
+            at += at & -at
+        below, at = 0, i + 1
+        while at > 0:
+            below += tree[at]
+            at -= at & -at
+        within, at = 0, min(i + window, n - 1) + 1
+        while at > 0:
+            within += tree[at]
+            at -= at & -at
+        count = within - below
+        if count == 0:
+            continue
+        wanted = below + int(chances[i] * count)  # chances[i] < 1
+        j, step = 0, top  # the rank with `wanted` free ranks below it
+        while step > 0:
+            if j + step <= n and tree[j + step] <= wanted:
+                j += step
+                wanted -= tree[j]
+            step //= 2
+        free[j] = False
+        at = j + 1
+        while at <= n:
+            tree[at] -= 1
+            at += at & -at
+        partner[i] = j
+        partner[j] = i
+    return partner
