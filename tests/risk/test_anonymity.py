@@ -21,7 +21,7 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.risk import individual_risk, k_anonymity, log_linear_risk, uniques
-from tessella.risk.anonymity.uniques import mean_inverse, mean_inverse_poisson
+from tessella.risk.anonymity.population import mean_inverse, mean_inverse_poisson
 from tessella.schema import Schema
 
 KEYS = ["residence", "gender", "education", "labour"]

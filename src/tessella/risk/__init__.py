@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .anonymity.confidential import alpha_k_anonymity as alpha_k_anonymity
+    from .anonymity.homogeneity import alpha_k_anonymity as alpha_k_anonymity
+    from .anonymity.homogeneity import l_diversity as l_diversity
+    from .anonymity.homogeneity import t_closeness as t_closeness
     from .anonymity.individual import individual_risk as individual_risk
     from .anonymity.individual import probabilistic_k_anonymity as probabilistic_k_anonymity
     from .anonymity.keys import k_anonymity as k_anonymity
-    from .anonymity.loglinear import log_linear_risk as log_linear_risk
+    from .anonymity.population import log_linear_risk as log_linear_risk
+    from .anonymity.population import uniques as uniques
     from .anonymity.suda import suda as suda
-    from .anonymity.uniques import uniques as uniques
     from .assessment import Assessment as Assessment
     from .assessment import Attack as Attack
     from .attacks import ATTACKS as ATTACKS
     from .attacks import assess as assess
-    from .attributes.homogeneity import l_diversity as l_diversity
-    from .attributes.homogeneity import t_closeness as t_closeness
-    from .attributes.intervals import interval_disclosure as interval_disclosure
-    from .attributes.prediction import predict_confidential as predict_confidential
     from .estimate import Estimate as Estimate
+    from .intervals import interval_disclosure as interval_disclosure
     from .knowledge import link_by_knowledge as link_by_knowledge
     from .learned.certificate import certify as certify
     from .learned.choquet import Choquet as Choquet
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from .learned.maxitive import MaxitiveChoquet as MaxitiveChoquet
     from .linkage import link as link
     from .one_to_one import link_one_to_one as link_one_to_one
+    from .prediction import predict_confidential as predict_confidential
     from .probabilistic import link_probabilistic as link_probabilistic
     from .transparency.dispatch import attack as attack
 
@@ -51,45 +51,45 @@ _HOMES = {
     "MaxitiveChoquet": ".learned.maxitive",
     "OWA": ".learned.distances",
     "WeightedMean": ".learned.distances",
-    "alpha_k_anonymity": ".anonymity.confidential",
+    "alpha_k_anonymity": ".anonymity.homogeneity",
     "assess": ".attacks",
     "attack": ".transparency.dispatch",
     "certify": ".learned.certificate",
     "individual_risk": ".anonymity.individual",
-    "interval_disclosure": ".attributes.intervals",
+    "interval_disclosure": ".intervals",
     "k_anonymity": ".anonymity.keys",
-    "l_diversity": ".attributes.homogeneity",
+    "l_diversity": ".anonymity.homogeneity",
     "learn": ".learned.learning",
     "link": ".linkage",
     "link_by_knowledge": ".knowledge",
     "link_one_to_one": ".one_to_one",
     "link_probabilistic": ".probabilistic",
-    "log_linear_risk": ".anonymity.loglinear",
-    "predict_confidential": ".attributes.prediction",
+    "log_linear_risk": ".anonymity.population",
+    "predict_confidential": ".prediction",
     "probabilistic_k_anonymity": ".anonymity.individual",
     "suda": ".anonymity.suda",
-    "t_closeness": ".attributes.homogeneity",
-    "uniques": ".anonymity.uniques",
+    "t_closeness": ".anonymity.homogeneity",
+    "uniques": ".anonymity.population",
 }
 # Classes of results are no names of this door; `attack` takes the name of the method.
 _RENAMED = {
-    "AlphaK": "tessella.risk.anonymity.confidential.AlphaK",
+    "AlphaK": "tessella.risk.anonymity.homogeneity.AlphaK",
     "Anonymity": "tessella.risk.anonymity.keys.Anonymity",
     "Assignment": "tessella.risk.one_to_one.Assignment",
     "Candidates": "tessella.risk.transparency.scene.Candidates",
     "Certified": "tessella.risk.learned.certificate.Certified",
-    "Homogeneity": "tessella.risk.anonymity.confidential.Homogeneity",
+    "Homogeneity": "tessella.risk.anonymity.homogeneity.Homogeneity",
     "IndividualRisk": "tessella.risk.anonymity.individual.IndividualRisk",
-    "IntervalDisclosure": "tessella.risk.attributes.intervals.IntervalDisclosure",
+    "IntervalDisclosure": "tessella.risk.intervals.IntervalDisclosure",
     "Knowledge": "tessella.risk.knowledge.Knowledge",
     "Learned": "tessella.risk.learned.learning.Learned",
     "Linkage": "tessella.risk.linkage.Linkage",
-    "LogLinearRisk": "tessella.risk.anonymity.loglinear.LogLinearRisk",
-    "Prediction": "tessella.risk.attributes.prediction.Prediction",
+    "LogLinearRisk": "tessella.risk.anonymity.population.LogLinearRisk",
+    "Prediction": "tessella.risk.prediction.Prediction",
     "Probabilistic": "tessella.risk.probabilistic.Probabilistic",
     "ProbableAnonymity": "tessella.risk.anonymity.individual.ProbableAnonymity",
     "SpecialUniques": "tessella.risk.anonymity.suda.SpecialUniques",
-    "Uniques": "tessella.risk.anonymity.uniques.Uniques",
+    "Uniques": "tessella.risk.anonymity.population.Uniques",
     "attack_fuzzy_microaggregation": 'tessella.risk.attack(..., method="fuzzy microaggregation")',
     "attack_individual_ranking": 'tessella.risk.attack(..., method="individual ranking")',
     "attack_microaggregation": 'tessella.risk.attack(..., method="microaggregation")',

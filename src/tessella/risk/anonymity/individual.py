@@ -35,12 +35,10 @@ from .keys import (
     read_keys,
     read_weights,
 )
-from .uniques import mean_inverse
+from .population import mean_inverse
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["IndividualRisk", "ProbableAnonymity", "individual_risk", "probabilistic_k_anonymity"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -30,21 +30,6 @@ from ..estimate import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "MISSING_AS",
-    "Anonymity",
-    "Keys",
-    "Matches",
-    "as_names",
-    "count_matches",
-    "first_rows",
-    "k_anonymity",
-    "read_column",
-    "read_keys",
-    "read_weights",
-]
-
-
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
     "any": "a missing value agrees with every value",
@@ -77,20 +62,9 @@ def read_keys(
     schema: Schema | None = None,
     besides: Sequence[Any] = (),
 ) -> Keys:
-    """Read the quasi-identifiers of a released table.
+    """Read the quasi-identifiers: as named, or the schema's, or every column but `besides`.
 
-    Parameters
-    ----------
-    masked
-        The table.
-    known : name or sequence of names, optional
-        The quasi-identifiers. Otherwise those of the schema; without a schema, every column
-        except `besides`.
-    schema : Schema, optional
-        Roles and missing codes.
-    besides : sequence
-        What has another part in the call: names of columns, or None or arrays, which are passed
-        over.
+    `besides` is what has another part in the call: names, or None or arrays, which are passed over.
     """
     view = View.of(masked, schema)
     others = {one for one in besides if isinstance(one, Hashable) and view.table.has(one)}
@@ -230,6 +204,64 @@ def _with_wildcards(X: Integers, masses: Floats) -> Floats:
                 )
                 out[pair[mine], w] += sums[parts[mine]]
     return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How often each value of a variable occurs in each class.
+
+    The arrays `place`, `value` and `count` have an entry for each class and value that occur
+    together, classes in order and the most frequent value first.
+    """
+
+    classes: Integers
+    values: Integers
+    sizes: Integers
+    place: Integers
+    value: Integers
+    count: Integers
+
+    @classmethod
+    def of(cls, classes: Integers, values: Integers) -> Spread:
+        """Count the pairs of class and value of n records."""
+        joint = group_ids([classes, values])
+        counts = np.bincount(joint)
+        first = first_rows(joint)
+        place, value = classes[first], values[first]
+        order = np.lexsort((value, -counts, place))
+        return cls(
+            classes=classes,
+            values=values,
+            sizes=np.bincount(classes),
+            place=place[order],
+            value=value[order],
+            count=counts[order],
+        )
+
+    @property
+    def starts(self) -> Integers:
+        """Where the entries of each class start."""
+        return np.searchsorted(self.place, np.arange(len(self.sizes)))
+
+    @property
+    def most(self) -> Integers:
+        """How often the most frequent value of each class occurs."""
+        return self.count[self.starts]
+
+    @property
+    def distinct(self) -> Integers:
+        """How many values each class has."""
+        return np.bincount(self.place, minlength=len(self.sizes))
+
+    @property
+    def chance(self) -> Floats:
+        """Chance that the most frequent value of the class is the record's own, shape (n,)."""
+        top = self.count == self.most[self.place]
+        ties = np.bincount(self.place[top], minlength=len(self.sizes))
+        joint = group_ids([self.classes, self.values])
+        own = np.bincount(joint)[joint]
+        found: Floats = np.where(own == self.most[self.classes], 1 / ties[self.classes], 0.0)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

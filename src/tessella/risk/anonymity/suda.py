@@ -17,12 +17,10 @@ from ...kernels.groups import minimal_uniques
 from ...schema import Schema
 from ..estimate import Estimate
 from .keys import COUNT, RENAMED, SHARE, Keys, first_rows, read_keys
-from .uniques import right_if_unique
+from .population import right_if_unique
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["SpecialUniques", "suda"]
 
 
 MISSING = {

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._parameters import Number, OneOf, check, parameters
-from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadOptionError, BadTableError
-from ...schema import Schema
-from ..aligned import AlignedTables, align_tables
-from ..estimate import Estimate
+from .._parameters import Number, OneOf, check, parameters
+from .._types import Floats, Integers, Name, Truths
+from ..exceptions import BadOptionError, BadTableError
+from ..schema import Schema
+from .aligned import AlignedTables, align_tables
+from .estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
