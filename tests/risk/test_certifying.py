@@ -14,8 +14,8 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import OWA, Choquet, WeightedMean, certify, learn, link
 from tessella.risk.aligned import align_tables
-from tessella.risk.learned.distances import least_competitors
-from tessella.risk.learned.mixed_integer import constraints, solve
+from tessella.risk.learned.bounds import by_programme, constraints
+from tessella.risk.learned.search import least_competitors, tried
 
 from .brute import standardised
 
@@ -209,7 +209,8 @@ def test_the_programme_against_enumeration(seed, order):
     original, masked = table(7, 3, 1.2, seed)
     sides = align_tables(original, masked).scaled("each")
     member = Choquet.neutral(3, order=order)
-    matrix, low, high, (lower, upper) = constraints(member)
+    measure, bounds = constraints(member)
+    matrix, low, high = measure.A, measure.lb, measure.ub
     squares = [member.features(sides.A[i] - sides.B) for i in range(7)]
     squares = [one.toarray() if hasattr(one, "toarray") else one for one in squares]
     fixed = low == high
@@ -230,7 +231,7 @@ def test_the_programme_against_enumeration(seed, order):
             b_ub=np.r_[np.zeros(len(rows)), -sides_of[0][~fixed]],
             A_eq=even if fixed.any() else None,
             b_eq=sides_of[0][fixed] if fixed.any() else None,
-            bounds=[*zip(lower, upper), (None, 1.0)],
+            bounds=[*zip(bounds.lb, bounds.ub), (None, 1.0)],
         )
         return answer.status == 0 and -answer.fun > 1e-7
 
@@ -238,9 +239,10 @@ def test_the_programme_against_enumeration(seed, order):
         (k for k in range(7, 0, -1) if any(possible(some) for some in combinations(range(7), k))), 0
     )
     competitors = least_competitors(sides, np.arange(7))
-    bound = solve(sides, competitors, np.arange(7), member, member, time.perf_counter() + 20)
-    assert bound.most == most
-    assert bound.links <= most
+    until = time.perf_counter() + 20
+    proof = by_programme(sides, competitors, np.arange(7), member, -1, until, start=member)
+    assert proof.most == most
+    assert tried(sides, proof.member).links <= most
 
 
 @pytest.mark.parametrize("d", [3, 5])

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from tessella.exceptions import BadOptionError
 from tessella.risk import OWA, Bilinear, Choquet, WeightedMean, link
 from tessella.risk.learned.choquet import masses_of, measure_of
-from tessella.risk.learned.family import on_simplex
+from tessella.risk.learned.families import on_simplex
 
 from .brute import choquet
 

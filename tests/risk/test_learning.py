@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.risk import OWA, WeightedMean, learn, link
 from tessella.risk.aligned import align_tables
-from tessella.risk.learned.distances import least_competitors, rows_of
-from tessella.risk.learned.search import links
+from tessella.risk.learned.search import least_competitors, rows_of
 
 from .brute import standardised
 
@@ -94,10 +93,10 @@ def test_rows_decide_as_all_competitors_do():
     competitors = least_competitors(sides, np.arange(50))
     member = WeightedMean.neutral(3)
     rows = rows_of(sides, competitors, member)
-    assert competitors.hopeless > 0
+    assert len(competitors.records) < 50  # some have no chance
     for _ in range(200):
         w = rng.dirichlet(np.ones(3))
-        assert links(rows, w) == strictly(masked, original, w)
+        assert rows.links(rows.along(w)) == strictly(masked, original, w)
 
 
 def test_identical_masked_records_link_at_most_once():

@@ -22,8 +22,8 @@ from tessella.risk import (
 )
 from tessella.risk.aligned import align_tables
 from tessella.risk.learned.choquet import shapley_of
-from tessella.risk.learned.distances import least_competitors
 from tessella.risk.learned.maxitive import search_maxitive, sets_of
+from tessella.risk.learned.search import least_competitors
 
 from .brute import choquet
 

@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from .attacks import assess as assess
     from .estimate import Estimate as Estimate
     from .intervals import interval_disclosure as interval_disclosure
-    from .knowledge import link_by_knowledge as link_by_knowledge
     from .learned.certificate import certify as certify
     from .learned.choquet import Choquet as Choquet
-    from .learned.distances import OWA as OWA
-    from .learned.distances import Bilinear as Bilinear
-    from .learned.distances import WeightedMean as WeightedMean
+    from .learned.families import OWA as OWA
+    from .learned.families import Bilinear as Bilinear
+    from .learned.families import WeightedMean as WeightedMean
     from .learned.learning import learn as learn
     from .learned.maxitive import MaxitiveChoquet as MaxitiveChoquet
     from .linkage import link as link
-    from .one_to_one import link_one_to_one as link_one_to_one
+    from .linkage import link_by_knowledge as link_by_knowledge
+    from .matching import link_one_to_one as link_one_to_one
+    from .matching import link_probabilistic as link_probabilistic
     from .prediction import predict_confidential as predict_confidential
-    from .probabilistic import link_probabilistic as link_probabilistic
     from .transparency.dispatch import attack as attack
 
 _HOMES = {
     "ATTACKS": ".attacks",
     "Assessment": ".assessment",
     "Attack": ".assessment",
-    "Bilinear": ".learned.distances",
+    "Bilinear": ".learned.families",
     "Choquet": ".learned.choquet",
     "Estimate": ".estimate",
     "MaxitiveChoquet": ".learned.maxitive",
-    "OWA": ".learned.distances",
-    "WeightedMean": ".learned.distances",
+    "OWA": ".learned.families",
+    "WeightedMean": ".learned.families",
     "alpha_k_anonymity": ".anonymity.homogeneity",
     "assess": ".attacks",
     "attack": ".transparency.dispatch",
@@ -61,9 +61,9 @@ _HOMES = {
     "l_diversity": ".anonymity.homogeneity",
     "learn": ".learned.learning",
     "link": ".linkage",
-    "link_by_knowledge": ".knowledge",
-    "link_one_to_one": ".one_to_one",
-    "link_probabilistic": ".probabilistic",
+    "link_by_knowledge": ".linkage",
+    "link_one_to_one": ".matching",
+    "link_probabilistic": ".matching",
     "log_linear_risk": ".anonymity.population",
     "predict_confidential": ".prediction",
     "probabilistic_k_anonymity": ".anonymity.individual",
@@ -75,18 +75,18 @@ _HOMES = {
 _RENAMED = {
     "AlphaK": "tessella.risk.anonymity.homogeneity.AlphaK",
     "Anonymity": "tessella.risk.anonymity.keys.Anonymity",
-    "Assignment": "tessella.risk.one_to_one.Assignment",
+    "Assignment": "tessella.risk.matching.Assignment",
     "Candidates": "tessella.risk.transparency.scene.Candidates",
     "Certified": "tessella.risk.learned.certificate.Certified",
     "Homogeneity": "tessella.risk.anonymity.homogeneity.Homogeneity",
     "IndividualRisk": "tessella.risk.anonymity.individual.IndividualRisk",
     "IntervalDisclosure": "tessella.risk.intervals.IntervalDisclosure",
-    "Knowledge": "tessella.risk.knowledge.Knowledge",
+    "Knowledge": "tessella.risk.linkage.Knowledge",
     "Learned": "tessella.risk.learned.learning.Learned",
     "Linkage": "tessella.risk.linkage.Linkage",
     "LogLinearRisk": "tessella.risk.anonymity.population.LogLinearRisk",
     "Prediction": "tessella.risk.prediction.Prediction",
-    "Probabilistic": "tessella.risk.probabilistic.Probabilistic",
+    "Probabilistic": "tessella.risk.matching.Probabilistic",
     "ProbableAnonymity": "tessella.risk.anonymity.individual.ProbableAnonymity",
     "SpecialUniques": "tessella.risk.anonymity.suda.SpecialUniques",
     "Uniques": "tessella.risk.anonymity.population.Uniques",

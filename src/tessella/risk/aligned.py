@@ -1,24 +1,35 @@
-"""The two tables that an intruder compares, as matrices, aligned record by record.
+"""The two tables that an intruder compares, as matrices, and how near their records are.
 
 *A* is the masked table, *B* the original; `truth` is, for each row of A, the row of B that it comes
 from. Numbers are float64; categories are numbered in one numbering for both tables.
+
+For a masked record, the originals *nearer* than its own and those *tied* with it are counted. This
+needs no list of neighbours: a tree of boxes answers for Euclidean, Mahalanobis, Manhattan and
+weighted distances, a scan on all cores for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..frame import Pair, View
+from ..kernels.groups import number_equal
+from ..kernels.linkage import LEAF, box_tree, count_gower, count_in_tree, halves
+from ..parallel import each
 from ..schema import Schema
+from .learned.families import Family
 
-__all__ = ["STANDARDISED", "AlignedTables", "align", "align_tables", "as_list"]
+__all__ = ["AlignedTables", "Measure", "align", "align_tables", "as_list", "as_points", "measure"]
 
+Counts = tuple[Integers, Integers]
+Count = Callable[[Integers, int], Counts]
 
 SMALL = 1e-100  # the largest absolute value of a column that is lifted to be standardised
 STANDARDISED = {
@@ -26,6 +37,14 @@ STANDARDISED = {
     "original": "values standardised by mean and deviation of the original",
     "none": "values as they are",
 }
+DISTANCES = ("euclidean", "mahalanobis", "manhattan", "gower")
+COVARIANCES = {
+    "difference": "of the difference masked - original",
+    "original": "of the original",
+    "pooled": "mean of those of the two tables",
+}
+PIECE = 2048  # records for a piece of work
+FLOOR = 1e-10  # of the largest eigenvalue: below, a direction counts as this wide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +75,11 @@ class AlignedTables:
             self, columns=names, A=self.A[:, at], B=self.B[:, at], nominal=self.nominal[at]
         )
 
-    def refuse_mixed(self, distance: str, described: Sequence[str] = ()) -> None:
+    def refuse_mixed(self, distance: str) -> None:
         """Refuse categories and missing values where a distance has no meaning for them."""
         if self.nominal.any():
             named = [repr(name) for name, holds in zip(self.columns, self.nominal) if holds]
-            raise LinkageError.not_numbers(named=list(described) or named, distance=distance)
+            raise LinkageError.not_numbers(named=named, distance=distance)
         lacking = np.isnan(self.A).sum(axis=0) + np.isnan(self.B).sum(axis=0)
         if lacking.any():
             counts = {repr(name): int(count) for name, count in zip(self.columns, lacking) if count}
@@ -204,3 +223,146 @@ def _column(pair: Pair, name: Name) -> tuple[Any, Any, bool]:
             cells[view.missing(name)] = np.nan
         out.append(cells)
     return out[0], out[1], not ordered
+
+
+class Measure(NamedTuple):
+    """What counts nearer and tied originals, and what to say of it."""
+
+    counting: Count
+    name: str
+    notes: tuple[str, ...]
+
+
+class Points(NamedTuple):
+    """Both tables as points: the distance is the sum of |difference|^power."""
+
+    A: Floats
+    B: Floats
+    power: int
+    name: str
+    notes: tuple[str, ...]
+
+
+def measure(
+    sides: AlignedTables, distance: str | Family, *, standardise: str, covariance: str
+) -> Measure:
+    """Prepare the counting for a distance."""
+    if isinstance(distance, Family):
+        sides.refuse_mixed(distance.name)
+        sides = sides.scaled(standardise)
+        return Measure(count_family(sides, distance), f"{distance.name} distance", sides.notes)
+    if distance == "gower":
+        count = _by_gower(sides)
+        note = "numbers divided by their range in both tables, missing values left out"
+        return Measure(count, "Gower's distance", (*sides.notes, note))
+    points = as_points(sides, distance, standardise=standardise, covariance=covariance)
+    count = _by_tree(points.A, points.B, sides.truth, points.power)
+    return Measure(count, points.name, points.notes)
+
+
+def as_points(sides: AlignedTables, distance: str, *, standardise: str, covariance: str) -> Points:
+    """Turn both tables so that a plain sum of powers is the distance."""
+    if distance not in DISTANCES:
+        raise UnknownOptionError("distance", distance, (*DISTANCES, "a family of distances"))
+    sides.refuse_mixed(distance.capitalize())
+    sides = sides.scaled(standardise)
+    if distance == "mahalanobis":
+        turn, narrow = _whitening(sides, covariance)
+        name = f"Mahalanobis distance (covariance {COVARIANCES[covariance]})"
+        return Points(sides.A @ turn, sides.B @ turn, 2, name, (*sides.notes, *narrow))
+    power = 2 if distance == "euclidean" else 1
+    return Points(sides.A, sides.B, power, f"{distance.capitalize()} distance", sides.notes)
+
+
+def count_family(sides: AlignedTables, family: Family) -> Count:
+    """Count for a distance with parameters, on sides that are already scaled."""
+    family.refuse_other(len(sides.columns))
+    turn = family.turn()
+    if turn is not None:
+        return _by_tree(sides.A @ turn, sides.B @ turn, sides.truth, 2)
+    return _by_scan(sides, family.scan())
+
+
+def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
+    member, first = number_equal(np.ascontiguousarray(B))
+    weights = np.bincount(member)
+    columns_first = np.empty((B.shape[1], len(first)))
+    for j, column in enumerate(columns_first):  # B[first].T would be two more copies at once
+        column[:] = B[first, j]
+    depth = max(0, int(np.ceil(np.log2(len(first) / LEAF))))
+    order, starts = halves(columns_first, depth)
+    tree = box_tree(np.ascontiguousarray(columns_first[:, order]), starts)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    own = place[member[truth]]
+    leaf = np.searchsorted(starts, own, side="right") - 1
+    homes = np.column_stack([leaf, own - starts[leaf]])
+    heavy = weights.astype(np.int64)[order]
+    X = np.ascontiguousarray(A)
+
+    def count(attacked: Integers, cap: int) -> Counts:
+        along = np.argsort(own[attacked], kind="stable")  # neighbours share what is in the cache
+        work = partial(count_in_tree, starts, tree, heavy, X, homes, power, cap)
+        return _in_order(in_pieces(work, attacked[along], PIECE), along)
+
+    return count
+
+
+def _by_gower(sides: AlignedTables) -> Count:
+    """Count by Gower's distance, categories first: one that differs often decides alone."""
+    order = np.argsort(~sides.nominal, kind="stable")
+    first = replace(sides, A=sides.A[:, order], B=sides.B[:, order])
+    return _by_scan(first, partial(count_gower, _one_over_ranges(sides)[order]))
+
+
+def _by_scan(sides: AlignedTables, kernel: Callable[..., Counts]) -> Count:
+    A, B = np.ascontiguousarray(sides.A), np.ascontiguousarray(sides.B)
+
+    def count(attacked: Integers, cap: int) -> Counts:
+        size = max(1, min(PIECE, 50_000_000 // len(B)))
+        work = partial(kernel, A, B, sides.truth, cap)
+        return _in_order(in_pieces(work, attacked, size), np.arange(len(attacked)))
+
+    return count
+
+
+def in_pieces(work: Callable[[Integers], Any], records: Integers, size: int) -> list[Any]:
+    """Call `work` for about so many records at a time, on all cores."""
+    return each(work, np.array_split(records, max(1, -(-len(records) // size))))
+
+
+def _in_order(counted: list[Counts], along: Integers) -> Counts:
+    nearer, tied = np.empty(len(along), dtype=np.int64), np.empty(len(along), dtype=np.int64)
+    nearer[along] = np.concatenate([one for one, _ in counted])
+    tied[along] = np.concatenate([one for _, one in counted])
+    return nearer, tied
+
+
+def _one_over_ranges(sides: AlignedTables) -> Floats:
+    """Return 1 / range of each number in both tables, 0 for a constant, -1 for categories."""
+    low, high = (end.reduce(np.vstack([sides.A, sides.B])) for end in (np.fmin, np.fmax))
+    width = high - low
+    out = np.divide(1.0, width, out=np.zeros(len(width)), where=width > 0)
+    return np.where(sides.nominal, -1.0, out)
+
+
+def _whitening(sides: AlignedTables, covariance: str) -> tuple[Floats, tuple[str, ...]]:
+    """Return T with T Tᵀ the inverse of the covariance, narrow directions widened to the floor."""
+    if covariance not in COVARIANCES:
+        raise UnknownOptionError("covariance", covariance, COVARIANCES)
+    if covariance == "difference":
+        spread = np.cov(sides.A - sides.B[sides.truth], rowvar=False, ddof=0)
+    else:
+        spread = np.cov(sides.B, rowvar=False, ddof=0)
+        if covariance == "pooled":
+            spread = (spread + np.cov(sides.A, rowvar=False, ddof=0)) / 2
+    values, vectors = np.linalg.eigh(np.atleast_2d(spread))
+    largest = max(float(values[-1]), 0.0)
+    if largest == 0:  # nothing was masked, or nothing varies
+        return np.eye(len(sides.columns)), ("the covariance is zero: plain Euclidean distance",)
+    floor = FLOOR * largest
+    narrow = int((values < floor).sum())
+    note = (
+        f"the covariance has {narrow} directions without spread, widened to {FLOOR:g} of the widest"
+    )
+    return vectors / np.sqrt(np.maximum(values, floor)), (note,) if narrow else ()

@@ -19,25 +19,9 @@ Z = 1.959963984540054  # 95 per cent, two-sided
 
 
 def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float]:
-    """Return Wilson's interval for a share; `successes` may be a sum of chances.
+    """Return the interval of Wilson (1927) for a share p; `successes` may be a sum of chances.
 
-    Notes
-    -----
-    With p = successes / n, the two ends are
-
-        (p + z²/2n ± z sqrt(p(1 - p)/n + z²/4n²)) / (1 + z²/n).
-
-    References
-    ----------
-    E. B. Wilson (1927) Probable inference, the law of succession, and statistical inference.
-    Journal of the American Statistical Association 22, 209-212.
-
-    Examples
-    --------
-    >>> from tessella.risk.estimate import wilson
-    >>> low, high = wilson(1, 10)
-    >>> round(low, 4), round(high, 4)
-    (0.0179, 0.4042)
+    Its ends are (p + z²/2n ± z sqrt(p(1 - p)/n + z²/4n²)) / (1 + z²/n), with p = successes / n.
     """
     share = successes / n
     middle = share + z * z / (2 * n)
@@ -133,11 +117,8 @@ class Estimate:
         return self.low == self.high
 
     def __str__(self) -> str:
-        how = (
-            "all of them"
-            if self.exact
-            else f"95 % interval {_per_cent(self.low, '')} to {_per_cent(self.high)}"
-        )
+        interval = f"95 % interval {_per_cent(self.low, '')} to {_per_cent(self.high)}"
+        how = "all of them" if self.exact else interval
         return (
             f"{_per_cent(self.value)} of {self.n:,} records ({how}; by guessing "
             f"{_per_cent(self.baseline)}): {self.attack}"
@@ -146,7 +127,7 @@ class Estimate:
     __repr__ = __str__
 
     def explain(self) -> str:
-        """Say the estimate and, line by line, what it takes for granted."""
+        """Return the estimate and, line by line, what it takes for granted."""
         return "\n".join([str(self), *(f"- {line}" for line in self.assumptions)])
 
 

@@ -1,48 +1,35 @@
 """Distance-based record linkage: each masked record to the nearest original.
 
 For a masked record, the originals *nearer* than its own and those *tied* with it are counted.
-None nearer and t tied: the guess is right with chance 1/t. Counting needs no list of neighbours:
-a tree of boxes answers for Euclidean, Mahalanobis, Manhattan and weighted distances, a scan on all
-cores for the others.
+None nearer and t tied: the guess is right with chance 1/t. `link_by_knowledge` repeats it over the
+number of variables that the intruder knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lazy import optional
 from .._parameters import NONE, SEED, OneOf, Whole, check, parameters
 from .._types import Floats, Integers, Name
-from ..exceptions import BadOptionError, UnknownOptionError
-from ..kernels.groups import number_equal
-from ..kernels.linkage import LEAF, box_tree, count_gower, count_in_tree, halves
-from ..parallel import each
+from ..exceptions import BadOptionError
 from ..schema import Schema
-from .aligned import STANDARDISED, AlignedTables, align_tables
+from .aligned import COVARIANCES, STANDARDISED, AlignedTables, Measure, align_tables, measure
 from .estimate import Estimate
-from .learned.family import Family
+from .learned.families import Family
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COVARIANCES", "DISTANCES", "Linkage", "drawn", "link"]
+__all__ = ["Knowledge", "Linkage", "drawn", "link", "link_by_knowledge"]
 
-Counts = tuple[Integers, Integers]
-Count = Callable[[Integers, int], Counts]
-
-DISTANCES = ("euclidean", "mahalanobis", "manhattan", "gower")
-COVARIANCES = {
-    "difference": "of the difference masked - original",
-    "original": "of the original",
-    "pooled": "mean of those of the two tables",
-}
-PIECE = 2048  # records for a piece of work
 FULL_RANKS = 5000  # up to here, ranks are counted to the end
-FLOOR = 1e-10  # of the largest eigenvalue: below, a direction counts as this wide
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -201,14 +188,6 @@ def link(
     return found
 
 
-class Measure(NamedTuple):
-    """What counts nearer and tied originals, and what to say of it."""
-
-    counting: Count
-    name: str
-    notes: tuple[str, ...]
-
-
 def linkage(
     sides: AlignedTables,
     how: Measure,
@@ -242,143 +221,9 @@ def linkage(
     )
 
 
-class Points(NamedTuple):
-    """Both tables as points: the distance is the sum of |difference|^power."""
-
-    A: Floats
-    B: Floats
-    power: int
-    name: str
-    notes: tuple[str, ...]
-
-
-def measure(
-    sides: AlignedTables, distance: str | Family, *, standardise: str, covariance: str
-) -> Measure:
-    """Prepare the counting for a distance."""
-    if isinstance(distance, Family):
-        sides.refuse_mixed(distance.name)
-        sides = sides.scaled(standardise)
-        return Measure(count_family(sides, distance), f"{distance.name} distance", sides.notes)
-    if distance == "gower":
-        count = _by_gower(sides)
-        note = "numbers divided by their range in both tables, missing values left out"
-        return Measure(count, "Gower's distance", (*sides.notes, note))
-    points = as_points(sides, distance, standardise=standardise, covariance=covariance)
-    count = _by_tree(points.A, points.B, sides.truth, points.power)
-    return Measure(count, points.name, points.notes)
-
-
-def as_points(sides: AlignedTables, distance: str, *, standardise: str, covariance: str) -> Points:
-    """Turn both tables so that a plain sum of powers is the distance."""
-    if distance not in DISTANCES:
-        raise UnknownOptionError("distance", distance, (*DISTANCES, "a family of distances"))
-    sides.refuse_mixed(distance.capitalize())
-    sides = sides.scaled(standardise)
-    if distance == "mahalanobis":
-        turn, narrow = _whitening(sides, covariance)
-        name = f"Mahalanobis distance (covariance {COVARIANCES[covariance]})"
-        return Points(sides.A @ turn, sides.B @ turn, 2, name, (*sides.notes, *narrow))
-    power = 2 if distance == "euclidean" else 1
-    return Points(sides.A, sides.B, power, f"{distance.capitalize()} distance", sides.notes)
-
-
-def count_family(sides: AlignedTables, family: Family) -> Count:
-    """Count for a distance with parameters, on sides that are already scaled."""
-    family.refuse_other(len(sides.columns))
-    turn = family.turn()
-    if turn is not None:
-        return _by_tree(sides.A @ turn, sides.B @ turn, sides.truth, 2)
-    return _by_scan(sides, family.scan())
-
-
-def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
-    member, first = number_equal(np.ascontiguousarray(B))
-    weights = np.bincount(member)
-    columns_first = np.empty((B.shape[1], len(first)))
-    for j, column in enumerate(columns_first):  # B[first].T would be two more copies at once
-        column[:] = B[first, j]
-    depth = max(0, int(np.ceil(np.log2(len(first) / LEAF))))
-    order, starts = halves(columns_first, depth)
-    tree = box_tree(np.ascontiguousarray(columns_first[:, order]), starts)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    own = place[member[truth]]
-    leaf = np.searchsorted(starts, own, side="right") - 1
-    homes = np.column_stack([leaf, own - starts[leaf]])
-    heavy = weights.astype(np.int64)[order]
-    X = np.ascontiguousarray(A)
-
-    def count(attacked: Integers, cap: int) -> Counts:
-        along = np.argsort(own[attacked], kind="stable")  # neighbours share what is in the cache
-        pieces = np.array_split(attacked[along], max(1, -(-len(attacked) // PIECE)))
-        work = partial(count_in_tree, starts, tree, heavy, X, homes, power, cap)
-        return _in_order(each(work, pieces), along)
-
-    return count
-
-
-def _by_gower(sides: AlignedTables) -> Count:
-    """Count by Gower's distance, categories first: one that differs often decides alone."""
-    order = np.argsort(~sides.nominal, kind="stable")
-    first = replace(sides, A=sides.A[:, order], B=sides.B[:, order])
-    return _by_scan(first, partial(count_gower, _one_over_ranges(sides)[order]))
-
-
-def _by_scan(sides: AlignedTables, kernel: Callable[..., Counts]) -> Count:
-    A, B = np.ascontiguousarray(sides.A), np.ascontiguousarray(sides.B)
-
-    def count(attacked: Integers, cap: int) -> Counts:
-        size = max(1, min(PIECE, 50_000_000 // len(B)))
-        pieces = np.array_split(attacked, max(1, -(-len(attacked) // size)))
-        work = partial(kernel, A, B, sides.truth, cap)
-        return _in_order(each(work, pieces), np.arange(len(attacked)))
-
-    return count
-
-
-def _in_order(counted: list[Counts], along: Integers) -> Counts:
-    nearer, tied = np.empty(len(along), dtype=np.int64), np.empty(len(along), dtype=np.int64)
-    nearer[along] = np.concatenate([one for one, _ in counted])
-    tied[along] = np.concatenate([one for _, one in counted])
-    return nearer, tied
-
-
 def _within(nearer: Integers, tied: Integers, k: int) -> Floats:
     chance: Floats = np.clip((k - nearer) / np.maximum(tied, 1), 0.0, 1.0)
     return chance
-
-
-def _one_over_ranges(sides: AlignedTables) -> Floats:
-    out = np.full(len(sides.columns), -1.0)
-    for place in np.flatnonzero(~sides.nominal):
-        both = np.concatenate([sides.A[:, place], sides.B[:, place]])
-        both = both[~np.isnan(both)]
-        width = float(np.ptp(both)) if len(both) else 0.0
-        out[place] = 1 / width if width > 0 else 0.0
-    return out
-
-
-def _whitening(sides: AlignedTables, covariance: str) -> tuple[Floats, tuple[str, ...]]:
-    """Return T with T Tᵀ the inverse of the covariance, narrow directions widened to the floor."""
-    if covariance not in COVARIANCES:
-        raise UnknownOptionError("covariance", covariance, COVARIANCES)
-    if covariance == "difference":
-        spread = np.cov(sides.A - sides.B[sides.truth], rowvar=False, ddof=0)
-    else:
-        spread = np.cov(sides.B, rowvar=False, ddof=0)
-        if covariance == "pooled":
-            spread = (spread + np.cov(sides.A, rowvar=False, ddof=0)) / 2
-    values, vectors = np.linalg.eigh(np.atleast_2d(spread))
-    largest = max(float(values[-1]), 0.0)
-    if largest == 0:  # nothing was masked, or nothing varies
-        return np.eye(len(sides.columns)), ("the covariance is zero: plain Euclidean distance",)
-    floor = FLOOR * largest
-    narrow = int((values < floor).sum())
-    note = (
-        f"the covariance has {narrow} directions without spread, widened to {FLOOR:g} of the widest"
-    )
-    return vectors / np.sqrt(np.maximum(values, floor)), (note,) if narrow else ()
 
 
 def checked_within(within: Sequence[int]) -> tuple[int, ...]:
@@ -405,3 +250,135 @@ def _chosen(m: int, records: Any, sample: int | None) -> Integers:
     if sample is not None:
         raise BadOptionError("sample", sample, "either a sample or records")
     return rows.astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """Linkage for each number of known variables.
+
+    Parameters
+    ----------
+    columns : tuple
+        The variables that could be known.
+    linkages : tuple of (tuple of names, Linkage)
+        Every set of variables that was tried, and what it links.
+    complete : bool
+        Whether every set of variables was tried.
+    """
+
+    columns: tuple[Name, ...]
+    linkages: tuple[tuple[tuple[Name, ...], Linkage], ...]
+    complete: bool
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """For each number of variables the least, mean and largest share, and the worst set."""
+        import pandas as pd
+
+        lines = []
+        for count in range(1, len(self.columns) + 1):
+            tried = [(one.value, names) for names, one in self.linkages if len(names) == count]
+            shares = [share for share, _ in tried]
+            worst = max(tried, key=lambda pair: pair[0])
+            lines.append(
+                {
+                    "known": count,
+                    "sets": len(tried),
+                    "least": min(shares),
+                    "mean": float(np.mean(shares)),
+                    "largest": worst[0],
+                    "worst set": ", ".join(map(str, worst[1])),
+                }
+            )
+        return pd.DataFrame(lines)
+
+    def __str__(self) -> str:
+        head = "share of records linked, by the number of variables the intruder knows"
+        how = "all sets" if self.complete else "some of the sets"
+        return f"{head} ({how}):\n{self.curve.to_string(index=False)}"
+
+    __repr__ = __str__
+
+    def picture(self) -> Any:
+        """Draw the curve with its range; return a matplotlib figure."""
+        figures = optional("matplotlib.figure", extra="plots", purpose="A picture")
+        figure = figures.Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.add_subplot()
+        curve = self.curve
+        axes.fill_between(
+            curve["known"], 100 * curve["least"], 100 * curve["largest"], color="#0072B2", alpha=0.2
+        )
+        axes.plot(curve["known"], 100 * curve["mean"], color="#0072B2", marker="o")
+        axes.set_xlabel("variables that the intruder knows")
+        axes.set_ylabel("records linked, per cent (mean and range)")
+        axes.set_ylim(0, 100)
+        axes.spines[["top", "right"]].set_visible(False)
+        return figure
+
+
+@parameters(
+    {"scale": "standardise"},
+    choose=[OneOf(("subsets", "first"))],
+    most_sets=[Whole(1)],
+    random_state=[SEED],
+)
+def link_by_knowledge(
+    original: Any,
+    masked: Any,
+    *,
+    known: Any = None,
+    choose: str = "subsets",
+    most_sets: int = 20,
+    random_state: int | None = None,
+    **options: Any,
+) -> Knowledge:
+    """Link with one known variable, with two, and so on.
+
+    Parameters
+    ----------
+    original, masked
+        The two tables, as for `link`.
+    known : sequence of names, optional
+        The variables that could be known; by default all that both tables have.
+    choose : {"subsets", "first"}
+        All sets of each size (at most `most_sets`, then drawn at random), or the first 1, 2, ...
+        variables.
+    most_sets : int
+        How many sets of each size are tried at most.
+    random_state : int or None
+        Seed of the draw.
+    **options
+        For `link`: distance, id, standardise, sample and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.risk import link_by_knowledge
+    >>> rng = np.random.default_rng(0)
+    >>> original = rng.normal(size=(200, 3))
+    >>> known = link_by_knowledge(original, original + 0.3 * rng.normal(size=(200, 3)))
+    >>> known.curve["sets"].tolist()
+    [3, 3, 1]
+    >>> bool(known.curve["mean"].is_monotonic_increasing)
+    True
+    """
+    reading = {key: options.pop(key) for key in ("id", "schema") if key in options}
+    tables = align_tables(original, masked, known=known, **reading)
+    columns = tables.columns
+    generator = np.random.default_rng(random_state)
+    sets: list[tuple[Name, ...]] = []
+    complete = choose == "subsets"
+    for count in range(1, len(columns) + 1):
+        if choose == "first":
+            sets.append(columns[:count])
+        elif comb(len(columns), count) <= most_sets:
+            sets += combinations(columns, count)
+        else:
+            complete = False
+            drawn: set[tuple[int, ...]] = set()
+            while len(drawn) < most_sets:
+                places = generator.choice(len(columns), size=count, replace=False)
+                drawn.add(tuple(sorted(int(place) for place in places)))
+            sets += [tuple(columns[place] for place in places) for places in sorted(drawn)]
+    linkages = tuple((names, link(tables, known=names, **options)) for names in sets)
+    return Knowledge(columns=columns, linkages=linkages, complete=complete)

@@ -20,10 +20,9 @@ from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, number_labels
 from ...kernels.groups import number_equal
 from ...schema import Schema
-from ..aligned import AlignedTables, align_tables
+from ..aligned import AlignedTables, Measure, align_tables, as_points, measure
 from ..estimate import Estimate
-from ..learned.family import Family
-from ..linkage import Measure, as_points, measure
+from ..learned.families import Family
 from .keys import (
     COUNT,
     MISSING,

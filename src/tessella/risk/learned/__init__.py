@@ -1,7 +1,6 @@
 """Distances with parameters: families, the search for the parameters that link most, and proofs.
 
-`family` and `distances`, `choquet`, `maxitive` define the distances; `learning` searches them by
-`line_search` and `maxitive_search` over the rows of `competitors`; `certificate` bounds what any
-member links, by `branch_and_bound` or a `mixed_integer` programme. The public door is
+`families`, `choquet` and `maxitive` define the distances; `learning` searches them by the lines of
+`search`; `certificate` bounds what any member links, by `bounds`. The public door is
 `tessella.risk`.
 """

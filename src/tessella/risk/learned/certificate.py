@@ -11,22 +11,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..._parameters import EFFORT, FLAG, SEED, Number, OneOf, parameters
-from ..._types import Floats, Integers, Name, Truths
+from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError
-from ..aligned import AlignedTables
-from ..linkage import Measure, checked_within, count_family, linkage
-from .branch_and_bound import CellSearch, corners_of, ready
+from ..aligned import AlignedTables, Measure, count_family
+from ..linkage import checked_within, linkage
+from .bounds import Proof, by_cells, by_programme, ready
 from .choquet import Choquet
-from .distances import OWA, WeightedMean, hopeful, least_competitors
-from .family import Family
-from .learning import FAMILIES, LOWER, STARTS, Learned, Options, learned, prepared
-from .mixed_integer import solve
-from .search import ALL_COMPETITORS, tried
+from .families import OWA, Family, WeightedMean
+from .learning import ALL_COMPETITORS, FAMILIES, LOWER, Learned, Options, learned, prepared
+from .search import expected_rows, hopeful, least_competitors, tried
 
 __all__ = ["Certified", "certify"]
 
@@ -35,7 +33,6 @@ BY_CELLS = 3  # variables of a Choquet integral up to which its measures are sea
 RICHER = ("bilinear", "choquet", "maxitive")  # than the weighted mean, with which they begin
 MOST_NUMBERS = 60_000_000  # in the rows of a proof
 EVERYBODY = 2**62  # records to learn from
-SAMPLED = 32  # records that tell how many rows there will be
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -166,10 +163,8 @@ def certify(
     >>> best.proved
     True
     """
-    options = Options(
-        order, STARTS[effort], EVERYBODY, held_out, checked_within(within), random_state
-    )
-    sides = prepared(original, masked, family, options, known=known, id=id, standardise=standardise)
+    options = Options(order, effort, EVERYBODY, held_out, checked_within(within), random_state)
+    sides = prepared(original, masked, family, order, known=known, id=id, standardise=standardise)
     if len(sides.B) > ALL_COMPETITORS:
         raise BadOptionError(
             "the number of originals", len(sides.B),
@@ -207,88 +202,55 @@ def _certified(
     known = {one.name: getattr(found, one.name) for one in fields(Learned)}
     known["most"] = max(proof.most, found.links)
     known["assumptions"] = tuple(line for line in found.assumptions if LOWER not in line)
-    return Certified(
-        **known,
-        method=proof.method,
-        cells=proof.cells,
-        rows=proof.rows,
-        seconds=time.perf_counter() - began,
-    )
+    took = time.perf_counter() - began
+    return Certified(**known, method=proof.method, cells=proof.cells, rows=proof.rows, seconds=took)
 
 
 def _with(found: Learned, member: Family, sides: AlignedTables, family: str) -> Learned:
     """Let a member that links more records strictly take part; the larger share stays."""
-    everyone = np.arange(len(sides.A))
-    now = tried(sides, member, everyone)
-    if now < tried(sides, found.distance, everyone):
+    now = tried(sides, member)
+    if now < tried(sides, found.distance):
         return replace(found, links=now.links, strictest=member)
     how = Measure(
         count_family(sides, member), f"best {family} distance found", found.assumptions[1:]
     )
     better: Learned = linkage(
-        sides, how, everyone, within=sorted(found.within), make=Learned, distance=member,
-        held_out=found.held_out, simpler=found.simpler, most=found.most, links=now.links,
-        strictest=member,
+        sides, how, np.arange(len(sides.A)), within=sorted(found.within), make=Learned,
+        distance=member, held_out=found.held_out, simpler=found.simpler, most=found.most,
+        links=now.links, strictest=member,
     )  # fmt: skip
     return better
 
 
-class _Proof(NamedTuple):
-    most: int
-    member: Family | None  # that links more than what was learned
-    method: str
-    cells: int
-    rows: int
-
-
 def _proof(
     sides: AlignedTables, family: str, order: int | None, found: Learned, until: float
-) -> _Proof:
+) -> Proof:
     classes = _classes(sides.A)
     if family == "bilinear":
-        kept = ~_repeated(sides.B)[sides.truth]
-        most = len(np.unique(classes[kept]))
-        return _Proof(most, None, "only identical records are excluded", 0, 0)
+        alike = _classes(sides.B)
+        once = np.bincount(alike)[alike[sides.truth]] == 1
+        most = len(np.unique(classes[once]))
+        return Proof(most, None, "only identical records are excluded")
     chance = hopeful(sides, np.arange(len(sides.A)))
     most = len(np.unique(classes[chance]))
     beaten = "records that another original beats in every variable are out of reach"
     if most <= found.links or family == "maxitive":
-        return _Proof(most, None, beaten, 0, 0)
+        return Proof(most, None, beaten)
     d = len(sides.columns)
-    member = _member(family, d, order)
-    numbers = _expected_rows(sides, chance) * len(member.theta)
-    if numbers > MOST_NUMBERS:
-        return _Proof(most, None, f"{beaten}; too many competitors for more", 0, 0)
-    competitors = least_competitors(sides, chance)
-    rows = len(competitors.which)
-    if isinstance(member, Choquet) and (member.additive or d > BY_CELLS):
-        bound = solve(sides, competitors, classes, member, found.distance, until)
-        better = bound.member if bound.links > found.links else None
-        return _Proof(min(most, bound.most), better, bound.method, bound.nodes, rows)
-    search = CellSearch(sides, competitors, classes, member, found.links)
-    search.run(corners_of(member), most, until)
-    how = "the space of parameters searched by cells"
-    return _Proof(min(most, search.most), search.better, how, search.cells, rows)
-
-
-def _member(family: str, d: int, order: int | None) -> Family:
+    member: Family = WeightedMean.neutral(d) if family == "weighted mean" else OWA.neutral(d)
     if family == "choquet":
-        return Choquet.neutral(d, order=order)
-    return WeightedMean.neutral(d) if family == "weighted mean" else OWA.neutral(d)
+        member = Choquet.neutral(d, order=order)
+    if expected_rows(sides, chance) * len(member.theta) > MOST_NUMBERS:
+        return Proof(most, None, f"{beaten}; too many competitors for more")
+    competitors = least_competitors(sides, chance)
+    if isinstance(member, Choquet) and (member.additive or d > BY_CELLS):
+        return by_programme(
+            sides, competitors, classes, member, found.links, until, start=found.distance
+        )
+    return by_cells(sides, competitors, classes, member, found.links, until)
 
 
-def _expected_rows(sides: AlignedTables, chance: Integers) -> float:
-    few = chance[:: max(1, len(chance) // SAMPLED)]
-    return len(least_competitors(sides, few).which) * len(chance) / max(len(few), 1)
-
-
-def _classes(A: Floats) -> Integers:
-    """Number the records so that those masked to the same values have the same number."""
-    _, places = np.unique(A + 0.0, axis=0, return_inverse=True)
+def _classes(X: Floats) -> Integers:
+    """Number the records so that those with the same values have the same number."""
+    places = np.unique(X + 0.0, axis=0, return_inverse=True)[1]
     return places.reshape(-1).astype(np.int64)
-
-
-def _repeated(B: Floats) -> Truths:
-    _, places, counts = np.unique(B + 0.0, axis=0, return_inverse=True, return_counts=True)
-    out: Truths = counts[places.reshape(-1)] > 1
-    return out

@@ -1,4 +1,4 @@
-"""The Choquet integral of squared differences: sets of variables have weights of their own.
+"""Choquet integrals of squared differences: sets of variables have weights of their own.
 
 A *fuzzy measure* μ gives a weight to every set of variables, 0 to none, 1 to all, and never less
 to a larger set. Up to eight variables μ is kept whole (2^d values). Beyond, it is *2-additive*: its
@@ -7,9 +7,9 @@ Möbius *masses* are zero on sets of three or more, so d + d(d-1)/2 numbers say 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -18,13 +18,12 @@ import numpy as np
 from ..._types import Floats, Integers
 from ...exceptions import BadOptionError
 from ...kernels import linkage as kernels
-from .distances import OWA, WeightedMean
-from .family import Explanation, Family, as_numbers
+from .families import OWA, Family, WeightedMean, as_numbers
 
-__all__ = ["FULL", "Choquet", "masses_of", "measure_of", "shapley_of", "whole_of"]
-
+__all__ = ["Choquet", "lifted", "masses_of", "measure_of", "shapley_of"]
 
 FULL = 8  # variables up to which the measure is kept whole
+SWEEPS = 2000  # of Dykstra's algorithm
 
 
 def masses_of(measure: Floats) -> Floats:
@@ -46,6 +45,7 @@ def measure_of(masses: Floats) -> Floats:
     return measure
 
 
+@lru_cache(maxsize=16)
 def _steps(size: int) -> list[tuple[Integers, Integers]]:
     """For each variable, the sets without it and the same sets with it."""
     sets = np.arange(size)
@@ -53,11 +53,9 @@ def _steps(size: int) -> list[tuple[Integers, Integers]]:
     return [(sets[(sets & bit) == 0], sets[(sets & bit) == 0] | bit) for bit in bits]
 
 
-def whole_of(places: Integers, values: Floats, d: int) -> Floats:
-    """Return the measure over 2^d sets whose every set is the largest of some sets within it."""
-    measure = np.zeros(1 << d)
-    measure[places] = values
-    for lower, upper in _steps(1 << d):
+def lifted(measure: Floats) -> Floats:
+    """Lift every set to the largest of its subsets, in place: one pass suffices."""
+    for lower, upper in _steps(len(measure)):
         measure[upper] = np.maximum(measure[upper], measure[lower])
     return measure
 
@@ -80,18 +78,14 @@ def _sizes(size: int) -> Floats:
     return np.array([s.bit_count() for s in range(size)], dtype=np.float64)
 
 
-@lru_cache(maxsize=8)
-def _above(d: int) -> tuple[Integers, Integers]:
-    first, second = np.triu_indices(d, 1)
-    return first, second
-
-
 @dataclass(frozen=True, eq=False)
 class Choquet(Family):
     """The Choquet integral of squared differences with respect to a fuzzy measure.
 
     d(a, b) = Σ_i (s_(i) - s_(i-1)) μ({(i), ..., (d)}), with s_(1) ≤ s_(2) ≤ ... the sorted squares
     (a_k - b_k)². Weighted mean (μ additive) and OWA (μ depends on sizes only) are among them.
+    `explain` gives Shapley values φ_k = Σ_{S ∋ k} m(S) / |S| and interaction indices
+    I_kl = Σ_{S ∋ k, l} m(S) / (|S| - 1), with the Möbius masses m of μ.
 
     Parameters
     ----------
@@ -113,16 +107,15 @@ class Choquet(Family):
     """
 
     name: ClassVar[str] = "Choquet"
+    text = "Choquet integral of squared differences, Shapley values:"
     measure: Floats
     additive: int = 0  # 2 where `measure` holds masses of single variables and pairs
-    _d: int = 0
 
     def __post_init__(self) -> None:
         expected = "2^d numbers, 0 for no variable and never less for more variables"
         numbers = as_numbers("measure", self.measure, 1, expected)
         if self.additive == 2:
             d = round((float(np.sqrt(8 * len(numbers) + 1)) - 1) / 2)
-            total = float(numbers.sum())
         else:
             d = len(numbers).bit_length() - 1
             if len(numbers) != 1 << d or d < 1 or abs(numbers[0]) > 1e-12:
@@ -132,13 +125,13 @@ class Choquet(Family):
                     "the number of variables of a full measure", d,
                     f"at most {FULL}, or a 2-additive measure: Choquet.two_additive",
                 )  # fmt: skip
-            total = float(numbers[-1])
-        object.__setattr__(self, "_d", d)
+        kind = kernels.PAIRS if self.additive == 2 else kernels.CHOQUET
+        self._keep(d=d, linear=self.additive != 2, kernel_kind=kind)
+        total = self.total(numbers)
         if total <= 0 or self.slack(numbers).min() < -1e-9 * total:
             raise BadOptionError("measure", self.measure, expected)
         numbers = numbers / total
-        numbers.flags.writeable = False
-        object.__setattr__(self, "measure", numbers)
+        self._keep(measure=numbers, theta=numbers)
 
     @classmethod
     def neutral(cls, d: int, *, order: int | None = None) -> Choquet:
@@ -190,21 +183,6 @@ class Choquet(Family):
             raise BadOptionError("order", order, offered)
         return order == d
 
-    @property
-    def kernel_kind(self) -> int:  # type: ignore[override]
-        """Which loop of the scan."""
-        return kernels.PAIRS if self.additive == 2 else kernels.CHOQUET
-
-    @property
-    def d(self) -> int:
-        """The number of variables."""
-        return self._d
-
-    @property
-    def theta(self) -> Floats:
-        """The measure, or the masses of a 2-additive one."""
-        return self.measure
-
     def features(self, differences: Floats) -> Any:
         """Return how much of each set (or mass) an integral takes; sparse for a whole measure."""
         squares = differences * differences
@@ -222,11 +200,6 @@ class Choquet(Family):
         ends = np.arange(0, n * d + 1, d)
         return csr_matrix((steps.ravel(), sets.ravel(), ends), shape=(n, 1 << d))
 
-    @property
-    def linear(self) -> bool:  # type: ignore[override]
-        """Whether `slack` is linear: for a whole measure."""
-        return self.additive != 2
-
     def total(self, theta: Floats) -> float:
         """Return the measure of all variables."""
         return float(theta.sum() if self.additive == 2 else theta[-1])
@@ -235,27 +208,26 @@ class Choquet(Family):
         """Lift every set to the largest of its subsets, or single masses to what pairs take."""
         if self.additive == 2:
             taken = np.minimum(self._pairs(theta), 0.0).sum(axis=1)
-            lifted = theta.copy()
-            lifted[: self.d] = np.maximum(theta[: self.d], -taken)
-            return Choquet(lifted, additive=2) if lifted.sum() > 0 else self.project(theta)
-        lifted = np.maximum(theta, 0.0)
-        lifted[0] = 0.0
-        for lower, upper in _steps(len(lifted)):
-            lifted[upper] = np.maximum(lifted[upper], lifted[lower])
-        return Choquet(lifted) if lifted[-1] > 0 else self.project(theta)
+            masses = theta.copy()
+            masses[: self.d] = np.maximum(theta[: self.d], -taken)
+            return Choquet(masses, additive=2) if masses.sum() > 0 else self.project(theta)
+        measure = np.maximum(theta, 0.0)
+        measure[0] = 0.0
+        measure = lifted(measure)
+        return Choquet(measure) if measure[-1] > 0 else self.project(theta)
 
     def slack(self, theta: Floats) -> Floats:
         """Return by how much each variable raises each set (for masses: the least of them)."""
         if self.additive == 2:
-            pairs = self._pairs(theta)
-            out: Floats = theta[: self.d] + np.minimum(pairs, 0.0).sum(axis=1)
+            out: Floats = theta[: self.d] + np.minimum(self._pairs(theta), 0.0).sum(axis=1)
             return out
         return np.concatenate([theta[upper] - theta[lower] for lower, upper in _steps(len(theta))])
 
     def _pairs(self, theta: Floats) -> Floats:
-        pairs = np.zeros((self.d, self.d))
-        pairs[_above(self.d)] = theta[self.d :]
-        out: Floats = pairs + pairs.T
+        """Return the masses of pairs as a symmetric matrix."""
+        from scipy.spatial.distance import squareform
+
+        out: Floats = squareform(theta[self.d :], checks=False)
         return out
 
     def project(self, theta: Floats) -> Choquet:
@@ -276,85 +248,71 @@ class Choquet(Family):
             return Choquet(_nearest_masses(theta, self.d), additive=2)
         return Choquet(_nearest_measure(theta))
 
-    def explain(self, columns: Sequence[Hashable] | None = None) -> Explanation:
-        """Say Shapley values and interaction indices (Grabisch 1997).
-
-        Shapley φ_k = Σ_{S ∋ k} m(S) / |S|; interaction I_kl = Σ_{S ∋ k, l} m(S) / (|S| - 1).
-        """
-        d = self.d
-        if self.additive == 2:
-            interactions = self._pairs(self.measure)
-            shapley: Floats = self.measure[:d] + interactions.sum(axis=1) / 2
-        else:
-            shapley, interactions = shapley_of(self.measure)
-        return Explanation(
-            columns=self.named(columns),
-            importance=shapley,
-            interactions=interactions,
-            text="Choquet integral of squared differences, Shapley values:",
-        )
+    def _importance(self) -> tuple[Floats, Floats]:
+        if self.additive != 2:
+            return shapley_of(self.measure)
+        interactions = self._pairs(self.measure)
+        return self.measure[: self.d] + interactions.sum(axis=1) / 2, interactions
 
 
-def _nearest_measure(theta: Floats, sweeps: int = 2000) -> Floats:
-    x = theta.copy()
-    steps = _steps(len(x))
-    held = [np.zeros(len(x)) for _ in range(len(steps) + 1)]
-    for _ in range(sweeps):
-        start = [x, *held]
-        for place, (lower, upper) in enumerate(steps):
-            x = x + held[place]
-            before = x.copy()
-            over = np.maximum(x[lower] - x[upper], 0.0) / 2
-            x[lower] -= over
-            x[upper] += over
+def _dykstra(
+    x: Floats, projections: Sequence[Callable[[Floats], Floats]], affine: Callable[[Floats], Floats]
+) -> Floats:
+    """Project on what some convex sets and an affine one have in common.
+
+    Each convex set remembers its last move and takes it back first; an affine set need not.
+    """
+    held = np.zeros((len(projections), len(x)))
+    for _ in range(SWEEPS):
+        start = np.vstack([x, held])
+        for place, project in enumerate(projections):
+            before = x + held[place]
+            x = project(before)
             held[place] = before - x
-        x = x + held[-1]
-        before = x.copy()
-        x[0], x[-1] = 0.0, 1.0
-        held[-1] = before - x
-        # x may rest for many sweeps while what is held still moves: both must have settled.
-        if max(float(np.abs(a - b).max()) for a, b in zip(start, [x, *held])) < 1e-12:
+        x = affine(x)
+        # x may rest for many sweeps while what is held still moves: both must have come to rest.
+        if np.abs(np.vstack([x, held]) - start).max() < 1e-12:
             break
-    x = np.clip(x, 0.0, 1.0)
-    x[0], x[-1] = 0.0, 1.0
-    for lower, upper in steps:  # one pass lifts every set to the largest of its subsets
-        x[upper] = np.maximum(x[upper], x[lower])
     return x
 
 
-def _nearest_masses(theta: Floats, d: int, sweeps: int = 2000) -> Floats:
-    x = theta.copy()
+def _nearest_measure(theta: Floats) -> Floats:
+    def never_less(lower: Integers, upper: Integers, x: Floats) -> Floats:
+        over = np.maximum(x[lower] - x[upper], 0.0) / 2
+        x = x.copy()
+        x[lower] -= over
+        x[upper] += over
+        return x
+
+    def with_ends(x: Floats) -> Floats:
+        return np.concatenate([[0.0], x[1:-1], [1.0]])
+
+    steps = [partial(never_less, lower, upper) for lower, upper in _steps(len(theta))]
+    return lifted(with_ends(np.clip(_dykstra(theta, steps, with_ends), 0.0, 1.0)))
+
+
+def _nearest_masses(theta: Floats, d: int) -> Floats:
     first, second = np.triu_indices(d, 1)
     own = [np.flatnonzero((first == k) | (second == k)) + d for k in range(d)]
-    held = [np.zeros(len(x)) for _ in range(d + 1)]
-    for _ in range(sweeps):
-        start = [x, *held]
-        for k in range(d):
-            x = x + held[k]
-            before = x.copy()
-            lift = _lift(x[k], x[own[k]])
-            x[own[k]] = np.where(x[own[k]] < 0, np.minimum(x[own[k]] + lift, 0.0), x[own[k]])
-            x[k] += lift
-            held[k] = before - x
-        x = x + (1 - x.sum()) / len(x)  # an affine set needs no memory
-        # x may rest for many sweeps while what is held still moves: both must have settled.
-        if max(float(np.abs(a - b).max()) for a, b in zip(start, [x, *held])) < 1e-12:
-            break
+
+    def covered(k: int, x: Floats) -> Floats:
+        """Lift a single mass and its negative pairs until it covers what they take."""
+        pairs = x[own[k]]
+        # The least lift with single + lift + Σ min(pair + lift, 0) >= 0: a sum of minima is the
+        # least sum over any of the pairs, and among equally many the most negative decide.
+        taken = x[k] + np.concatenate([[0.0], np.cumsum(np.sort(pairs[pairs < 0]))])
+        lift = max(0.0, float((-taken / np.arange(1, len(taken) + 1)).max()))
+        x = x.copy()
+        x[own[k]] = np.where(pairs < 0, np.minimum(pairs + lift, 0.0), pairs)
+        x[k] += lift
+        return x
+
+    def with_sum(x: Floats) -> Floats:
+        out: Floats = x + (1 - x.sum()) / len(x)
+        return out
+
+    x = _dykstra(theta, [partial(covered, k) for k in range(d)], with_sum)
     for k in range(d):
         x[k] = max(x[k], -float(np.minimum(x[own[k]], 0.0).sum()))
     out: Floats = x / x.sum()
     return out
-
-
-def _lift(single: float, pairs: Floats) -> float:
-    """Return the least λ with single + λ + Σ min(pair + λ, 0) >= 0."""
-    negative = np.sort(pairs[pairs < 0])  # the most negative first
-    if single + negative.sum() >= 0:
-        return 0.0
-    for active in range(len(negative), -1, -1):  # pairs that stay below zero
-        lift = -(single + float(negative[:active].sum())) / (1 + active)
-        below = active == 0 or negative[active - 1] + lift <= 0
-        above = active == len(negative) or negative[active] + lift >= 0
-        if below and above:
-            return lift
-    return max(0.0, -single)

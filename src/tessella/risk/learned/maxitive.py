@@ -4,25 +4,24 @@ A measure is *k-maxitive* when the measure of any set is the largest of those of
 most k variables. One number for each of these sets says it all, for any number of variables. With
 k = 1 it is a possibility measure, with k = d any fuzzy measure.
 
-LinkSearch of k-maxitive measures: one set after the other gets the value that links most.
-
-The integral is not linear in these parameters, but with all others fixed it takes one pass to know
-it for many values of one: each step counts the links at all of them, exactly, and goes to the
-middle of the widest stretch of the best.
+They are searched set by set. The integral is not linear in these parameters, but with all others
+fixed it takes one pass to know it for many values of one: each step counts the links at all of
+them, exactly, and goes to the middle of the widest stretch of the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import combinations
 from math import comb
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._types import Floats, Integers, Truths
+from ..._parameters import Whole, check
+from ..._types import Floats, Integers
 from ...exceptions import BadOptionError
 from ...kernels.candidates import count_positive, lowest
 from ...kernels.maxitive import (
@@ -36,9 +35,9 @@ from ...kernels.maxitive import (
 )
 from ...parallel import each
 from ..aligned import AlignedTables
-from .choquet import shapley_of, whole_of
-from .distances import Competitors, WeightedMean
-from .family import Explanation, Family, as_numbers
+from .choquet import lifted, shapley_of
+from .families import Family, WeightedMean, as_numbers
+from .search import PATIENCE, Competitors, starts_of
 
 __all__ = ["MaxitiveChoquet", "checked_order", "search_maxitive", "sets_of"]
 
@@ -46,7 +45,9 @@ PIECE = 256  # records for a piece of work
 LOWEST = 8  # rows of each record that a sweep looks at; all are counted after it
 TRIES = 12  # values of a set
 MOST_STEPS = 150  # sets in one sweep
-PATIENCE = 2  # sweeps without a new link
+MOST_SETS = 5000  # that have a number of their own
+EXACT = 14  # variables up to which all sets are looked at to explain
+ORDERS = 2000  # of the variables, drawn to explain more
 
 
 def search_maxitive(
@@ -64,7 +65,11 @@ def search_maxitive(
     kept = np.zeros(len(level), dtype=bool)
     idle = 0
     for _ in range(sweeps):
-        pieces = _pieces(sides, competitors, best.sets, lowest(starts, level, LOWEST, kept))
+        chosen = lowest(starts, level, LOWEST, kept)
+        some = replace(
+            competitors, starts=starts_of(chosen)[starts], which=competitors.which[chosen]
+        )
+        pieces = [_sorted(sides, best.sets, piece) for piece in some.pieces(PIECE)]
         values = best.essential()
         for place in generator.permutation(len(values))[:MOST_STEPS]:
             tries = _tries(values, int(place), generator)
@@ -85,51 +90,23 @@ def search_maxitive(
     return best, most
 
 
-class _Piece(NamedTuple):
-    """Some records: their squares and those of their competitors, sorted."""
-
-    own: Any
-    theirs: Any
-    starts: Integers
-
-
-def _pieces(
-    sides: AlignedTables, competitors: Competitors, sets: Integers, chosen: Truths
-) -> list[_Piece]:
-    records, which = competitors.records, competitors.which[chosen]
-    ends = np.concatenate([[0], np.cumsum(chosen)])[competitors.starts].astype(np.int64)
-    out = []
-    for first in range(0, len(records), PIECE):
-        mine = records[first : first + PIECE]
-        starts = ends[first : first + PIECE + 1]
-        owner = np.repeat(mine, np.diff(starts))
-        theirs = which[starts[0] : starts[-1]]
-        out.append(
-            _Piece(
-                sorted_pairs(sets, sides.A, sides.B, mine, sides.truth[mine]),
-                sorted_pairs(sets, sides.A, sides.B, owner, theirs),
-                starts - starts[0],
-            )
-        )
-    return out
+def _sorted(sides: AlignedTables, sets: Integers, some: Competitors) -> tuple[Any, Any, Integers]:
+    """Return the squares of some records and of their competitors, sorted, and their starts."""
+    own = sorted_pairs(sets, sides.A, sides.B, some.records, sides.truth[some.records])
+    theirs = sorted_pairs(sets, sides.A, sides.B, some.records[some.owner], some.which)
+    return own, theirs, some.starts
 
 
-def _links(values: Floats, place: int, tries: Floats, piece: _Piece) -> Integers:
-    return links_along(piece.own, piece.theirs, piece.starts, values, place, tries)
+def _links(values: Floats, place: int, tries: Floats, piece: Any) -> Integers:
+    own, theirs, starts = piece
+    return links_along(own, theirs, starts, values, place, tries)
 
 
 def _level(sides: AlignedTables, competitors: Competitors, member: MaxitiveChoquet) -> Floats:
     """How much farther each competitor is than the own original."""
-
-    def work(first: int) -> Floats:
-        starts = competitors.starts[first : first + PIECE + 1]
-        return margins(
-            member.sets, member.measure, sides.A, sides.B, sides.truth,
-            competitors.records[first : first + PIECE], starts - starts[0],
-            competitors.which[starts[0] : starts[-1]],
-        )  # fmt: skip
-
-    return np.concatenate(each(work, range(0, len(competitors.records), PIECE)))
+    work = partial(margins, member.sets, member.measure, sides.A, sides.B, sides.truth)
+    pieces = competitors.pieces(PIECE)
+    return np.concatenate(each(lambda some: work(some.records, some.starts, some.which), pieces))
 
 
 def _tries(values: Floats, place: int, generator: np.random.Generator) -> Floats:
@@ -152,13 +129,8 @@ def _middle(tries: Floats, counts: Integers) -> float:
     return float(tries[longest[len(longest) // 2]])
 
 
-MOST_SETS = 5000  # that have a number of their own
-EXACT = 14  # variables up to which all sets are looked at to explain
-ORDERS = 2000  # of the variables, drawn to explain more
-
-
 def checked_order(d: int, order: Any) -> int:
-    """Return the order of a maxitive measure, by default 2, or say what is possible."""
+    """Return the order of a maxitive measure, by default 2, or raise an error."""
     if order is None:
         return min(2, d)
     if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= d:
@@ -171,20 +143,17 @@ def checked_order(d: int, order: Any) -> int:
 
 
 @lru_cache(maxsize=16)
+def _small_sets(d: int, order: int) -> list[tuple[int, ...]]:
+    return [some for size in range(1, order + 1) for some in combinations(range(d), size)]
+
+
+@lru_cache(maxsize=16)
 def sets_of(d: int, order: int) -> Integers:
     """Return all sets of 1 to `order` variables, small ones first; each repeats its last variable.
 
-    Examples
-    --------
-    >>> from tessella.risk.learned.maxitive import sets_of
-    >>> sets_of(3, 2).tolist()
-    [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]]
+    For d = 3 and order 2: [0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2].
     """
-    found = [
-        (*some, *[some[-1]] * (order - size))
-        for size in range(1, order + 1)
-        for some in combinations(range(d), size)
-    ]
+    found = [(*some, *[some[-1]] * (order - len(some))) for some in _small_sets(d, order)]
     out = np.array(found, dtype=np.int64)
     out.flags.writeable = False
     return out
@@ -193,17 +162,12 @@ def sets_of(d: int, order: int) -> Integers:
 @lru_cache(maxsize=16)
 def _just_below(d: int, order: int) -> list[tuple[Integers, Integers]]:
     """For each size above 1, the places of its sets, and of the sets with one variable less."""
-    place = {
-        some: at
-        for at, some in enumerate(
-            some for size in range(1, order + 1) for some in combinations(range(d), size)
-        )
-    }
+    place = {some: at for at, some in enumerate(_small_sets(d, order))}
     out = []
     for size in range(2, order + 1):
         sets = list(combinations(range(d), size))
-        lower = [[place[s[:k] + s[k + 1 :]] for k in range(size)] for s in sets]
-        out.append((np.array([place[s] for s in sets]), np.array(lower)))
+        lower = [[place[part] for part in combinations(some, size - 1)] for some in sets]
+        out.append((np.array([place[some] for some in sets]), np.array(lower)))
     return out
 
 
@@ -212,7 +176,9 @@ class MaxitiveChoquet(Family):
     """The Choquet integral of squared differences with respect to a k-maxitive measure.
 
     d(a, b) = Σ_i (s_(i) - s_(i-1)) μ({(i), ..., (d)}) with s_(1) ≤ s_(2) ≤ ... the sorted squares
-    (a_k - b_k)², and μ(A) = max of μ(B) over B ⊆ A with |B| ≤ `order`.
+    (a_k - b_k)², and μ(A) = max of μ(B) over B ⊆ A with |B| ≤ `order`. `explain` gives Shapley
+    values and interaction indices as for `Choquet`, exact for a possibility measure and for up to
+    14 variables; beyond, means over 2,000 random orders of the variables, always the same ones.
 
     Parameters
     ----------
@@ -251,21 +217,17 @@ class MaxitiveChoquet(Family):
     sets: Integers = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.variables, bool) or not isinstance(self.variables, int):
-            raise BadOptionError("variables", self.variables, "the number of variables")
-        if self.variables < 1:
-            raise BadOptionError("variables", self.variables, "at least 1")
+        check({"variables": [Whole(1)]}, {"variables": self.variables})
         checked_order(self.variables, self.order)
         sets = sets_of(self.variables, self.order)
         expected = f"{len(sets):,} numbers of at least 0, not all of them 0"
         numbers = as_numbers("measure", self.measure, 1, expected)
         if len(numbers) != len(sets) or (numbers < 0).any() or not numbers.any():
             raise BadOptionError("measure", self.measure, expected)
-        object.__setattr__(self, "sets", sets)
-        closed = self._lifted(numbers)
+        self._keep(sets=sets, d=self.variables)
+        closed = self._closed(numbers)
         closed /= closed.max()
-        closed.flags.writeable = False
-        object.__setattr__(self, "measure", closed)
+        self._keep(measure=closed, theta=closed)
 
     @classmethod
     def largest(cls, d: int, *, order: int | None = None) -> MaxitiveChoquet:
@@ -286,34 +248,30 @@ class MaxitiveChoquet(Family):
         return cls(np.where(first, w[sets], 0.0).sum(axis=1), len(w), sets.shape[1])
 
     @property
-    def d(self) -> int:
-        """The number of variables."""
-        return self.variables
-
-    @property
-    def theta(self) -> Floats:
-        """The measure of each small set."""
-        return self.measure
-
-    @property
     def whole(self) -> Floats:
         """The measure of all 2^d sets, by bits, for up to 14 variables."""
         if self.d > EXACT:
             raise BadOptionError("the number of variables", self.d, f"at most {EXACT}")
         bits = np.bitwise_or.reduce(1 << self.sets, axis=1)
-        return whole_of(bits, self.measure, self.d)
+        measure = np.zeros(1 << self.d)
+        measure[bits] = self.measure
+        return lifted(measure)
 
-    def _lifted(self, theta: Floats) -> Floats:
+    @property
+    def _below(self) -> list[tuple[Integers, Integers]]:
+        return _just_below(self.d, self.order)
+
+    def _closed(self, theta: Floats) -> Floats:
         """Lift every set to the largest of its parts."""
         out = theta.copy()
-        for places, lower in _just_below(self.variables, self.order):
+        for places, lower in self._below:
             out[places] = np.maximum(out[places], out[lower].max(axis=1))
         return out
 
     def essential(self) -> Floats:
         """Return the measure with 0 for every set that counts no more than some part of it."""
         out: Floats = self.measure.copy()
-        for places, lower in _just_below(self.d, self.order):
+        for places, lower in self._below:
             same = self.measure[places] <= self.measure[lower].max(axis=1)
             out[places[same]] = 0.0
         return out
@@ -341,11 +299,8 @@ class MaxitiveChoquet(Family):
 
     def slack(self, theta: Floats) -> Floats:
         """Return by how much each set exceeds the largest of its parts."""
-        parts = [theta[places] - theta[lower].max(axis=1) for places, lower in self._below()]
+        parts = [theta[places] - theta[lower].max(axis=1) for places, lower in self._below]
         return np.concatenate([theta[: self.d], *parts])
-
-    def _below(self) -> list[tuple[Integers, Integers]]:
-        return _just_below(self.d, self.order)
 
     def repair(self, theta: Floats) -> MaxitiveChoquet:
         """Lift every set to the largest of its parts, and divide by the largest."""
@@ -362,9 +317,9 @@ class MaxitiveChoquet(Family):
         must have measure 1: to raise the one with the largest number costs least. (The nearest
         in the sum of squares is not unique and hard to find, because this condition is not convex.)
         """
-        upper = self._lifted(np.asarray(theta, dtype=np.float64))
+        upper = self._closed(np.asarray(theta, dtype=np.float64))
         lower = np.array(theta, dtype=np.float64)
-        for places, parts in reversed(self._below()):
+        for places, parts in reversed(self._below):
             for column in range(parts.shape[1]):
                 np.minimum.at(lower, parts[:, column], lower[places])
         middle = np.clip((upper + lower) / 2, 0.0, 1.0)
@@ -372,26 +327,17 @@ class MaxitiveChoquet(Family):
         middle[top + int(np.argmax(theta[top:]))] = 1.0
         return MaxitiveChoquet(middle, self.d, self.order)
 
-    def explain(self, columns: Sequence[Hashable] | None = None) -> Explanation:
-        """Say Shapley values and interaction indices (Grabisch 1997).
-
-        Exact for a possibility measure and for up to 14 variables; beyond, means over 2,000 random
-        orders of the variables, always the same ones.
-        """
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """What the numbers of `explain` are."""
         title = f"Choquet integral of squared differences, {self.order}-maxitive, Shapley values"
+        sampled = self.order > 1 and self.d > EXACT
+        return title + (f" (from {ORDERS:,} random orders):" if sampled else ":")
+
+    def _importance(self) -> tuple[Floats, Floats]:
         if self.order == 1:
-            shapley, interactions = _possible(self.measure)
-        elif self.d <= EXACT:
-            shapley, interactions = shapley_of(self.whole)
-        else:
-            shapley, interactions = self._sampled()
-            title += f" (from {ORDERS:,} random orders)"
-        return Explanation(
-            columns=self.named(columns),
-            importance=shapley,
-            interactions=interactions,
-            text=f"{title}:",
-        )
+            return _possible(self.measure)
+        return shapley_of(self.whole) if self.d <= EXACT else self._sampled()
 
     def _sampled(self) -> tuple[Floats, Floats]:
         """Average what variables add, alone and in pairs, over random orders.
@@ -426,10 +372,7 @@ def _possible(weights: Floats) -> tuple[Floats, Floats]:
     order = np.argsort(weights, kind="stable")
     steps = np.diff(weights[order], prepend=0.0)
     above = d - np.arange(d)
-    shapley, interactions = np.empty(d), np.zeros((d, d))
-    shapley[order] = np.cumsum(steps / above)
     shared = -np.cumsum(np.where(above > 1, steps / np.maximum(above - 1, 1), 0.0))
-    for place in range(d):
-        interactions[order[place], order[place + 1 :]] = shared[place]
-        interactions[order[place + 1 :], order[place]] = shared[place]
-    return shapley, interactions
+    rank = np.argsort(order)
+    interactions = np.where(np.eye(d, dtype=bool), 0.0, shared[np.minimum.outer(rank, rank)])
+    return np.cumsum(steps / above)[rank], interactions

@@ -1,10 +1,8 @@
-"""Where learning looks: the tables, who competes with whom, and the families from plain to rich.
+"""Who competes with whom, and the exact line search for the parameters that link most records.
 
-A *trail* names the members that were tried, the plainest first. Every richer family starts from
-what the simpler one found and keeps it on its trail, so the best of a trail never links less than
-the best of a simpler family's.
-
-Exact line search for the parameters that link most records.
+A *row* is φ(a_i - b_j) - φ(a_i - b_i) for a record i and a competitor j: record i is linked by
+parameters θ if all its rows have a positive product with θ. Under a monotone distance a competitor
+that another one beats in every variable never decides, so few are kept for each record.
 
 Along a line θ + t·v each record is linked on one interval of t (its rows are linear), so the number
 of links is a staircase whose every step is known: the best t is found exactly by sorting the ends
@@ -15,40 +13,21 @@ that is not linked yet.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ..._types import Floats, Integers, Truths
-from ...kernels.candidates import count_positive, lowest, spans, widest_step
-from ..aligned import AlignedTables
-from ..linkage import count_family
-from .choquet import Choquet
-from .distances import (
-    OWA,
-    Bilinear,
-    Competitors,
-    Rows,
-    WeightedMean,
-    hopeful,
-    least_competitors,
-    near_competitors,
-    rows_of,
-)
-from .family import Family
-from .maxitive import MaxitiveChoquet, search_maxitive
+from ..._types import Floats, Integers, SmallIntegers, Truths
+from ...kernels import candidates as kernels
+from ..aligned import AlignedTables, count_family, in_pieces
+from .families import Family
 
-__all__ = [
-    "ALL_COMPETITORS",
-    "MARGIN",
-    "LinkSearch",
-    "MemberLinks",
-    "line_search",
-    "links",
-    "tried",
-]
+__all__ = ["Competitors", "MemberLinks", "Rows", "line_search", "rows_of", "tried"]
 
+PIECE = 64  # records for a piece of work
+SAMPLED = 32  # records that tell how many competitors there are
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
 FAR = 1e3  # how far a line is followed; parameters sum to 1
 WORK = 1.5e9  # numbers looked at in one search; a limit of time would depend on the machine
@@ -57,9 +36,158 @@ LOWEST = 8  # rows of each record then
 PATIENCE = 2  # sweeps without a new link
 
 
-def links(rows: Rows, theta: Floats) -> int:
-    """Count the records that are linked by their rows alone."""
-    return int(count_positive(rows.starts, rows.along(theta), MARGIN))
+@dataclass(frozen=True, order=True)
+class MemberLinks:
+    """What a member links over all originals: the sum of chances decides, then strict links."""
+
+    chances: float
+    links: int
+
+
+def tried(sides: AlignedTables, member: Family, records: Integers | None = None) -> MemberLinks:
+    """Count what a member links, ties as chances, and what it links strictly."""
+    attacked = np.arange(len(sides.A)) if records is None else records
+    nearer, tied = count_family(sides, member)(attacked, 1)
+    chances = np.where(nearer == 0, 1 / np.maximum(tied, 1), 0.0)
+    return MemberLinks(float(chances.sum()), int(((nearer == 0) & (tied == 1)).sum()))
+
+
+def starts_of(sizes: Integers | SmallIntegers | Truths) -> Integers:
+    """Return where each of some consecutive runs begins, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Competitors:
+    """For each of some records, the originals that decide whether it is linked.
+
+    Those of records[at] are which[starts[at] : starts[at + 1]].
+    """
+
+    records: Integers
+    starts: Integers
+    which: Integers
+
+    @property
+    def owner(self) -> Integers:
+        """The place in `records` that each competitor belongs to."""
+        return np.repeat(np.arange(len(self.records)), np.diff(self.starts))
+
+    def chosen(self, records: Integers) -> Competitors:
+        """Return the competitors of some of the records."""
+        keep = np.isin(self.records, records)
+        sizes = np.diff(self.starts)
+        return Competitors(
+            records=self.records[keep],
+            starts=starts_of(sizes[keep]),
+            which=self.which[np.repeat(keep, sizes)],
+        )
+
+    def thinned(self, most_rows: int, generator: np.random.Generator) -> Competitors:
+        """Return the competitors of as many records, drawn at random, as have `most_rows` rows."""
+        if len(self.which) <= most_rows:
+            return self
+        drawn = generator.permutation(len(self.records))
+        sizes = np.cumsum(np.diff(self.starts)[drawn])
+        kept = drawn[: max(1, int(np.searchsorted(sizes, most_rows)))]
+        return self.chosen(self.records[kept])
+
+    def pieces(self, size: int) -> list[Competitors]:
+        """Split them, so many records at a time."""
+        out = []
+        for first in range(0, len(self.records), size):
+            records, starts = self.records[first:][:size], self.starts[first:][: size + 1]
+            which = self.which[starts[0] : starts[-1]]
+            out.append(Competitors(records=records, starts=starts - starts[0], which=which))
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows of records in the feature space of a family, dense or sparse."""
+
+    starts: Integers
+    matrix: Any
+
+    @property
+    def cells(self) -> int:
+        """The numbers that one product looks at."""
+        return int(getattr(self.matrix, "nnz", self.matrix.size))
+
+    def along(self, theta: Floats) -> Floats:
+        """Return the product of each row with θ."""
+        if isinstance(self.matrix, np.ndarray):
+            return kernels.product(self.matrix, theta)
+        out: Floats = np.asarray(self.matrix @ theta, dtype=np.float64)
+        return out
+
+    def links(self, level: Floats) -> int:
+        """Count the records whose rows all have a product above the margin."""
+        return int(kernels.count_positive(self.starts, level, MARGIN))
+
+
+def hopeful(sides: AlignedTables, records: Integers) -> Integers:
+    """Return the records that no other original beats in every variable."""
+    work = partial(kernels.unbeaten, sides.A, sides.B, sides.truth)
+    found = in_pieces(work, records, PIECE)
+    return np.concatenate([some[good] for good, some in found])
+
+
+def least_competitors(sides: AlignedTables, records: Integers) -> Competitors:
+    """Keep the competitors that no other beats in every variable, and the records with a chance."""
+    work = partial(kernels.least_rows, sides.A, sides.B, sides.truth)
+    found = in_pieces(work, records, PIECE)
+    sizes = np.concatenate([np.diff(starts) for starts, _ in found])
+    which = np.concatenate([each_which for _, each_which in found])
+    return Competitors(records=records[sizes > 0], starts=starts_of(sizes[sizes > 0]), which=which)
+
+
+def expected_rows(sides: AlignedTables, records: Integers) -> float:
+    """Estimate from a few records how many competitors `least_competitors` keeps."""
+    few = records[:: max(1, len(records) // SAMPLED)]
+    return len(least_competitors(sides, few).which) * len(records) / max(len(few), 1)
+
+
+def near_competitors(
+    sides: AlignedTables, records: Integers, turns: list[Floats], count: int
+) -> Competitors:
+    """Keep the `count` nearest competitors under each of some linear maps.
+
+    For distances that are not monotone; others may decide too, so links by these rows alone are to
+    be counted again over all originals.
+    """
+    from scipy.spatial import cKDTree
+
+    some = min(count + 1, len(sides.B))
+    found = []
+    for turn in turns:
+        tree = cKDTree(sides.B @ turn)
+        found.append(tree.query(sides.A[records] @ turn, k=some, workers=1)[1])
+    near = np.sort(np.hstack(found), axis=1)
+    fresh = np.ones(near.shape, dtype=bool)
+    fresh[:, 1:] = near[:, 1:] != near[:, :-1]
+    fresh &= near != sides.truth[records][:, None]
+    return Competitors(
+        records=records,
+        starts=starts_of(fresh.sum(axis=1)),
+        which=near[fresh].astype(np.int64),
+    )
+
+
+def rows_of(
+    sides: AlignedTables, competitors: Competitors, family: Family, *, slack: float = 0.0
+) -> Rows:
+    """Return the rows of all records and competitors in the feature space of a family.
+
+    With `slack`, competitors must be farther by this share of the distance to the own original.
+    """
+    records, owner = competitors.records, competitors.owner
+    own = family.features(sides.A[records] - sides.B[sides.truth[records]])
+    theirs = family.features(sides.A[records[owner]] - sides.B[competitors.which])
+    matrix = theirs - ((1 + slack) * own)[owner]
+    if isinstance(matrix, np.ndarray):
+        matrix = np.asfortranarray(matrix)
+    return Rows(starts=competitors.starts, matrix=matrix)
 
 
 def line_search(
@@ -70,32 +198,30 @@ def line_search(
     Each line goes to the middle of the widest best step, also where the number of links stays the
     same: a wide step leaves room for the next line.
     """
-    family, theta = start, start.theta.copy()
+    theta = start.theta.copy()
     level = rows.along(theta)
-    best = int(count_positive(rows.starts, level, MARGIN))
+    best = at_start = rows.links(level)
     idle, misled = 0, 0
     kept = np.zeros(len(level), dtype=bool)
     lines = len(theta) / 8 + 40  # single parameters cost little
     affordable = max(3, int(WORK / max(min(rows.cells, LARGE) * lines, 1.0)))
     for _ in range(min(sweeps, affordable)):
         some, chosen = _nearest_to_break(rows, level, kept)
-        moved = _sweep(some, family, theta, level[chosen], generator)
-        exact = family.repair(moved)  # rounding may have left the feasible set by a hair
+        moved = _sweep(some, start, theta, level[chosen], generator)
+        exact = start.repair(moved)  # rounding may have left the feasible set by a hair
         new_level = rows.along(exact.theta)
-        count = int(count_positive(rows.starts, new_level, MARGIN))
+        count = rows.links(new_level)
         if count < best and len(some.starts) and not chosen.all() and misled < PATIENCE:
             kept |= new_level <= MARGIN  # rows that were overlooked: once more from here with them
             misled += 1
             continue
-        before = best
+        idle = 0 if count > best else idle + 1
         if count >= best:
             theta, level, best = exact.theta.copy(), new_level, count
-        idle = 0 if best > before else idle + 1
         if idle >= PATIENCE:
             break
-    found = family.repair(theta)
-    count = links(rows, found.theta)
-    at_start = links(rows, start.theta)
+    found = start.repair(theta)
+    count = rows.links(rows.along(found.theta))
     return (found, count) if count >= at_start else (start, at_start)
 
 
@@ -103,14 +229,14 @@ def _sweep(
     rows: Rows, family: Family, theta: Floats, level: Floats, generator: np.random.Generator
 ) -> Floats:
     """Follow one line after the other as long as none of them loses a link."""
-    best = int(count_positive(rows.starts, level, MARGIN))
+    best = rows.links(level)
     for direction in _directions(rows, family, theta, level, generator):
         slope = rows.along(direction)
         low, high = _feasible(family, theta, direction)
         count, step = _best_step(rows, level, slope, low, high)
         if count >= best and step != 0:
             theta = theta + step * direction
-            scale = _size(family, theta)
+            scale = family.total(theta)
             theta, level = theta / scale, (level + step * slope) / scale
             best = count
     return theta
@@ -123,16 +249,11 @@ def _nearest_to_break(rows: Rows, level: Floats, kept: Truths) -> tuple[Rows, Tr
     """
     if rows.cells <= LARGE:
         return rows, np.ones(len(level), dtype=bool)
-    chosen = lowest(rows.starts, level, LOWEST, kept)
-    ends = np.concatenate([[0], np.cumsum(chosen)])[rows.starts]
+    chosen = kernels.lowest(rows.starts, level, LOWEST, kept)
     matrix = rows.matrix[np.flatnonzero(chosen)]
     if isinstance(matrix, np.ndarray):
         matrix = np.asfortranarray(matrix)
-    return Rows(starts=ends.astype(np.int64), matrix=matrix), chosen
-
-
-def _size(family: Family, theta: Floats) -> float:
-    return float(family.total(theta))
+    return Rows(starts=starts_of(chosen)[rows.starts], matrix=matrix), chosen
 
 
 def _directions(
@@ -163,8 +284,7 @@ def _directions(
 def _feasible(family: Family, theta: Floats, direction: Floats) -> tuple[float, float]:
     """Return the steps that stay in the feasible set, as far as FAR."""
     if family.linear:
-        slack, change = family.slack(theta), family.slack(direction)
-        slack = np.maximum(slack, 0.0)
+        slack, change = np.maximum(family.slack(theta), 0.0), family.slack(direction)
         falls, rises = change < -1e-15, change > 1e-15
         high = float((slack[falls] / -change[falls]).min()) if falls.any() else FAR
         low = float((-slack[rises] / change[rises]).max()) if rises.any() else -FAR
@@ -193,205 +313,14 @@ def _best_step(
     """Return the largest number of links on a line, and the middle of the widest such step."""
     if not low < high:
         return -1, 0.0
-    lows, highs = spans(rows.starts, level, slope, low, high, MARGIN)
+    lows, highs = kernels.spans(rows.starts, level, slope, low, high, MARGIN)
     open_ = lows < highs
     if not open_.any():
         return 0, 0.0
-    most, first, last = widest_step(np.sort(lows[open_]), np.sort(highs[open_]))
+    most, first, last = kernels.widest_step(np.sort(lows[open_]), np.sort(highs[open_]))
     if most == 0:
         return 0, 0.0
     if last - first > 2.0:  # an open end: a moderate step into it
         step = first + 1.0 if first > -FAR else last - 1.0
         return most, 0.0 if first < 0.0 < last else step
     return most, (first + last) / 2
-
-
-NEAREST = 40  # competitors of a record under each linear map, for distances that are not monotone
-ALL_COMPETITORS = 5000  # originals up to which every competitor is looked at
-MOST_ROWS = 250_000  # of one line search
-MOST_CELLS = 40_000_000  # numbers held in rows
-ROUNDS = 3  # of adding the competitors that were overlooked
-SHAKES = 2  # copies of the best that are searched from, for each start
-STRENGTHS = (0.3, 1.0, 0.1)  # of the shakes in turn, in logarithms
-SAMPLED = 32  # records that tell how many competitors there are
-
-
-@dataclass(frozen=True, order=True)
-class MemberLinks:
-    """What a member links over all originals: the sum of chances decides, then strict links."""
-
-    chances: float
-    links: int
-
-
-def tried(sides: AlignedTables, member: Family, records: Integers) -> MemberLinks:
-    """Count what a member links, ties as chances, and what it links strictly."""
-    nearer, tied = count_family(sides, member)(records, 1)
-    chances = np.where(nearer == 0, 1 / np.maximum(tied, 1), 0.0)
-    return MemberLinks(float(chances.sum()), int(((nearer == 0) & (tied == 1)).sum()))
-
-
-@dataclass(frozen=True)
-class LinkSearch:
-    """The tables, the competitors under monotone distances, and how hard to look.
-
-    `most` bounds the number of links: the records with a chance, one for each class of identical
-    masked records. `partial` says that only the nearest competitors are looked at by line search.
-    """
-
-    sides: AlignedTables
-    competitors: Competitors
-    order: int | None
-    starts: int
-    most: int | None
-    partial: bool
-
-    @classmethod
-    def of(
-        cls, sides: AlignedTables, records: Integers, order: int | None, starts: int
-    ) -> LinkSearch:
-        """Look at all that can decide in tables of moderate size, at the nearest in others."""
-        if len(sides.B) > ALL_COMPETITORS:
-            return cls(sides, _nearest(sides, records, []), order, starts, None, True)
-        chance = hopeful(sides, records)
-        most = len(np.unique(sides.A[chance], axis=0)) if len(chance) else 0
-        few = chance[:: max(1, len(chance) // SAMPLED)]
-        rows = len(least_competitors(sides, few).which) * len(chance) / max(len(few), 1)
-        if rows <= 1.5 * MOST_ROWS:
-            found = least_competitors(sides, chance)
-            if len(found.which) <= MOST_ROWS:
-                return cls(sides, found, order, starts, most, False)
-        return cls(sides, _nearest(sides, chance, []), order, starts, most, True)
-
-    def fit(
-        self,
-        family: str,
-        records: Integers,
-        generator: np.random.Generator,
-        *,
-        proved: WeightedMean | None = None,
-    ) -> dict[str, Family]:
-        """Learn a family and the simpler ones on some records; the plainest comes first.
-
-        The weighted mean always comes first and takes the same draws of the generator, so it is the
-        same member for every richer family. `proved` weights join the trail and the starts.
-        """
-        d = len(self.sides.columns)
-        trail: dict[str, Family] = {"Euclidean": WeightedMean.neutral(d)}
-        gaps = self.sides.A[records] - self.sides.B[self.sides.truth[records]]
-        if family == "owa":
-            trail["owa"] = self._search_lines(records, [OWA.neutral(d)], generator)
-            return trail
-        spread = np.maximum(gaps.var(axis=0), 1e-6 * max(float(gaps.var(axis=0).max()), 1e-12))
-        trail["1 / variance"] = WeightedMean(1 / spread)
-        plain: list[Family] = [trail["1 / variance"], trail["Euclidean"]]
-        weighted = self._search_lines(records, plain, generator)
-        if self.partial:  # those who are near under these weights may have been overlooked
-            near = _nearest(self.sides, records, [cast(WeightedMean, weighted).turn()])
-            again = replace(self, competitors=near)._search_lines(records, [weighted], generator)
-            both = [weighted, again]
-            weighted = max(both, key=lambda member: tried(self.sides, member, records))
-        trail["weighted mean"] = weighted
-        means = [weighted]
-        if proved is not None:
-            trail["certified weighted mean"] = proved
-            means.append(proved)
-        if family == "bilinear":
-            trail["bilinear"] = self._search_forms(records, means, gaps, generator)
-        if family == "choquet":
-            starts: list[Family] = [
-                Choquet.from_weights(one.theta, order=self.order) for one in means
-            ]
-            if Choquet.is_whole(d, self.order):
-                owa = self._search_lines(records, [OWA.neutral(d)], generator)
-                trail["owa"] = owa
-                starts.append(Choquet.from_owa(owa.theta))
-            trail["choquet"] = self._search_lines(records, starts, generator, extra=2)
-        if family == "maxitive":
-            trail["maxitive"] = self._search_maxitive(records, means, generator)
-        return trail
-
-    def _most_rows(self, member: Family) -> int:
-        sparse = member.name == "Choquet" and member.linear
-        return MOST_CELLS // (4 * member.d if sparse else len(member.theta))
-
-    def _search_lines(
-        self,
-        records: Integers,
-        starts: list[Family],
-        generator: np.random.Generator,
-        *,
-        extra: int | None = None,
-    ) -> Family:
-        """Climb from the starts, then from shaken copies of the best."""
-        competitors = self.competitors.chosen(records)
-        competitors = competitors.thinned(self._most_rows(starts[0]), generator)
-        if not len(competitors.which):  # no weights link anybody
-            return starts[0]
-        rows = rows_of(self.sides, competitors, starts[0])
-        best, most = max(
-            (line_search(rows, start, generator) for start in starts), key=lambda found: found[1]
-        )
-        for turn in range(SHAKES * (self.starts if extra is None else min(extra, self.starts))):
-            blow = STRENGTHS[turn % len(STRENGTHS)] * generator.normal(size=len(best.theta))
-            shaken = best.repair(best.theta * np.exp(blow))
-            found, count = line_search(rows, shaken, generator)
-            if count > most:
-                best, most = found, count
-        return best
-
-    def _search_maxitive(
-        self, records: Integers, means: list[Family], generator: np.random.Generator
-    ) -> Family:
-        """Search maxitive measures from the largest square, from weights, and shaken copies."""
-        best = MaxitiveChoquet.largest(len(self.sides.columns), order=self.order)
-        competitors = self.competitors.chosen(records)
-        if not len(competitors.which):
-            return best
-        starts = [best, *(MaxitiveChoquet.from_weights(w.theta, order=best.order) for w in means)]
-        found = [search_maxitive(self.sides, competitors, one, generator) for one in starts]
-        best, most = max(found, key=lambda pair: pair[1])
-        for _ in range(min(2, self.starts)):
-            blow = np.exp(STRENGTHS[0] * generator.normal(size=len(best.theta)))
-            shaken = best.repair(best.essential() * blow)
-            one, count = search_maxitive(self.sides, competitors, shaken, generator)
-            if count > most:
-                best, most = one, count
-        return best
-
-    def _search_forms(
-        self,
-        records: Integers,
-        means: list[Family],
-        gaps: Floats,
-        generator: np.random.Generator,
-    ) -> Family:
-        """Search forms by lines; competitors that were overlooked join after each round."""
-        spread = np.atleast_2d(np.cov(gaps, rowvar=False, ddof=0))
-        widest, d = max(float(np.trace(spread)), 1e-12), len(spread)
-        inverse: Floats = np.linalg.inv(spread + 1e-6 * widest * np.eye(d)).astype(np.float64)
-        forms: list[Family] = [
-            *(Bilinear(np.diag(one.theta)) for one in means),
-            Bilinear(inverse),
-        ]
-        reached = [tried(self.sides, form, records) for form in forms]
-        best, most = max(zip(forms, reached), key=lambda pair: pair[1])
-        turns = [cast(Bilinear, form).turn() for form in forms]
-        for _ in range(ROUNDS):
-            rows = rows_of(self.sides, near_competitors(self.sides, records, turns, NEAREST), best)
-            found, _ = line_search(rows, best, generator, sweeps=10)
-            assert isinstance(found, Bilinear)
-            turns.append(found.turn())
-            now = tried(self.sides, found, records)
-            if now > most:
-                best, most = found, now
-        return best
-
-
-def _nearest(sides: AlignedTables, records: Integers, turns: list[Floats]) -> Competitors:
-    """Return the nearest competitors by equal weights, by trusted ones, and by some maps."""
-    d = len(sides.columns)
-    spread = (sides.A - sides.B[sides.truth]).std(axis=0)
-    trusted = 1 / np.maximum(spread, 1e-3 * max(float(spread.max()), 1e-12))
-    count = min(max(75_000 // max(len(records), 1), NEAREST // 2), 2 * NEAREST)
-    return near_competitors(sides, records, [np.eye(d), np.diag(trusted), *turns], count)

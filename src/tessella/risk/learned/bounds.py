@@ -1,0 +1,292 @@
+"""How many records any member of a family links, bounded: by cells, or by an integer programme.
+
+*Cells*: best-first search of a space of parameters. Cells are halved until none can link more than
+what was found; the largest bound of an open cell holds for the whole family at any time.
+
+*Programme*, for Choquet integrals: z_i = 1 says that record i is linked; each of its rows then has
+a product with θ of at least 0. All rows would be too many: a programme with some of them is solved,
+the rows that its answer breaks join, and so on. With rows left out a programme promises too much,
+never too little, so the bound of every one of them holds. It counts ties as links, and may
+therefore stay above what is reached.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from itertools import combinations, permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from ..._types import Floats, Integers, SmallIntegers
+from ...kernels.cells import explore
+from ...kernels.linkage import SLACK
+from ...parallel import each
+from ..aligned import AlignedTables
+from .choquet import Choquet
+from .families import OWA, Family, WeightedMean
+from .search import Competitors, rows_of, starts_of, tried
+
+__all__ = ["Proof", "by_cells", "by_programme", "ready"]
+
+BATCH = 64  # cells that are searched before results are compared; not a matter of cores
+BUDGET = 50_000  # rows looked at in one cell before it comes back
+HELD = 150_000_000  # rows held by open cells; beyond, cells that are nearly done come first
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+FIRST = 3  # rows of each record that a programme starts with
+TOLERANCE = 1e-6  # what HiGHS may take for zero
+
+
+def ready() -> None:
+    """Have the kernel ready, so that its compilation, once, is not taken for the proof's time."""
+    no = np.empty(0, dtype=np.int64)
+    one = np.zeros(1, np.int64)
+    explore(np.zeros((1, 2)), one, np.eye(2), 0, 0, no, one, no, 0, 0)
+
+
+def corners_of(member: Family) -> list[Floats]:
+    """Return simplices that cover the parameters of a family.
+
+    Weights are one simplex. Measures are cut by the order of their values (Stanley 1986): every
+    order of the sets that never puts a larger set first is one simplex, its corners the measures
+    that are 1 from some set on.
+    """
+    if not isinstance(member, Choquet):
+        return [np.eye(member.d)]
+    size = 1 << member.d
+    found = []
+    for rising in permutations(range(1, size - 1)):
+        if any(later & one == later for one, later in combinations(rising, 2)):
+            continue
+        corners = np.zeros((size - 1, size))
+        corners[:, size - 1] = 1.0
+        for at, one in enumerate(rising):
+            corners[: at + 1, one] = 1.0
+        found.append(corners)
+    return found
+
+
+def decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family) -> Floats:
+    """Return rows whose product with θ is above zero wherever linkage may see a strict link.
+
+    Linkage wants a competitor farther by SLACK; half of it, and an allowance for the rounding of
+    standardised values, are left to the intruder.
+    """
+    rows = rows_of(sides, competitors, member, slack=SLACK / 2).matrix
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    own, theirs = _gaps(sides, competitors)
+    records = competitors.records[competitors.owner]
+    A, own_B, their_B = sides.A[records], sides.B[sides.truth[records]], sides.B[competitors.which]
+    slip = (np.abs(A) + np.abs(their_B)) * np.abs(theirs)
+    slip += (np.abs(A) + np.abs(own_B)) * np.abs(own)
+    slip = np.where(their_B == own_B, 0.0, ROUNDING * slip)
+    if isinstance(member, WeightedMean):
+        rows += slip
+    elif isinstance(member, OWA):
+        rows += slip.max(axis=1)[:, None]
+    else:
+        rows[:, -1] += slip.max(axis=1)  # the measure of all variables is 1
+    return np.ascontiguousarray(rows)
+
+
+def _gaps(sides: AlignedTables, competitors: Competitors) -> tuple[Floats, Floats]:
+    """Return, for each competitor, the differences to the own original and to the competitor."""
+    records = competitors.records[competitors.owner]
+    A = sides.A[records]
+    return A - sides.B[sides.truth[records]], A - sides.B[competitors.which]
+
+
+class _Cell(NamedTuple):
+    """An open cell; cells compare by their bound, the largest first, then by age."""
+
+    rank: int
+    age: int
+    corners: Floats
+    depth: int
+    linked: int
+    records: SmallIntegers
+    sizes: SmallIntegers
+    which: SmallIntegers
+
+
+class Proof(NamedTuple):
+    """What no member of a family exceeds, and how it was proved."""
+
+    most: int
+    member: Family | None  # that links more than what was learned
+    method: str
+    cells: int = 0
+    rows: int = 0
+
+
+def by_cells(
+    sides: AlignedTables,
+    competitors: Competitors,
+    classes: Integers,
+    member: Family,
+    links: int,
+    until: float,
+) -> Proof:
+    """Halve cells until none can link more than what was found, or time is over."""
+    rows, sizes = decisive_rows(sides, competitors, member), np.diff(competitors.starts)
+    own_class = np.ascontiguousarray(classes[competitors.records])
+    whole = [some.astype(np.int32) for some in (np.arange(len(sizes)), sizes, np.arange(len(rows)))]
+    most = len(np.unique(own_class))
+    open_ = [_Cell(-most, age, one, 0, 0, *whole) for age, one in enumerate(corners_of(member))]
+    born, held, cells, better = len(open_), 0, 0, None
+
+    def explored(cell: _Cell) -> Any:
+        if time.perf_counter() > until:  # the cell stays open
+            return None
+        return explore(
+            rows, own_class, cell.corners, cell.depth, cell.linked, cell.records.astype(np.int64),
+            starts_of(cell.sizes), cell.which.astype(np.int64), links, BUDGET,
+        )  # fmt: skip
+
+    while open_ and time.perf_counter() < until:
+        if held > HELD:
+            open_.sort()
+            batch, open_ = open_[-BATCH:], open_[:-BATCH]
+        else:
+            batch = [heapq.heappop(open_) for _ in range(min(BATCH, len(open_)))]
+        held -= sum(len(cell.which) for cell in batch)
+        batch = [cell for cell in batch if -cell.rank > links]
+        for cell, answer in zip(batch, each(explored, batch)):
+            if answer is None:
+                heapq.heappush(open_, cell)
+                continue
+            seen, theta, halved, left = answer
+            cells += halved
+            if seen > links:  # by its rows: count over all originals, as `link` does
+                found = member.repair(theta)
+                count = tried(sides, found).links
+                if count > links:
+                    links, better = count, found
+            for bound, child in _children(left):
+                if bound > links:
+                    heapq.heappush(open_, _Cell(max(-bound, cell.rank), born, *child))
+                    born += 1
+                    held += len(child[-1])
+    most = max([links, *(-cell.rank for cell in open_)])
+    return Proof(most, better, "the space of parameters searched by cells", cells, len(rows))
+
+
+def _children(left: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield the bound and the fields of each cell that `explore` left open."""
+    corners, depths, linked, bounds, row_ends, record_ends, which, records, sizes = left
+    for at in range(len(linked)):
+        some = slice(record_ends[at], record_ends[at + 1])
+        rows = which[row_ends[at] : row_ends[at + 1]]
+        runs = [one.astype(np.int32) for one in (records[some], sizes[some], rows)]
+        yield int(bounds[at]), (corners[at].copy(), int(depths[at]), int(linked[at]), *runs)
+
+
+def by_programme(
+    sides: AlignedTables,
+    competitors: Competitors,
+    classes: Integers,
+    member: Choquet,
+    links: int,
+    until: float,
+    *,
+    start: Family,
+) -> Proof:
+    """Solve programmes until none of the rows left out is broken, or time is over.
+
+    The first has the rows of each record that are lowest at the parameters of `start`.
+    """
+    records, starts, owner = competitors.records, competitors.starts, competitors.owner
+    matrix = sparse.csr_matrix(rows_of(sides, competitors, member, slack=SLACK / 2).matrix)
+    own, theirs = _gaps(sides, competitors)
+    # A monotone integral differs by no more than its integrands do.
+    big = np.maximum(((1 + SLACK / 2) * own**2 - theirs**2).max(axis=1), 0.0)
+    own_class = classes[records]
+    alike = isinstance(start, Choquet) and start.additive == member.additive
+    near = np.asarray(matrix @ (start if alike else member).theta)
+    chosen = np.zeros(len(big), dtype=bool)
+    for at in range(len(records)):
+        some = slice(starts[at], starts[at + 1])
+        chosen[starts[at] + np.argsort(near[some])[:FIRST]] = True
+    most, nodes, better = len(np.unique(own_class)), 0, None
+    finished = False
+    while not finished and until - time.perf_counter() > 0.05:
+        answer = _answer(
+            member, matrix[chosen], big[chosen], owner[chosen], own_class,
+            max(until - time.perf_counter(), 0.05),
+        )  # fmt: skip
+        nodes += int(getattr(answer, "mip_node_count", 0) or 0)
+        bound = getattr(answer, "mip_dual_bound", None)
+        if bound is not None and np.isfinite(bound):
+            most = min(most, int(np.floor(-bound + TOLERANCE)))
+        if answer.x is None:
+            break
+        size = len(member.theta)
+        found = member.repair(answer.x[:size])
+        count = tried(sides, found).links
+        if count > links:
+            links, better = count, found
+        claimed = answer.x[-len(records) :] > 0.5
+        broken = (matrix @ answer.x[:size] <= 0) & claimed[owner] & ~chosen
+        finished = not broken.any()
+        chosen |= broken
+    text = f"mixed-integer programme with {int(chosen.sum()):,} of {len(big):,} rows"
+    return Proof(most, better, text, nodes, len(big))
+
+
+def constraints(member: Choquet) -> tuple[LinearConstraint, Bounds]:
+    """Return what makes θ, and helpers behind it, a measure: linear constraints, and bounds."""
+    d, size = member.d, len(member.theta)
+    if not member.additive:
+        # `slack` is linear: its matrix has its values at the unit vectors as columns.
+        matrix = np.column_stack([member.slack(unit) for unit in np.eye(size)])
+        zero, endless = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
+        lower, upper = np.zeros(size), np.ones(size)
+        upper[0], lower[-1] = 0.0, 1.0
+        return LinearConstraint(sparse.csr_matrix(matrix), zero, endless), Bounds(lower, upper)
+    # Helpers h_kl >= max(0, -m_kl): the mass of each variable covers what its pairs may take.
+    pairs = size - d
+    touches = (np.arange(d)[:, None, None] == np.array(np.triu_indices(d, 1))).any(axis=1)
+    blocks = [
+        [sparse.eye(d), None, sparse.csr_matrix(-1.0 * touches)],
+        [None, sparse.eye(pairs), sparse.eye(pairs)],
+        [np.ones((1, d)), np.ones((1, pairs)), None],
+    ]
+    low = np.r_[np.zeros(size), 1.0]
+    high = np.r_[np.full(size, np.inf), 1.0]
+    # Single masses are measures, at most 1; those of pairs lie between -1 and 1.
+    lower = np.r_[np.zeros(d), -np.ones(pairs), np.zeros(pairs)]
+    known = LinearConstraint(sparse.bmat(blocks, format="csr"), low, high)
+    return known, Bounds(lower, np.ones(size + pairs))
+
+
+def _answer(
+    member: Choquet,
+    matrix: sparse.csr_matrix,
+    big: Floats,
+    owner: Integers,
+    classes: Integers,
+    seconds: float,
+) -> Any:
+    """Solve the programme with some rows, each divided by its M."""
+    measure, bounds = constraints(member)
+    n_records, rows, free = len(classes), matrix.shape[0], measure.A.shape[1]
+    held = (big > 0).astype(float)
+    weights = sparse.csr_matrix(matrix.multiply(1 / np.where(big > 0, big, 1.0)[:, None]))
+    weights.resize(rows, free)
+    picks = sparse.coo_matrix((-held, (np.arange(rows), owner)), shape=(rows, n_records))
+    place = np.unique(classes, return_inverse=True)[1].reshape(-1)
+    groups = sparse.coo_matrix((np.ones(n_records), (place, np.arange(n_records))))
+    blocks = [[weights, picks], [measure.A, None], [None, groups]]
+    low = np.r_[-held, measure.lb, np.full(groups.shape[0], -np.inf)]
+    high = np.r_[np.full(rows, np.inf), measure.ub, np.ones(groups.shape[0])]
+    return milp(
+        np.r_[np.zeros(free), -np.ones(n_records)],
+        constraints=LinearConstraint(sparse.bmat(blocks, format="csr"), low, high),
+        integrality=np.r_[np.zeros(free), np.ones(n_records)],
+        bounds=Bounds(np.r_[bounds.lb, np.zeros(n_records)], np.r_[bounds.ub, np.ones(n_records)]),
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
