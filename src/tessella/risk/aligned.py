@@ -26,8 +26,6 @@ from ..parallel import each
 from ..schema import Schema
 from .learned.families import Family
 
-__all__ = ["AlignedTables", "Measure", "align", "align_tables", "as_list", "as_points", "measure"]
-
 Counts = tuple[Integers, Integers]
 Count = Callable[[Integers, int], Counts]
 
@@ -143,7 +141,13 @@ def align_tables(
     if isinstance(original, AlignedTables):
         return original if known is None else original.select(known)
     before, after = View.of(original, schema), View.of(masked, schema)
-    pair = align(before, after, id)
+    if before.n_rows < 2:
+        raise LinkageError.one_record()
+    if id is None and before.n_rows != after.n_rows:
+        raise LinkageError.lengths(original=before.n_rows, masked=after.n_rows)
+    if id is None and before.table.reordered(after.table):
+        raise LinkageError.other_order(labels="the same labels in another order")
+    pair = Pair(before, after, id=id)
     columns = _known(pair, known, id, schema)
     A = np.empty((after.n_rows, len(columns)))
     B = np.empty((before.n_rows, len(columns)))
@@ -161,17 +165,6 @@ def align_tables(
     return AlignedTables(
         columns=columns, A=A, B=B, truth=pair.rows, nominal=nominal, notes=tuple(notes), pair=pair
     )
-
-
-def align(original: View, masked: View, id: Name | None) -> Pair:
-    """Pair two views; what cannot be paired cannot be linked."""
-    if original.n_rows < 2:
-        raise LinkageError.one_record()
-    if id is None and original.n_rows != masked.n_rows:
-        raise LinkageError.lengths(original=original.n_rows, masked=masked.n_rows)
-    if id is None and original.table.reordered(masked.table):
-        raise LinkageError.other_order(labels="the same labels in another order")
-    return Pair(original, masked, id=id)
 
 
 def _known(pair: Pair, known: Any, id: Name | None, schema: Schema | None) -> tuple[Name, ...]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ..exceptions import BadOptionError
-
-__all__ = ["Estimate", "wilson"]
 
 Z = 1.959963984540054  # 95 per cent, two-sided
 
@@ -78,21 +76,11 @@ class Estimate:
         assumptions: Sequence[str] = (),
         exact: bool = False,
         **more: Any,
-    ) -> Any:
+    ) -> Self:
         """Build an estimate from a number of successes, or a sum of chances, among n records.
 
-        Parameters
-        ----------
-        successes : float
-            How many records the attack is right about.
-        n : int
-            How many it was tried on.
-        baseline, attack, assumptions
-            As in the class.
-        exact : bool
-            True if the n records are all there are; the interval is then the value.
-        **more
-            Further fields of a subclass.
+        `baseline`, `attack` and `assumptions` are as in the class. With `exact`, the n records are
+        all there are, and the interval is the value. `more` are further fields of a subclass.
         """
         if n < 1:
             raise BadOptionError("n", n, "at least one attacked record")

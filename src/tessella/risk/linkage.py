@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from .learned.families import Family
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Knowledge", "Linkage", "drawn", "link", "link_by_knowledge"]
+Found = TypeVar("Found", bound="Linkage")
 
 FULL_RANKS = 5000  # up to here, ranks are counted to the end
 
@@ -146,10 +146,6 @@ def link(
     random_state : int, optional
         Seed of the draw.
 
-    Returns
-    -------
-    Linkage
-
     Notes
     -----
     Record i counts 1/t_i if no original is nearer to a_i than b_i and t_i are as near, else 0:
@@ -180,12 +176,8 @@ def link(
     ks = checked_within(within)
     how = measure(sides, distance, standardise=standardise, covariance=covariance)
     m = len(sides.A)
-    if records is not None:
-        attacked = _chosen(m, records, sample)
-    else:
-        attacked = drawn(m, sample, random_state)
-    found: Linkage = linkage(sides, how, attacked, within=ks)
-    return found
+    attacked = drawn(m, sample, random_state) if records is None else _chosen(m, records, sample)
+    return linkage(sides, how, attacked, within=ks, make=Linkage)
 
 
 def linkage(
@@ -194,9 +186,9 @@ def linkage(
     attacked: Integers,
     *,
     within: Sequence[int],
-    make: type[Linkage] = Linkage,
+    make: type[Found],
     **more: Any,
-) -> Any:
+) -> Found:
     """Count for the attacked records and put the result together."""
     n = len(sides.B)
     cap = n if n <= FULL_RANKS else max(within)
@@ -222,11 +214,11 @@ def linkage(
 
 
 def _within(nearer: Integers, tied: Integers, k: int) -> Floats:
-    chance: Floats = np.clip((k - nearer) / np.maximum(tied, 1), 0.0, 1.0)
-    return chance
+    return np.clip((k - nearer) / np.maximum(tied, 1), 0.0, 1.0)
 
 
 def checked_within(within: Sequence[int]) -> tuple[int, ...]:
+    """Return the k of `within` and 1, ascending."""
     ks = tuple(within)
     if not ks or not all(Whole(1).accepts(k) for k in ks):
         raise BadOptionError("within", within, "whole numbers of at least 1, such as (1, 3, 5)")
@@ -275,22 +267,15 @@ class Knowledge:
         """For each number of variables the least, mean and largest share, and the worst set."""
         import pandas as pd
 
-        lines = []
-        for count in range(1, len(self.columns) + 1):
-            tried = [(one.value, names) for names, one in self.linkages if len(names) == count]
-            shares = [share for share, _ in tried]
-            worst = max(tried, key=lambda pair: pair[0])
-            lines.append(
-                {
-                    "known": count,
-                    "sets": len(tried),
-                    "least": min(shares),
-                    "mean": float(np.mean(shares)),
-                    "largest": worst[0],
-                    "worst set": ", ".join(map(str, worst[1])),
-                }
-            )
-        return pd.DataFrame(lines)
+        tried = pd.DataFrame(
+            {"known": len(names), "share": one.value, "worst set": ", ".join(map(str, names))}
+            for names, one in self.linkages
+        )
+        shares = tried.groupby("known")["share"]
+        curve = shares.agg(sets="size", least="min", mean=lambda some: np.mean(some.to_numpy()))
+        curve["largest"] = shares.max()
+        curve["worst set"] = tried["worst set"].to_numpy()[shares.idxmax()]
+        return curve.reset_index()
 
     def __str__(self) -> str:
         head = "share of records linked, by the number of variables the intruder knows"

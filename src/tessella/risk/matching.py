@@ -43,8 +43,6 @@ from .linkage import Linkage, checked_within, linkage
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Assignment", "Probabilistic", "link_one_to_one", "link_probabilistic"]
-
 MOST_VARIABLES = 16  # of a probabilistic linkage
 PIECE = 512  # records for a piece of work
 QUANTILE = 0.9
@@ -112,10 +110,6 @@ def link_probabilistic(
         How far two numbers may lie apart and still agree. By default as far as 90 % of the values
         were moved by masking: the intruder is taken to know the method.
 
-    Returns
-    -------
-    Probabilistic
-
     Notes
     -----
     With γ the pattern of agreements of a pair,
@@ -179,7 +173,7 @@ def link_probabilistic(
     if not converged:
         notes.append("EM was stopped before it converged: the weights are approximate")
     how = Measure(count, "Fellegi-Sunter weights", tuple(notes))
-    found: Probabilistic = linkage(
+    return linkage(
         sides,
         how,
         everyone,
@@ -191,7 +185,6 @@ def link_probabilistic(
         chances_u=u,
         converged=converged,
     )
-    return found
 
 
 class _Blocks(NamedTuple):
@@ -266,8 +259,7 @@ def _em(counts: Integers, matches: int, sweeps: int = 1000) -> tuple[tuple[Float
 def _scores(m: Floats, u: Floats) -> Floats:
     d = len(m)
     agrees = (np.arange(1 << d)[:, None] >> np.arange(d)) & 1
-    out: Floats = agrees @ np.log2(m / u) + (1 - agrees) @ np.log2((1 - m) / (1 - u))
-    return out
+    return agrees @ np.log2(m / u) + (1 - agrees) @ np.log2((1 - m) / (1 - u))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -319,10 +311,6 @@ def link_one_to_one(
     candidates : int
         The number of nearest originals to begin with.
 
-    Returns
-    -------
-    Assignment
-
     Notes
     -----
     With prices u, v such that u_i + v_j = d_ij for assigned pairs, v ≤ 0, and v_j = 0 for originals
@@ -351,7 +339,7 @@ def link_one_to_one(
     chance = _chances(points, sides.truth, assigned)
     cost = float(_costs(points, np.arange(len(assigned)), assigned).sum())
     proof = "the least sum, proved by prices" if optimal else "the least sum is not proved"
-    found: Assignment = Assignment.of(
+    return Assignment.of(
         float(chance.sum()),
         len(assigned),
         baseline=1 / len(sides.B),
@@ -368,7 +356,6 @@ def link_one_to_one(
         cost=cost,
         optimal=optimal,
     )
-    return found
 
 
 def _costs(points: Points, rows: Integers, columns: Integers) -> Floats:
@@ -437,5 +424,4 @@ def _chances(points: Points, truth: Integers, assigned: Integers) -> Floats:
     wanted = masked * width + alike[truth]
     place = np.minimum(np.searchsorted(given, wanted), len(given) - 1)
     reached = np.where(given[place] == wanted, times[place], 0)
-    out: Floats = reached / np.bincount(masked)[masked] / counts[alike[truth]]
-    return out
+    return reached / np.bincount(masked)[masked] / counts[alike[truth]]

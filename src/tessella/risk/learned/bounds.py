@@ -31,8 +31,6 @@ from .choquet import Choquet
 from .families import OWA, Family, WeightedMean
 from .search import Competitors, rows_of, starts_of, tried
 
-__all__ = ["Proof", "by_cells", "by_programme", "ready"]
-
 BATCH = 64  # cells that are searched before results are compared; not a matter of cores
 BUDGET = 50_000  # rows looked at in one cell before it comes back
 HELD = 150_000_000  # rows held by open cells; beyond, cells that are nearly done come first

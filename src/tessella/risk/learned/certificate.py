@@ -26,9 +26,6 @@ from .families import OWA, Family, WeightedMean
 from .learning import ALL_COMPETITORS, FAMILIES, LOWER, Learned, Options, learned, prepared
 from .search import expected_rows, hopeful, least_competitors, tried
 
-__all__ = ["Certified", "certify"]
-
-
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
 RICHER = ("bilinear", "choquet", "maxitive")  # than the weighted mean, with which they begin
 MOST_NUMBERS = 60_000_000  # in the rows of a proof
@@ -72,13 +69,9 @@ class Certified(Learned):
         return self.most == self.links
 
     def __str__(self) -> str:
-        if self.proved:
-            text = f"{self.links:,} of {self.n:,} records linked strictly, proved to be the most"
-        else:
-            text = (
-                f"{self.links:,} of {self.n:,} records linked strictly, at most {self.most:,} "
-                f"(gap {100 * self.gap:.1f} %)"
-            )
+        reach = f"at most {self.most:,} (gap {100 * self.gap:.1f} %)"
+        bound = "proved to be the most" if self.proved else reach
+        text = f"{self.links:,} of {self.n:,} records linked strictly, {bound}"
         return f"{text}: {self.attack}"
 
     __repr__ = __str__
@@ -126,10 +119,6 @@ def certify(
         Seconds for the proof, learning not counted; for the bilinear form and Choquet integrals,
         which begin with the certified weighted mean, as many again for that. When they are over,
         the bound reached is given.
-
-    Returns
-    -------
-    Certified
 
     Notes
     -----
@@ -214,12 +203,11 @@ def _with(found: Learned, member: Family, sides: AlignedTables, family: str) -> 
     how = Measure(
         count_family(sides, member), f"best {family} distance found", found.assumptions[1:]
     )
-    better: Learned = linkage(
+    return linkage(
         sides, how, np.arange(len(sides.A)), within=sorted(found.within), make=Learned,
         distance=member, held_out=found.held_out, simpler=found.simpler, most=found.most,
         links=now.links, strictest=member,
     )  # fmt: skip
-    return better
 
 
 def _proof(

@@ -20,8 +20,6 @@ from ...exceptions import BadOptionError
 from ...kernels import linkage as kernels
 from .families import OWA, Family, WeightedMean, as_numbers
 
-__all__ = ["Choquet", "lifted", "masses_of", "measure_of", "shapley_of"]
-
 FULL = 8  # variables up to which the measure is kept whole
 SWEEPS = 2000  # of Dykstra's algorithm
 
@@ -231,18 +229,7 @@ class Choquet(Family):
         return out
 
     def project(self, theta: Floats) -> Choquet:
-        """Return the nearest measure.
-
-        Notes
-        -----
-        Dykstra's algorithm over one set for each variable (adding it never lowers μ), whose
-        projection is known, and the ends; then the last rounding errors are lifted.
-
-        References
-        ----------
-        J. P. Boyle, R. L. Dykstra (1986) A method for finding projections onto the intersection of
-        convex sets in Hilbert spaces. Lecture Notes in Statistics 37, 28-47.
-        """
+        """Return the nearest measure, by Dykstra's algorithm over one set for each variable."""
         theta = np.asarray(theta, dtype=np.float64)
         if self.additive == 2:
             return Choquet(_nearest_masses(theta, self.d), additive=2)
@@ -260,7 +247,8 @@ def _dykstra(
 ) -> Floats:
     """Project on what some convex sets and an affine one have in common.
 
-    Each convex set remembers its last move and takes it back first; an affine set need not.
+    Each convex set remembers its last move and takes it back first; an affine set need not (J. P.
+    Boyle, R. L. Dykstra 1986, Lecture Notes in Statistics 37, 28-47).
     """
     held = np.zeros((len(projections), len(x)))
     for _ in range(SWEEPS):
@@ -277,6 +265,8 @@ def _dykstra(
 
 
 def _nearest_measure(theta: Floats) -> Floats:
+    """Project on the measures: adding a variable never lowers a set, and the ends are 0 and 1."""
+
     def never_less(lower: Integers, upper: Integers, x: Floats) -> Floats:
         over = np.maximum(x[lower] - x[upper], 0.0) / 2
         x = x.copy()

@@ -25,8 +25,6 @@ from ..._types import Floats, Integers
 from ...exceptions import BadOptionError
 from ...kernels import linkage as kernels
 
-__all__ = ["OWA", "Bilinear", "Explanation", "Family", "WeightedMean", "as_numbers", "on_simplex"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
@@ -57,14 +55,12 @@ class Explanation:
             share = self.importance[place]
             bar = "█" * round(30 * max(share, 0))
             lines.append(f"  {self.columns[place]:<{width}}  {share:6.3f}  {bar}".rstrip())
-        pairs = [
-            (abs(self.interactions[k, other]), k, other)
-            for k, other in combinations(range(len(self.columns)), 2)
-            if abs(self.interactions[k, other]) > 1e-9
-        ]
-        if pairs:
+        pairs = combinations(range(len(self.columns)), 2)
+        strongest = sorted(((abs(self.interactions[pair]), *pair) for pair in pairs), reverse=True)
+        strongest = [one for one in strongest[:5] if one[0] > 1e-9]
+        if strongest:
             lines.append("strongest interactions:")
-        for _, k, other in sorted(pairs, reverse=True)[:5]:
+        for _, k, other in strongest:
             strength = self.interactions[k, other]
             lines.append(f"  {self.columns[k]} with {self.columns[other]}: {strength:+.3f}")
         return "\n".join(lines)
@@ -151,8 +147,7 @@ class Family(ABC):
         """Return the distance of each row of differences a - b, shape (n,)."""
         rows = np.atleast_2d(np.asarray(differences, dtype=np.float64))
         self.refuse_other(rows.shape[1])
-        out: Floats = np.asarray(self.features(rows) @ self.theta)
-        return out
+        return np.asarray(self.features(rows) @ self.theta)
 
     def refuse_other(self, d: int) -> None:
         """Refuse records with another number of variables."""
@@ -263,8 +258,7 @@ class WeightedMean(_Weighted):
 
     def turn(self) -> Floats:
         """Return the roots of the weights, as a diagonal."""
-        out: Floats = np.diag(np.sqrt(self.weights))
-        return out
+        return np.diag(np.sqrt(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,8 +341,7 @@ class Bilinear(Family):
         """Return the squares, and twice the products of two differences."""
         first, second = np.triu_indices(self.d)
         twice = np.where(first == second, 1.0, 2.0)
-        out: Floats = differences[:, first] * differences[:, second] * twice
-        return out
+        return differences[:, first] * differences[:, second] * twice
 
     def _as_matrix(self, theta: Floats) -> Floats:
         upper = np.zeros((self.d, self.d))
@@ -372,8 +365,7 @@ class Bilinear(Family):
 
     def slack(self, theta: Floats) -> Floats:
         """Return the smallest eigenvalue."""
-        out: Floats = np.linalg.eigvalsh(self._as_matrix(theta))[:1].astype(np.float64)
-        return out
+        return np.linalg.eigvalsh(self._as_matrix(theta))[:1].astype(np.float64)
 
     def turn(self) -> Floats:
         """Return a root of the matrix."""

@@ -27,7 +27,6 @@ from ..estimate import Estimate
 from ..linkage import Linkage, checked_within, linkage
 from .choquet import Choquet
 from .families import OWA, Bilinear, Family, WeightedMean
-from .maxitive import MaxitiveChoquet, checked_order, search_maxitive
 from .search import (
     Competitors,
     expected_rows,
@@ -38,8 +37,6 @@ from .search import (
     rows_of,
     tried,
 )
-
-__all__ = ["FAMILIES", "Learned", "Options", "learn", "learned"]
 
 STARTS = {"quick": 1, "standard": 3, "thorough": 6}  # of searches
 FAMILIES = ("weighted mean", "owa", "bilinear", "choquet", "maxitive")
@@ -147,10 +144,6 @@ def learn(
     random_state : int or None
         Seed of starts and directions.
 
-    Returns
-    -------
-    Learned
-
     Notes
     -----
     The problem is: minimise Σ_i K_i such that, for every i and every j ≠ i,
@@ -208,6 +201,8 @@ def prepared(
     if family == "choquet":
         Choquet.is_whole(len(sides.columns), order)
     if family == "maxitive":
+        from .maxitive import checked_order
+
         checked_order(len(sides.columns), order)
     return sides.scaled(standardise)
 
@@ -237,7 +232,7 @@ def learned(
         *sides.notes,
     )
     name = f"best {family} distance found" + (f" ({best})" if best != family else "")
-    found: Learned = linkage(
+    return linkage(
         sides,
         Measure(count_family(sides, trail[best]), name, notes),
         attacked,
@@ -252,7 +247,6 @@ def learned(
         links=reached[strictest].links,
         strictest=trail[strictest],
     )
-    return found
 
 
 def _drawn(m: int, some: int, generator: np.random.Generator) -> Integers:
@@ -273,14 +267,13 @@ def _held_out(
         own = {name: tried(search.sides, member, seen) for name, member in trail.items()}
         best = max(own, key=lambda name: own[name])
         right += tried(search.sides, trail[best], unseen).chances
-    held: Estimate = Estimate.of(
+    return Estimate.of(
         right,
         len(records),
         baseline=1 / len(search.sides.B),
         attack=f"nearest record, {family} learned on the other half of the records",
         assumptions=("two halves drawn at random, each tried with what the other taught",),
     )
-    return held
 
 
 @dataclass(frozen=True)
@@ -383,6 +376,8 @@ class LinkSearch:
         self, records: Integers, means: list[Family], generator: np.random.Generator
     ) -> Family:
         """Search maxitive measures from the largest square, from weights, and shaken copies."""
+        from .maxitive import MaxitiveChoquet, search_maxitive
+
         plain = MaxitiveChoquet.largest(len(self.sides.columns), order=self.options.order)
         competitors = self.competitors.chosen(records)
         if not len(competitors.which):

@@ -23,23 +23,13 @@ import numpy as np
 from ..._parameters import Whole, check
 from ..._types import Floats, Integers
 from ...exceptions import BadOptionError
+from ...kernels import maxitive as kernels
 from ...kernels.candidates import count_positive, lowest
-from ...kernels.maxitive import (
-    count_maxitive,
-    integrals,
-    links_along,
-    margins,
-    sorted_pairs,
-    taken,
-    upper_measures,
-)
 from ...parallel import each
 from ..aligned import AlignedTables
 from .choquet import lifted, shapley_of
 from .families import Family, WeightedMean, as_numbers
 from .search import PATIENCE, Competitors, starts_of
-
-__all__ = ["MaxitiveChoquet", "checked_order", "search_maxitive", "sets_of"]
 
 PIECE = 256  # records for a piece of work
 LOWEST = 8  # rows of each record that a sweep looks at; all are counted after it
@@ -92,19 +82,19 @@ def search_maxitive(
 
 def _sorted(sides: AlignedTables, sets: Integers, some: Competitors) -> tuple[Any, Any, Integers]:
     """Return the squares of some records and of their competitors, sorted, and their starts."""
-    own = sorted_pairs(sets, sides.A, sides.B, some.records, sides.truth[some.records])
-    theirs = sorted_pairs(sets, sides.A, sides.B, some.records[some.owner], some.which)
+    own = kernels.sorted_pairs(sets, sides.A, sides.B, some.records, sides.truth[some.records])
+    theirs = kernels.sorted_pairs(sets, sides.A, sides.B, some.records[some.owner], some.which)
     return own, theirs, some.starts
 
 
 def _links(values: Floats, place: int, tries: Floats, piece: Any) -> Integers:
     own, theirs, starts = piece
-    return links_along(own, theirs, starts, values, place, tries)
+    return kernels.links_along(own, theirs, starts, values, place, tries)
 
 
 def _level(sides: AlignedTables, competitors: Competitors, member: MaxitiveChoquet) -> Floats:
     """How much farther each competitor is than the own original."""
-    work = partial(margins, member.sets, member.measure, sides.A, sides.B, sides.truth)
+    work = partial(kernels.margins, member.sets, member.measure, sides.A, sides.B, sides.truth)
     pieces = competitors.pieces(PIECE)
     return np.concatenate(each(lambda some: work(some.records, some.starts, some.which), pieces))
 
@@ -117,8 +107,7 @@ def _tries(values: Floats, place: int, generator: np.random.Generator) -> Floats
         between = generator.choice(between, size=TRIES, replace=False)
     here = values[place] * np.exp(0.2 * generator.normal(size=2))
     tries = np.concatenate([between, here, [0.0, values[place], values.max()]])
-    out: Floats = np.unique(np.minimum(tries, values.max()))
-    return out
+    return np.unique(np.minimum(tries, values.max()))
 
 
 def _middle(tries: Floats, counts: Integers) -> float:
@@ -281,17 +270,17 @@ class MaxitiveChoquet(Family):
 
         The integral is linear in its parameters only as long as their order stays the same.
         """
-        return taken(self.sets, self.measure, np.ascontiguousarray(differences))
+        return kernels.taken(self.sets, self.measure, np.ascontiguousarray(differences))
 
     def evaluate(self, differences: Any) -> Floats:
         """Return the distance of each row of differences a - b, shape (n,)."""
         rows = np.atleast_2d(np.ascontiguousarray(differences, dtype=np.float64))
         self.refuse_other(rows.shape[1])
-        return integrals(self.sets, self.measure, rows)
+        return kernels.integrals(self.sets, self.measure, rows)
 
     def scan(self) -> Callable[..., tuple[Integers, Integers]]:
         """Return the kernel that counts nearer originals."""
-        return partial(count_maxitive, self.sets, self.measure)
+        return partial(kernels.count_maxitive, self.sets, self.measure)
 
     def total(self, theta: Floats) -> float:
         """Return the measure of all variables."""
@@ -310,8 +299,6 @@ class MaxitiveChoquet(Family):
     def project(self, theta: Floats) -> MaxitiveChoquet:
         """Return a measure whose largest difference from `theta` is least.
 
-        Notes
-        -----
         The middle between lifting every set to its parts and lowering it to what contains it is a
         nearest monotone function in the largest difference; cut to [0, 1] it stays one. Some set
         must have measure 1: to raise the one with the largest number costs least. (The nearest
@@ -347,14 +334,16 @@ class MaxitiveChoquet(Family):
         """
         generator = np.random.default_rng(0)
         orders = generator.permuted(np.tile(np.arange(self.d), (ORDERS, 1)), axis=1)
-        here = np.hstack([upper_measures(self.sets, self.measure, orders), np.zeros((ORDERS, 1))])
+        here = np.hstack(
+            [kernels.upper_measures(self.sets, self.measure, orders), np.zeros((ORDERS, 1))]
+        )
         shapley = np.zeros(self.d)
         np.add.at(shapley, orders, here[:, :-1] - here[:, 1:])
         sums, counts = np.zeros((self.d, self.d)), np.zeros((self.d, self.d))
         for place in range(self.d - 1):
             swapped = orders.copy()
             swapped[:, [place, place + 1]] = orders[:, [place + 1, place]]
-            other = upper_measures(self.sets, self.measure, swapped)[:, place + 1]
+            other = kernels.upper_measures(self.sets, self.measure, swapped)[:, place + 1]
             more = here[:, place] - here[:, place + 1] - other + here[:, place + 2]
             for one, two in ((place, place + 1), (place + 1, place)):
                 np.add.at(sums, (orders[:, one], orders[:, two]), more)

@@ -24,8 +24,6 @@ from ...kernels import candidates as kernels
 from ..aligned import AlignedTables, count_family, in_pieces
 from .families import Family
 
-__all__ = ["Competitors", "MemberLinks", "Rows", "line_search", "rows_of", "tried"]
-
 PIECE = 64  # records for a piece of work
 SAMPLED = 32  # records that tell how many competitors there are
 MARGIN = 1e-9  # of standardised squares: a record is linked when its rows exceed it
@@ -118,8 +116,7 @@ class Rows:
         """Return the product of each row with θ."""
         if isinstance(self.matrix, np.ndarray):
             return kernels.product(self.matrix, theta)
-        out: Floats = np.asarray(self.matrix @ theta, dtype=np.float64)
-        return out
+        return np.asarray(self.matrix @ theta, dtype=np.float64)
 
     def links(self, level: Floats) -> int:
         """Count the records whose rows all have a product above the margin."""
