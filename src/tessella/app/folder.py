@@ -39,10 +39,7 @@ class FolderEntry:
 class Folder:
     """A folder, as the app may see it.
 
-    Parameters
-    ----------
-    path : path
-        The folder. What lies above it, or behind a link that leads out of it, is not there.
+    What lies above it, or behind a link that leads out of it, is not there.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -339,11 +339,9 @@ class Pages:
     def job(self, request: Request) -> Response:
         """Show the work under way, or what came of it."""
         job = self._job(request)
-        if job.state == "running":
-            return self.show("working.html", job=job)
-        if job.state == "done":
-            return self.show("released.html" if job.task == "protect" else "verified.html", job=job)
-        return self.show("ended.html", job=job)
+        done = "released.html" if job.task == "protect" else "verified.html"
+        template = {"running": "working.html", "done": done}.get(job.state, "ended.html")
+        return self.show(template, job=job)
 
     def progress(self, request: Request) -> Response:
         """Show how far the work is; send the page on when it has ended."""

@@ -18,9 +18,10 @@ import secrets
 import socket
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
+from typing import Any
 from urllib.parse import parse_qs
 
 import uvicorn
@@ -109,16 +110,7 @@ def _same(given: str, own: str) -> bool:
 class Guard:
     """Stands before the app: answers strangers itself, and puts headers on every answer.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    keys : AccessKeys
-        The keys of this run.
-    port : int
-        The port on which the app listens; names of the machine count with it only.
-    jobs : Jobs
-        The work under way.
+    Names of the machine count only with the port on which the app listens.
     """
 
     def __init__(self, app: ASGIApp, *, keys: AccessKeys, port: int, jobs: Jobs) -> None:
@@ -267,7 +259,8 @@ def serve(
         address = f"http://{HOST}:{own}/enter?token={keys.opening}"
         try:
             with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop it
-                asyncio.run(_run(server, guard, listening, idle, address if browser else None, say))
+                watching = _watch(server, guard, idle, address if browser else None, say)
+                asyncio.run(_run(server, listening, watching))
         finally:
             guard.jobs.stop()
         say("Stopped.")
@@ -287,14 +280,9 @@ def _listen(port: int) -> socket.socket:
 
 
 async def _run(
-    server: uvicorn.Server,
-    guard: Guard,
-    listening: socket.socket,
-    idle: float,
-    address: str | None,
-    say: Callable[[str], object],
+    server: uvicorn.Server, listening: socket.socket, watch: Coroutine[Any, Any, None]
 ) -> None:
-    watching = asyncio.create_task(_watch(server, guard, idle, address, say))
+    watching = asyncio.create_task(watch)
     try:
         await server.serve(sockets=[listening])
     finally:

@@ -21,8 +21,8 @@ from ..exceptions import (
     UnreachableError,
 )
 from . import measuring  # noqa: F401  its commands
-from .commands import app
-from .terminal import Quiet, Reporter
+from .commands import Quiet, app
+from .terminal import Reporter
 
 __all__ = ["app", "main"]
 

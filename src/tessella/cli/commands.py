@@ -17,32 +17,9 @@ from .. import __version__, auditing, io, planfile, publishing, reports
 from .. import rules as ruling
 from .._plain import toml_key, toml_value
 from ..exceptions import BadOptionError
-from .terminal import (
-    DONE,
-    REFUSED,
-    File,
-    Identity,
-    Json,
-    K,
-    Masked,
-    MaybeK,
-    Original,
-    Overwrite,
-    Quiet,
-    Read,
-    Reporter,
-    RulesFile,
-    Seed,
-    Strata,
-    Text,
-    Verbose,
-    columns_of,
-    options_of,
-)
+from .terminal import DONE, REFUSED, Reporter, columns_of, options_of
 
 if TYPE_CHECKING:
-    from ..io import Source
-    from ..rules import Rules
     from ..schema import Schema
 
 __all__ = ["app"]
@@ -58,6 +35,38 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+# Options that several commands share.
+Text = str | None
+File = Annotated[
+    str, Argument(metavar="FILE", help="CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS.")
+]
+Original = Annotated[str, Argument(metavar="ORIGINAL", help="The file before masking.")]
+Masked = Annotated[str, Argument(metavar="RELEASE", help="The masked file, of any tool.")]
+Read = Annotated[
+    list[str] | None,
+    Option(
+        metavar="NAME=VALUE",
+        help="How the file is written, where it cannot be found out: delimiter=semicolon, "
+        "decimal=comma, encoding=latin-1, missing=NA, sheet=2024. May be repeated.",
+    ),
+]
+RulesFile = Annotated[Text, Option("--rules", "-r", help="A file of edit rules.")]
+_K = Option("--k", "-k", help="Fewest records that share their values.")
+K = Annotated[int, _K]
+MaybeK = Annotated[int | None, _K]
+Strata = Annotated[
+    Text, Option(help="Columns that put records apart and are released as they are.")
+]
+Identity = Annotated[Text, Option("--id", help="A column of both files that says who is who.")]
+Seed = Annotated[
+    int | None, Option(help="Makes it repeatable; as confidential as the data themselves.")
+]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that exist.")]
+Json = Annotated[bool, Option("--json", help="Print JSON for machines.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print the result and nothing else.")]
+Verbose = Annotated[bool, Option("--verbose", "-v", help="Print more.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -97,7 +106,7 @@ def _demo(
     run(out=out, n=n, k=k, seed=seed, method=method)
 
 
-def read_source(file: str, read: list[str] | None, reporter: Reporter) -> Source:
+def read_source(file: str, read: list[str] | None, reporter: Reporter) -> io.Source:
     """Read a file; with --verbose, print how it was read."""
     with reporter.waiting(f"Reading {Path(file).name} ..."):
         source = io.read_file(file, **options_of(read or []))
@@ -105,7 +114,7 @@ def read_source(file: str, read: list[str] | None, reporter: Reporter) -> Source
     return source
 
 
-def read_rules(file: str | None) -> Rules | None:
+def read_rules(file: str | None) -> ruling.Rules | None:
     return None if file is None else ruling.Rules.read(file)
 
 
@@ -251,12 +260,12 @@ def _plan(
     if out is None:
         reporter.give(text, text)
         return
-    _write(out, text)
+    write_text(out, text)
     reporter.say(f"{out} is written. Read it, edit it, then: tessella protect --plan {out}")
 
 
 def _schema_of_roles(
-    source: Source, lists: Mapping[str, list[str]], single: Mapping[str, str | None]
+    source: io.Source, lists: Mapping[str, list[str]], single: Mapping[str, str | None]
 ) -> Schema:
     """Return the schema that roles on the command line make, with what the file tells beside."""
     from ..schema import Schema
@@ -269,7 +278,9 @@ def _schema_of_roles(
     return Schema.from_keys(source.table, **options).override(carried)
 
 
-def _write(path: str, text: str, *, overwrite: bool = False, private: bool = False) -> None:
+def write_text(
+    path: str | Path, text: str, *, overwrite: bool = False, private: bool = False
+) -> None:
     from ..io.writing import whole_or_nothing
 
     with whole_or_nothing(Path(path), overwrite=overwrite, private=private) as out:
@@ -380,8 +391,8 @@ def _report(
     if not isinstance(known, dict) or not {"public", "confidential"} <= set(known):
         raise BadOptionError("SUMMARY", summary, "the summary.json of a release")
     if external is not None:
-        _write(external, reports.external_report(known), overwrite=overwrite)
+        write_text(external, reports.external_report(known), overwrite=overwrite)
         Reporter(quiet).say(f"{external} is written.")
     if internal is not None:
-        _write(internal, reports.internal_report(known), overwrite=overwrite, private=True)
+        write_text(internal, reports.internal_report(known), overwrite=overwrite, private=True)
         Reporter(quiet).say(f"{internal} is written: it is confidential.")

@@ -7,11 +7,11 @@ are functions that yield a title and then paragraphs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -24,14 +24,11 @@ from ..exceptions import BadFileError
 from ..grouping.base import check_k
 from ..grouping.bound import lower_bound
 from ..io import Source, read_file, write_file
-from ..io.writing import whole_or_nothing
 from ..planfile import draft, read_plan
 from ..publishing import Publication, publish
 from ..release import Release
+from .commands import write_text
 from .terminal import Reporter
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["run"]
 
@@ -58,18 +55,6 @@ class Account:
         """The release."""
         return self.done.release
 
-    @property
-    def original(self) -> pd.DataFrame:
-        """The survey."""
-        frame: pd.DataFrame = self.source.to_pandas()
-        return frame
-
-    @property
-    def masked(self) -> pd.DataFrame:
-        """The released table."""
-        frame: pd.DataFrame = self.release.table.to_pandas()
-        return frame
-
 
 def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     """Make a survey, protect it, print the account."""
@@ -84,14 +69,14 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     except OSError as error:
         raise BadFileError(out, f"no folder: {error.strerror}", "Give another --out") from None
     write_file(firms, folder / SURVEY, overwrite=True)
-    _write(folder / RULES, "\n".join(rules) + "\n")
+    write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=True)
     source = read_file(folder / SURVEY)
     schema = source.schema().override(weight={"role": "weight"})
     text = draft(
         source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
         wishes={"grouping": method} if method != "search" else {"options": {"effort": "quick"}},
     )  # fmt: skip
-    _write(folder / PLAN, text)
+    write_text(folder / PLAN, text, overwrite=True)
     with reporter.waiting("Loading; the first time, compiling, once ..."):
         compiling = _warm(folder)
     began = perf_counter()
@@ -109,22 +94,13 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     )  # fmt: skip
 
 
-def _write(path: Path, text: str) -> None:
-    with whole_or_nothing(path, overwrite=True) as out:
-        out.write(text.encode())
-
-
 def _warm(folder: Path) -> float:
     """Run the plan's steps on a few records, so that what comes is not compiling."""
     began = perf_counter()
     plan = read_plan(folder / PLAN)
     source = plan.read()
     few = min(source.n_rows, 20 * plan.steps[-1].options["k"])
-    small = Source(
-        table=source.table.slice(0, few), metadata=source.metadata, how=source.how,
-        format=source.format, path=source.path,
-    )  # fmt: skip
-    study = plan.study(small)
+    study = plan.study(replace(source, table=source.table.slice(0, few)))
     for step in plan.steps:
         study.do(step)
     return perf_counter() - began
@@ -165,7 +141,7 @@ def tell(console: Console, account: Account) -> None:
 
 def _steps(account: Account) -> Iterator[str | Table]:
     yield "What was done"
-    said = {
+    reasons = {
         "drop": "the firm's number names the respondent, and is left out",
         "suppress": "so that no firm is known by what it did not answer",
         "protect": f"at least {account.k} firms share every released record",
@@ -173,7 +149,7 @@ def _steps(account: Account) -> Iterator[str | Table]:
     rows = Table.grid(padding=(0, 2))
     for entry in account.release.protocol:
         cells = entry.account if entry.method == "suppress" else ""
-        rows.add_row(entry.method, f"{said.get(entry.method, '')}{'. ' if cells else ''}{cells}")
+        rows.add_row(entry.method, f"{reasons.get(entry.method, '')}{'. ' if cells else ''}{cells}")
     yield rows
     yield (
         "wages are in a product and in a sum, and no mean keeps both: these columns get the "
@@ -181,12 +157,18 @@ def _steps(account: Account) -> Iterator[str | Table]:
     )
 
 
+def _table(first: str, *others: str) -> Table:
+    """Return an empty table: the first column for words, the others for numbers."""
+    table = Table()
+    table.add_column(first)
+    for head in others:
+        table.add_column(head, justify="right")
+    return table
+
+
 def _rules(account: Account) -> Iterator[str | Table]:
     yield "Rules, and the firms that break them"
-    table = Table()
-    table.add_column("rule")
-    for head in ("before", "after"):
-        table.add_column(head, justify="right")
+    table = _table("rule", "before", "after")
     for line in account.release.audit.rule_frame().itertuples():
         after = f"[{'green' if line.breaks_after == 0 else 'red'}]{line.breaks_after}[/]"
         table.add_row(str(line.text), str(line.breaks_before), after)
@@ -209,7 +191,9 @@ def _groups(account: Account) -> Iterator[str | Table]:
         f"{np.median(sizes):g}. Counted in the released table: every combination of values occurs "
         f"at least [bold]{min(block.smallest)}[/] times. One group, and what is released for it:"
     )
-    complete = account.original[SHOWN].notna().all(axis=1).to_numpy()
+    original = account.source.to_pandas()[SHOWN]
+    masked = account.release.table.to_pandas()[SHOWN]
+    complete = original.notna().all(axis=1).to_numpy()
     counts = np.bincount(labels, minlength=labels.max() + 1)
     fit = np.unique(labels[complete & (counts[labels] == counts[counts > 0].min())])
     chosen = int(fit[0]) if len(fit) else int(labels[0])
@@ -218,11 +202,11 @@ def _groups(account: Account) -> Iterator[str | Table]:
     for name in SHOWN:
         table.add_column(name, justify="right")
     for i in members[:MOST_ROWS]:
-        table.add_row(*(_cell(value) for value in account.original[SHOWN].iloc[i]))
+        table.add_row(*(_cell(value) for value in original.iloc[i]))
     if len(members) > MOST_ROWS:
         table.add_row(*("..." for _ in SHOWN))
     table.add_section()
-    table.add_row(*(_cell(v) for v in account.masked[SHOWN].iloc[members[0]]), style="bold")
+    table.add_row(*(_cell(value) for value in masked.iloc[members[0]]), style="bold")
     yield table
 
 
@@ -261,10 +245,7 @@ def _risk(account: Account) -> Iterator[str | Table]:
     if risk is None or risk.worst is None:
         yield "Not measured."
         return
-    table = Table()
-    table.add_column("an intruder with the whole original file")
-    for head in ("finds", "by guessing"):
-        table.add_column(head, justify="right")
+    table = _table("an intruder with the whole original file", "finds", "by guessing")
     for one in risk.about("identity"):
         table.add_row(
             one.found.attack, f"{100 * one.found.value:.1f} %", f"{100 * one.found.baseline:.2g} %"

@@ -10,8 +10,7 @@ from typer import Option
 from .. import explore as exploring
 from .. import io, loss, risk
 from ..exceptions import BadOptionError, NoCandidateError
-from .commands import app, read_rules, read_source
-from .terminal import (
+from .commands import (
     File,
     Identity,
     Json,
@@ -19,24 +18,24 @@ from .terminal import (
     Original,
     Quiet,
     Read,
-    Reporter,
     RulesFile,
     Seed,
     Text,
     Verbose,
-    columns_of,
-    options_of,
+    app,
+    read_rules,
+    read_source,
 )
+from .terminal import Reporter, columns_of, options_of
 
 if TYPE_CHECKING:
-    from ..io import Source
     from ..release import Step
     from ..schema import Schema
 
 
 def _read_both(
     original: str, release: str, read: list[str] | None, reporter: Reporter
-) -> tuple[Source, Source]:
+) -> tuple[io.Source, io.Source]:
     """Read two files; options of reading are for the original, those of the release are found."""
     with reporter.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
         return io.read_file(original, **options_of(read or [])), io.read_file(release)

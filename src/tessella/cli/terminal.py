@@ -1,4 +1,4 @@
-"""What commands share: their options, and what they print.
+"""What commands print, and how options of several values are read.
 
 What a command found goes to standard output, as text or, with --json, as one JSON value. All else
 goes to standard error, so that `tessella plan ... > plan.toml` holds the plan alone.
@@ -11,48 +11,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text as RichText
-from typer import Argument, Option
+from rich.text import Text
 
 from .._plain import plain_data
 from ..exceptions import BadOptionError
 
 DONE, REFUSED = 0, 1  # exit codes
-
-# Options that several commands share.
-Text = str | None
-File = Annotated[
-    str, Argument(metavar="FILE", help="CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS.")
-]
-Original = Annotated[str, Argument(metavar="ORIGINAL", help="The file before masking.")]
-Masked = Annotated[str, Argument(metavar="RELEASE", help="The masked file, of any tool.")]
-Read = Annotated[
-    list[str] | None,
-    Option(
-        metavar="NAME=VALUE",
-        help="How the file is written, where it cannot be found out: delimiter=semicolon, "
-        "decimal=comma, encoding=latin-1, missing=NA, sheet=2024. May be repeated.",
-    ),
-]
-RulesFile = Annotated[Text, Option("--rules", "-r", help="A file of edit rules.")]
-_K = Option("--k", "-k", help="Fewest records that share their values.")
-K = Annotated[int, _K]
-MaybeK = Annotated[int | None, _K]
-Strata = Annotated[
-    Text, Option(help="Columns that put records apart and are released as they are.")
-]
-Identity = Annotated[Text, Option("--id", help="A column of both files that says who is who.")]
-Seed = Annotated[
-    int | None, Option(help="Makes it repeatable; as confidential as the data themselves.")
-]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that exist.")]
-Json = Annotated[bool, Option("--json", help="Print JSON for machines.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print the result and nothing else.")]
-Verbose = Annotated[bool, Option("--verbose", "-v", help="Print more.")]
 
 Step = Callable[[int, int, str], None]
 
@@ -72,7 +40,7 @@ class Reporter:
 
     def say(self, text: Any) -> None:
         """Print something beside the result."""
-        self.aside.print(text if not isinstance(text, str) else RichText(text))
+        self.aside.print(text if not isinstance(text, str) else Text(text))
 
     def detail(self, text: Any) -> None:
         """Print something beside the result if --verbose asks for it."""
@@ -94,7 +62,7 @@ class Reporter:
             with console.status(what):
                 yield
             return
-        console.print(RichText(what))
+        console.print(Text(what))
         yield
 
     @contextmanager
@@ -102,7 +70,7 @@ class Reporter:
         """Draw a bar with the time that is left; elsewhere than on a terminal, a few lines."""
         console = self.aside
         if not console.is_terminal or console.quiet:
-            console.print(RichText(what))
+            console.print(Text(what))
             yield lambda done, total, name: None  # noqa: ARG005
             return
         bar = Progress(

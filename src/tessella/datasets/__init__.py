@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .numeric import make_clusters as make_clusters
-    from .numeric import make_heavy_tailed as make_heavy_tailed
     from .public import data_folders as data_folders
     from .public import load_census as load_census
     from .public import load_eia as load_eia
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from .public import load_tarragona as load_tarragona
     from .surveys import make_business_survey as make_business_survey
     from .surveys import make_households as make_households
+    from .tables import make_clusters as make_clusters
+    from .tables import make_heavy_tailed as make_heavy_tailed
 
 _HOMES = {
     "data_folders": ".public",
@@ -28,8 +28,8 @@ _HOMES = {
     "load_expenditure": ".public",
     "load_tarragona": ".public",
     "make_business_survey": ".surveys",
-    "make_clusters": ".numeric",
-    "make_heavy_tailed": ".numeric",
+    "make_clusters": ".tables",
+    "make_heavy_tailed": ".tables",
     "make_households": ".surveys",
 }
 

@@ -1,4 +1,4 @@
-"""From named columns to the table a person asked for: pandas, polars, Arrow or NumPy.
+"""Tables of numbers whose truth is known, and how columns become a table of the kind asked for.
 
 A column is an array of numbers, a masked array (some values are missing), or `CategoryColumn` (a
 number for each record and the names that the numbers stand for).
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._lazy import optional
-from .._parameters import FLAG, SEED, Number, OneOf, Whole
-from .._types import Signs
+from .._parameters import FLAG, SEED, Number, OneOf, Whole, check, parameters
+from .._types import Floats, Integers, Signs
+from ..exceptions import BadOptionError
 
-__all__ = ["COMMON", "SHARE", "CategoryColumn", "ColumnData", "leave_out", "make_slips", "to_frame"]
+__all__ = ["make_clusters", "make_heavy_tailed"]
 
 
 @dataclass(frozen=True)
@@ -163,3 +164,205 @@ def leave_out(
     for name in names:
         values = np.asarray(columns[name])
         columns[name] = np.ma.MaskedArray(values, random.random(len(values)) < share)
+
+
+# Tables of numbers: where the clusters are, how heavy the tails.
+
+LARGEST = 2.0**53  # up to here, float64 holds every whole number
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterTruth:
+    """What `make_clusters` knows of its table."""
+
+    labels: Integers  # the cluster of each record
+    centres: Floats  # shape (clusters, d)
+    spread: float  # no record is farther from its centre
+    separation: float  # no two centres are nearer than separation * spread
+
+    def is_optimum(self, k: int) -> bool:
+        """Tell whether the clusters are proved to be the one grouping of least SSE for this k.
+
+        True where all clusters have k to 2k - 1 records and separation > 2 + 2 sqrt(2k - 1); the
+        Notes of `make_clusters` have the proof. False means: not proved.
+        """
+        sizes = np.bincount(self.labels)
+        fits = bool(k <= sizes.min() and sizes.max() <= 2 * k - 1)
+        return fits and bool(self.separation > 2 + 2 * np.sqrt(2 * k - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailTruth:
+    """What `make_heavy_tailed` knows of its table."""
+
+    tail: float  # the tail index of every column
+    scale: Floats  # shape (d,)
+    correlation: float  # between any two columns, of the normal scores
+    zeros: float  # chance of a zero
+
+
+@parameters(separation=[Number(0)], spread=[Number(0)], **COMMON)
+def make_clusters(
+    n: int = 1000,
+    *,
+    d: int = 2,
+    sizes: tuple[int, int] = (3, 5),
+    separation: float = 10.0,
+    spread: float = 1.0,
+    random_state: int | np.random.Generator | None = None,
+    frame: str = "pandas",
+    return_truth: bool = False,
+) -> Any:
+    """Make small clusters that stand clear of each other: a grouping problem with known optimum.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    d : int
+        The number of columns, named x1, x2, ...
+    sizes : (int, int)
+        The smallest and the largest number of records of a cluster.
+    separation : float
+        Least distance between two centres, in units of `spread`.
+    spread : float
+        Greatest distance of a record from its centre; records fill the ball evenly.
+    random_state : int, numpy.random.Generator or None
+        The same seed gives the same table.
+    frame : {"pandas", "polars", "arrow", "numpy"}
+        The kind of table.
+    return_truth : bool
+        Also return the truth.
+
+    Returns
+    -------
+    table : frame of shape (n, d)
+    truth : ClusterTruth
+        Only with `return_truth`.
+
+    Notes
+    -----
+    If every cluster has k to 2k - 1 records and separation > 2 + 2 sqrt(2k - 1), the clusters are
+    the only grouping of least SSE, at any n. Let r be the spread and t = separation - 2. Records
+    of different clusters are at least t r apart. A cluster has no room for two groups, so every
+    cluster that is not a group itself has records in a group that mixes. A group of s records
+    from c >= 2 clusters has at least (c - 1)(s - c / 2) pairs of different clusters, so its SSE,
+    the sum of squared distances over all pairs divided by s, is at least
+    (c - 1)(1 - c / 2s) t² r² >= c t² r² / 4. Leaving a cluster broken saves at most
+    (2k - 1) r². Mixing loses if t² / 4 > 2k - 1.
+
+    The distances are those of the table as it is: scaling the columns changes them.
+
+    Examples
+    --------
+    >>> from tessella.datasets import make_clusters
+    >>> table, truth = make_clusters(100, random_state=0, return_truth=True)
+    >>> table.shape, len(truth.centres), truth.is_optimum(3)
+    ((100, 2), 25, True)
+    """
+    random = np.random.default_rng(random_state)
+    counts = _cluster_sizes(n, sizes, random)
+    labels = random.permutation(np.repeat(np.arange(len(counts)), counts))
+    centres = _apart(len(counts), d, random) * (separation * spread)
+    direction = random.normal(size=(n, d))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    X = centres[labels] + direction * (spread * random.random((n, 1)) ** (1 / d))
+
+    table = to_frame({f"x{j + 1}": X[:, j] for j in range(d)}, frame)
+    if not return_truth:
+        return table
+    return table, ClusterTruth(labels=labels, centres=centres, spread=spread, separation=separation)
+
+
+@parameters(tail=[Number(0.1)], correlation=SHARE, zeros=SHARE, whole=[FLAG], **COMMON)
+def make_heavy_tailed(
+    n: int = 1000,
+    *,
+    d: int = 5,
+    tail: float = 2.0,
+    correlation: float = 0.5,
+    zeros: float = 0.0,
+    whole: bool = False,
+    random_state: int | np.random.Generator | None = None,
+    frame: str = "pandas",
+    return_truth: bool = False,
+) -> Any:
+    """Make correlated columns with Pareto tails: money, in any country, in any year.
+
+    Parameters
+    ----------
+    n, random_state, frame, return_truth
+        As for `make_clusters`.
+    d : int
+        The number of columns, named x1, x2, ...; their scales go from 10 to 10,000.
+    tail : float
+        The tail index: moments of this order and above do not exist. Below 2, no variance.
+    correlation : float
+        Correlation of the normal scores of any two columns, 0 to 1.
+    zeros : float
+        Chance of each value to be zero instead.
+    whole : bool
+        Round down to whole numbers, of at most 2**53.
+
+    Returns
+    -------
+    table : frame of shape (n, d)
+    truth : TailTruth
+        Only with `return_truth`.
+
+    Notes
+    -----
+    P(x_j > v) = (1 - zeros) (1 + v / scale_j) ** -tail for v >= 0 (Lomax margins), joined by a
+    Gaussian copula with one common factor.
+
+    Examples
+    --------
+    >>> from tessella.datasets import make_heavy_tailed
+    >>> table, truth = make_heavy_tailed(10_000, random_state=0, return_truth=True)
+    >>> bool(abs(table["x1"].median() - truth.scale[0] * (2 ** (1 / truth.tail) - 1)) < 0.2)
+    True
+    """
+    from scipy.special import ndtr
+
+    random = np.random.default_rng(random_state)
+    common, own = random.normal(size=(n, 1)), random.normal(size=(n, d))
+    above = ndtr(np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own)
+    scale = np.logspace(1, 4, d)
+    X = scale * (above ** (-1 / tail) - 1)
+    X[random.random((n, d)) < zeros] = 0.0
+    if whole:
+        X = np.floor(np.minimum(X, LARGEST)).astype(np.int64)
+
+    table = to_frame({f"x{j + 1}": X[:, j] for j in range(d)}, frame)
+    if not return_truth:
+        return table
+    return table, TailTruth(tail=tail, scale=scale, correlation=correlation, zeros=zeros)
+
+
+def _cluster_sizes(n: int, sizes: tuple[int, int], random: np.random.Generator) -> Integers:
+    """Draw sizes between the two given that add up to n."""
+    try:
+        low, high = sizes
+    except (TypeError, ValueError):
+        raise BadOptionError("sizes", sizes, "the smallest and the largest size") from None
+    check({"sizes[0]": [Whole(1)]}, {"sizes[0]": low})
+    check({"sizes[1]": [Whole(low)]}, {"sizes[1]": high})
+    fewest, most = -(-n // high), n // low
+    if fewest > most:
+        raise BadOptionError("sizes", sizes, f"sizes that can add up to n={n}")
+    count = int(np.clip(round(2 * n / (low + high)), fewest, most))
+    places = random.permutation(count * (high - low))[: n - count * low]
+    return low + np.bincount(places // max(high - low, 1), minlength=count)
+
+
+def _apart(count: int, d: int, random: np.random.Generator) -> Floats:
+    """Place points at random, no two nearer than 1: jittered cells of a lattice, one point each."""
+    axes = min(d, 60)  # cells are numbered by one int64
+    side = max(2, int(np.ceil((2.0 * count) ** (1 / axes))))
+    chosen = random.choice(side**axes, size=count, replace=False)
+    cells = np.empty((count, d))
+    for j in range(axes):
+        chosen, cells[:, j] = np.divmod(chosen, side)
+    cells[:, axes:] = random.integers(side, size=(count, d - axes))
+    # Neighbouring cells are 5/3 apart and a point moves by up to 1/3 from its cell's middle.
+    return (5 * cells + random.uniform(-1, 1, (count, d))) / 3

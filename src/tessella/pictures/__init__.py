@@ -12,10 +12,10 @@ from .._lazy import on_first_use
 if TYPE_CHECKING:
     from .groups import group_sizes as group_sizes
     from .groups import membership_uncertainty as membership_uncertainty
-    from .losses import where_the_loss_is as where_the_loss_is
     from .maps import risk_utility_map as risk_utility_map
     from .style import save as save
     from .tables import before_and_after as before_and_after
+    from .tables import where_the_loss_is as where_the_loss_is
 
 _HOMES = {
     "before_and_after": ".tables",
@@ -23,7 +23,7 @@ _HOMES = {
     "membership_uncertainty": ".groups",
     "risk_utility_map": ".maps",
     "save": ".style",
-    "where_the_loss_is": ".losses",
+    "where_the_loss_is": ".tables",
 }
 _RENAMED = {
     name: f'tessella.pictures.before_and_after(show="{name}")'

@@ -3,73 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
 
 from ..exceptions import BadOptionError
-from .style import (
-    BLACK,
-    BLUE,
-    COLOURS,
-    GREEN,
-    GREY,
-    MARKERS,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    new_figure,
-    place_labels,
-    plain,
-    styled,
-)
+from . import style
+from .style import BLACK, GREY, new_figure, plain, styled
 
 __all__ = ["risk_utility_map"]
 
 NEAR = 0.04  # of the picture: points of the front nearer than this to a named one have no name
 LEAST = 0.05  # per cent: losses below are drawn here on a logarithmic scale
 
+MEASURES = {"values": "share of the variation of values", "sse_sst": "SSE/SST", "pil": "PIL"}
+
 # Kindred methods share a colour and differ in shape: groups of whole records blue, fuzzy groups
 # orange, groups of some columns green, noise pink, exchanged ranks red, coarser numbers black.
 LOOKS = {
-    "MDAV": (BLUE, "o"),
-    "Search": (BLUE, "s"),
-    "decomposition": (BLUE, "D"),
-    "projection": (BLUE, "v"),
-    "fuzzy microaggregation": (ORANGE, "P"),
-    "blocks of columns": (GREEN, "^"),
-    "individual ranking": (GREEN, "X"),
-    "correlated noise": (PINK, "<"),
-    "uncorrelated noise": (PINK, ">"),
-    "rank swapping": (RED, "h"),
+    "MDAV": (style.BLUE, "o"),
+    "Search": (style.BLUE, "s"),
+    "decomposition": (style.BLUE, "D"),
+    "projection": (style.BLUE, "v"),
+    "fuzzy microaggregation": (style.ORANGE, "P"),
+    "blocks of columns": (style.GREEN, "^"),
+    "individual ranking": (style.GREEN, "X"),
+    "correlated noise": (style.PINK, "<"),
+    "uncorrelated noise": (style.PINK, ">"),
+    "rank swapping": (style.RED, "h"),
     "rounding": (BLACK, "p"),
     "top and bottom coding": (BLACK, "*"),
-    "PRAM": (SKY, "d"),
+    "PRAM": (style.SKY, "d"),
 }
 
 
-class _Point(Protocol):
-    candidate: Any
-    loss: float
-    risk: float
-
-    @property
-    def score(self) -> float: ...
-    @property
-    def tried(self) -> bool: ...
-    @property
-    def passed(self) -> bool: ...
-
-
-class _Explored(Protocol):
-    @property
-    def measures(self) -> tuple[str, ...]: ...
-    @property
-    def front(self) -> Sequence[Any]: ...
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-def risk_utility_map(exploration: _Explored, *, scale: str = "log", names: int = 10) -> Any:
+def risk_utility_map(exploration: Any, *, scale: str = "log", names: int = 10) -> Any:
     """Draw loss against risk, a mark for each candidate, the front as a line with its methods.
 
     Parameters
@@ -98,10 +69,13 @@ def risk_utility_map(exploration: _Explored, *, scale: str = "log", names: int =
             axes.set_xscale("log")
         methods = _draw_points(axes, points, scale)
         front = list(exploration.front)
-        _draw_front(axes, front, scale)
+        steps = [(_x(point, scale), point.risk) for point in front]
+        losses, risks = [loss for loss, _ in steps], [risk for _, risk in steps]
+        axes.step(losses, risks, where="post", color=BLACK, linewidth=1.0, zorder=2)
         axes.set_ylim(0, 104)
         _mark_axis(axes, points, scale)
-        axes.set_xlabel(f"information loss ({_measured(exploration.measures[0])}), per cent")
+        measure = MEASURES.get(exploration.measures[0], exploration.measures[0])
+        axes.set_xlabel(f"information loss ({measure}), per cent")
         axes.set_ylabel("risk: the share that the worst attack finds, per cent")
         axes.legend(
             handles=methods, loc="center left", bbox_to_anchor=(1.01, 0.5), handletextpad=0.3,
@@ -122,10 +96,8 @@ def risk_utility_map(exploration: _Explored, *, scale: str = "log", names: int =
             )
             for point in named
         ]
-        steps = [(_x(p, scale), p.risk) for p in front]
-        place_labels(
-            figure, axes, texts, others=[(_x(p, scale), p.risk) for p in points], line=steps
-        )
+        marks = [(_x(point, scale), point.risk) for point in points]
+        _place_labels(figure, axes, texts, others=marks, line=steps)
         if best is not None:
             axes.plot(
                 [_x(best, scale)], [best.risk], "o", markersize=14, markerfacecolor="none",
@@ -134,13 +106,8 @@ def risk_utility_map(exploration: _Explored, *, scale: str = "log", names: int =
     return figure
 
 
-def _measured(measure: str) -> str:
-    known = {"values": "share of the variation of values", "sse_sst": "SSE/SST", "pil": "PIL"}
-    return known.get(measure, measure)
-
-
-def _x(point: _Point, scale: str) -> float:
-    return max(point.loss, LEAST) if scale == "log" else point.loss
+def _x(point: Any, scale: str) -> float:
+    return float(max(point.loss, LEAST) if scale == "log" else point.loss)
 
 
 def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
@@ -154,15 +121,16 @@ def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
         kinds.setdefault(_kind(point), []).append(point)
     out = []
     for at, (kind, members) in enumerate(kinds.items()):
-        fallback = COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)]
+        fallback = style.COLOURS[at % len(style.COLOURS)], style.MARKERS[at % len(style.MARKERS)]
         colour, marker = LOOKS.get(_bare(kind), fallback)
+        edge = "white" if kind == _bare(kind) else BLACK
         for whole in (True, False):
             some = [p for p in members if p.passed == whole]
             drawn = axes.plot(
                 [_x(p, scale) for p in some], [p.risk for p in some], marker, color=colour,
                 markersize=9 if marker in "*P" else 6.5, alpha=0.85, linestyle="none", zorder=3,
                 markerfacecolor=colour if whole else "white", markeredgewidth=0.7,
-                markeredgecolor=_edge(kind) if whole else colour,
+                markeredgecolor=edge if whole else colour,
             )  # fmt: skip
             if some:
                 drawn[0].set_label(plain(kind))
@@ -176,27 +144,14 @@ def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
     return out
 
 
-def _kind(point: _Point) -> str:
-    from re import sub
-
+def _kind(point: Any) -> str:
     # One colour for a method, whatever its blocks or its fuzziness.
-    label = sub(r"^blocks of .*?(?=$| \+)", "blocks of columns", point.candidate.label)
-    return sub(r"^fuzzy m2 = [0-9.e+-]+(, k kept)?", "fuzzy microaggregation", label)
-
-
-def _edge(kind: str) -> str:
-    return "white" if kind == _bare(kind) else BLACK
+    label = re.sub(r"^blocks of .*?(?=$| \+)", "blocks of columns", point.candidate.label)
+    return re.sub(r"^fuzzy m2 = [0-9.e+-]+(, k kept)?", "fuzzy microaggregation", label)
 
 
 def _bare(kind: str) -> str:
     return kind.removesuffix(" + PRAM")
-
-
-def _draw_front(axes: Any, front: list[Any], scale: str) -> None:
-    axes.step(
-        [_x(p, scale) for p in front], [p.risk for p in front], where="post", color=BLACK,
-        linewidth=1.0, zorder=2,
-    )  # fmt: skip
 
 
 def _mark_axis(axes: Any, points: list[Any], scale: str) -> None:
@@ -213,13 +168,14 @@ def _mark_axis(axes: Any, points: list[Any], scale: str) -> None:
         for step in (1, 2, 5)
         if low <= step * 10.0**power <= min(high, 100)
     ]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_xticks([], minor=True)
+    labels = [f"{tick:g}" for tick in ticks]
     if any(p.loss < LEAST for p in points):
-        axes.set_xticks([LEAST, *ticks[1:]], [f"≤ {LEAST:g}", *(f"{t:g}" for t in ticks[1:])])
+        ticks[0], labels[0] = LEAST, f"≤ {LEAST:g}"
+    axes.set_xticks(ticks, labels)
+    axes.set_xticks([], minor=True)
 
 
-def _short(point: _Point) -> str:
+def _short(point: Any) -> str:
     """Name a point in few words: the method, and what it is tuned by."""
     label = point.candidate.label
     for name, text in (
@@ -251,3 +207,127 @@ def _named(front: list[Any], most: int) -> list[Any]:
             break
         chosen.add(loneliest)
     return [front[at] for at in sorted(chosen)]
+
+
+Box = tuple[float, float, float, float]
+Hair = tuple[tuple[float, float], tuple[float, float]]
+
+SIZE = 8.5
+# Where a name may stand, seen from its mark, in points; the nearest that is free is taken.
+DIRECTIONS = [
+    (np.cos(angle) * reach, np.sin(angle) * reach)
+    for reach in (10, 18, 28, 40, 55, 72, 92, 115, 140)
+    for angle in np.deg2rad([40, 20, 60, 0, -20, 90, -40, 140, 160, 120, 180, -60, -140, -160, -90])
+]
+
+
+def _place_labels(
+    figure: Any,
+    axes: Any,
+    texts: Sequence[tuple[float, float, str]],
+    *,
+    others: Sequence[tuple[float, float]],
+    line: Sequence[tuple[float, float]] = (),
+) -> None:
+    """Write a name beside each mark (x, y, text), with a hair line where it stands off.
+
+    Names cover neither each other nor the marks `others`, and rather not the steps of `line`, whose
+    corners are given, level first. Limits and scales of the axes must be as they will be.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()  # so that the layout is known
+    renderer = canvas.get_renderer()
+    unit = figure.dpi / 72
+    marks = axes.transData.transform(np.asarray(others, dtype=float).reshape(-1, 2))
+    frame = axes.get_window_extent(renderer)
+    taken: list[Box] = [(x - 4 * unit, y - 4 * unit, x + 4 * unit, y + 4 * unit) for x, y in marks]
+    steps = axes.transData.transform(np.asarray(line, dtype=float).reshape(-1, 2))
+    for (x0, y0), (x1, y1) in pairwise(steps):
+        taken += [(x0, y0 - unit, x1, y0 + unit), (x1 - unit, y1, x1 + unit, y0)]
+    held: list[Box] = []
+    hairs: list[Hair] = []
+    for x, y, text in sorted(texts, key=lambda one: -one[0]):  # the crowd is on the right
+        at = axes.transData.transform((x, y))
+        width, height = _size(figure, renderer, text)
+        best, least = DIRECTIONS[0], np.inf
+        for rank, (dx, dy) in enumerate(DIRECTIONS):
+            box = _box(at, dx * unit, dy * unit, width, height)
+            out = box[0] < frame.x0 or box[2] > frame.x1 or box[1] < frame.y0 or box[3] > frame.y1
+            cost = (
+                np.hypot(dx, dy) * 0.03
+                + rank * 1e-4
+                + 50.0 * out
+                + sum(_overlap(box, other) for other in taken)
+            )
+            cost += sum(_crosses(hair, other) for hair, other in _meetings(at, box, held, hairs))
+            if cost < least:
+                best, least = (dx, dy), cost
+        dx, dy = best
+        held.append(_box(at, dx * unit, dy * unit, width, height))
+        taken.append(held[-1])
+        hairs.append(_hair(at, held[-1]))
+        axes.annotate(
+            text, (x, y), xytext=(dx, dy), textcoords="offset points", fontsize=SIZE, color=BLACK,
+            ha=_horizontal(dx), va=_vertical(dx, dy), zorder=5,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 1,
+                        "shrinkB": 3},
+        )  # fmt: skip
+
+
+def _horizontal(dx: float) -> str:
+    return "center" if abs(dx) < 1 else ("left" if dx > 0 else "right")
+
+
+def _vertical(dx: float, dy: float) -> str:
+    return ("bottom" if dy > 0 else "top") if abs(dx) < 1 else "center"
+
+
+def _size(figure: Any, renderer: Any, text: str) -> tuple[float, float]:
+    drawn = figure.text(0, 0, text, fontsize=SIZE)
+    extent = drawn.get_window_extent(renderer)
+    drawn.remove()
+    return float(extent.width), float(extent.height)
+
+
+def _hair(at: Any, box: Box) -> Hair:
+    """Return the line from a mark to the nearest point of its name."""
+    end = (
+        min(max(float(at[0]), box[0]), box[2]),
+        min(max(float(at[1]), box[1]), box[3]),
+    )
+    return (float(at[0]), float(at[1])), end
+
+
+def _meetings(at: Any, box: Box, held: list[Box], hairs: list[Hair]) -> list[tuple[Hair, Box]]:
+    """Return which hair lines could cross which names."""
+    own = _hair(at, box)
+    return [*((own, other) for other in held), *((hair, box) for hair in hairs)]
+
+
+def _crosses(hair: Hair, box: Box) -> float:
+    """Return a cost if a hair line runs through a name; looked at in steps."""
+    (x0, y0), (x1, y1) = hair
+    for step in np.linspace(0.0, 1.0, 25):
+        x, y = x0 + step * (x1 - x0), y0 + step * (y1 - y0)
+        if box[0] < x < box[2] and box[1] < y < box[3]:
+            return 2.0
+    return 0.0
+
+
+def _box(at: Any, dx: float, dy: float, width: float, height: float) -> Box:
+    across = {"left": 0.0, "center": -width / 2, "right": -width}[_horizontal(dx)]
+    up = {"bottom": 0.0, "center": -height / 2, "top": -height}[_vertical(dx, dy)]
+    left, low = float(at[0]) + dx + across, float(at[1]) + dy + up
+    return left, low, left + width, low + height
+
+
+def _overlap(one: Box, other: Box) -> float:
+    """Return a cost of covering: a share of a name's height, and something for touching."""
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
+    if wide <= 0 or high <= 0:
+        return 0.0
+    return 1.0 + wide * high / ((one[3] - one[1]) ** 2)

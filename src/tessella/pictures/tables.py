@@ -1,12 +1,13 @@
-"""Before and after: distributions and correlations of an original and a masked table.
+"""An original and a masked table: distributions, correlations, and where the loss is.
 
-Both are drawn from aggregates: histograms whose bars hold at least `least` records, quantiles and
-correlations. No single record is visible.
+Before and after are drawn from aggregates: histograms whose bars hold at least `least` records,
+quantiles and correlations. No single record is visible.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -16,9 +17,10 @@ from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnpairedError
 from ..frame import Table, View
+from ..loss import sse_sst, subgroup_loss
 from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
 
-__all__ = ["before_and_after"]
+__all__ = ["before_and_after", "where_the_loss_is"]
 
 Show = Literal["distributions", "correlations"]
 
@@ -26,6 +28,7 @@ MOST = 16  # columns in a picture of distributions
 BLOCK = 1 << 16  # records whose products are summed at a time
 TAIL = 0.01  # of the records at either end that share the outermost bars
 ACROSS = 4  # small pictures in a row
+MOST_BARS = 14  # groups or columns that have a bar where the loss is
 
 
 @parameters(show=[OneOf(get_args(Show))], bars=[Whole(2)], least=[Whole(2)])
@@ -84,9 +87,11 @@ def _draw_distributions(before: View, after: View, names: list[Name], bars: int,
             axes.set_yticks([])
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="x", labelsize=8)
+        from matplotlib.patches import Patch
+
         handles = [
-            _handle(facecolor=LIGHT, edgecolor="none", label="original"),
-            _handle(facecolor="none", edgecolor=BLUE, linewidth=1.5, label="masked"),
+            Patch(facecolor=LIGHT, edgecolor="none", label="original"),
+            Patch(facecolor="none", edgecolor=BLUE, linewidth=1.5, label="masked"),
         ]
         figure.legend(handles=handles, loc="outside upper center", ncols=2)
         figure.supylabel("share of records", fontsize=9)
@@ -206,12 +211,6 @@ def _categories(axes: Any, before: View, after: View, name: Name, least: int) ->
     axes.set_xticks(places, [plain(t if len(t) <= 9 else t[:8] + "…") for t in shown], rotation=30)
 
 
-def _handle(**look: Any) -> Any:
-    from matplotlib.patches import Patch
-
-    return Patch(**look)
-
-
 def _correlations(view: View, names: list[Name]) -> Floats:
     out = np.eye(len(names))
     columns = [view.numbers(name, who="A picture") for name in names]
@@ -265,3 +264,85 @@ def _matrix(
     bar = figure.colorbar(shown, ax=axes, shrink=0.7, pad=0.02, aspect=25)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=2)
+
+
+def where_the_loss_is(original: Any, masked: Any, *, by: Any = None, **reading: Any) -> Any:
+    """Draw which columns and which groups of records carry the loss.
+
+    Parameters
+    ----------
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The tables, with the same records in the same order.
+    by : name, optional
+        The column that makes the groups; otherwise they are found by a shallow tree.
+    **reading
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `tessella.loss.measure`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Left, SSE/SST of each column; right, for each group its share of the records beside its
+        share of the loss. **It describes original records, and is confidential.**
+    """
+    columns = sse_sst(original, masked, **reading).by_column
+    groups = subgroup_loss(original, masked, by=by, **reading)
+    with styled():
+        lines = sum(max(2, _wrapped(g.name).count("\n") + 1) for g in groups.groups[:MOST_BARS])
+        figure = new_figure(9.6, 1.2 + max(0.3 * min(len(columns), MOST_BARS), 0.2 * lines, 1.0))
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
+        _of_columns(left, columns)
+        _of_groups(right, groups)
+    return figure
+
+
+def _of_columns(axes: Any, columns: Any) -> None:
+    order = sorted(columns, key=lambda name: -columns[name])[:MOST_BARS]
+    places = range(len(order))
+    shares = [100 * columns[name] for name in order]
+    axes.barh(places, shares, color=BLUE, height=0.7)
+    for place, share in zip(places, shares):
+        axes.annotate(
+            f"{share:.3g}", (share, place), xytext=(3, 0), textcoords="offset points",
+            va="center", fontsize=8, color=BLACK,
+        )  # fmt: skip
+    axes.set_yticks(places, [plain(name) for name in order], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlabel("loss of the column: SSE/SST, per cent")
+    axes.set_xlim(0, max([*shares, 1e-9]) * 1.15)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _of_groups(axes: Any, groups: Any) -> None:
+    shown = groups.groups[:MOST_BARS]
+    for place, group in enumerate(shown):
+        carries, records = 100 * group.carries, 100 * group.records
+        axes.barh(place - 0.19, records, height=0.36, color=LIGHT)
+        axes.barh(place + 0.19, carries, height=0.36, color=RED if carries > records else BLUE)
+    axes.set_yticks(range(len(shown)), [plain(_wrapped(g.name)) for g in shown], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("per cent of the records (grey) and of the loss")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_title(
+        f"groups explain {100 * groups.between:.0f} % of where the loss is", fontsize=9,
+        loc="right", color=GREY,
+    )  # fmt: skip
+
+
+def _wrapped(text: str, width: int = 40) -> str:
+    """Write conditions in lines of a moderate length, none left out, numbers in four digits."""
+    parts = re.split(r"\s+and\s+", text)
+    lines = [""]
+    for at, part in enumerate(parts):
+        text = re.sub(r"-?\d+\.?\d*(?:e[+-]?\d+)?$", lambda m: _digits(m[0]), part)
+        text = text.replace("<=", "≤").replace(">=", "≥") + (" and" if at + 1 < len(parts) else "")
+        if lines[-1] and len(lines[-1]) + len(text) >= width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {text}".strip()
+    return "\n".join(lines)
+
+
+def _digits(number: str) -> str:
+    value = float(number)
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

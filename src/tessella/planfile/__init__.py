@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .drafting import draft as draft
     from .model import PlanFile as PlanFile
-    from .reading import parse_plan as parse_plan
-    from .reading import read_plan as read_plan
+    from .text import draft as draft
+    from .text import parse_plan as parse_plan
+    from .text import read_plan as read_plan
 
 _HOMES = {
     "PlanFile": ".model",
-    "draft": ".drafting",
-    "parse_plan": ".reading",
-    "read_plan": ".reading",
+    "draft": ".text",
+    "parse_plan": ".text",
+    "read_plan": ".text",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,4 +1,4 @@
-"""What a plan file can say: one class for each of its tables."""
+"""What a plan file can state, one class for each of its tables; and how it is written as TOML."""
 
 from __future__ import annotations
 
@@ -18,19 +18,10 @@ from ..release import Step, Study
 from ..rules import Rules
 from ..schema import Kind, Role, Schema
 
-__all__ = [
-    "Columns",
-    "Input",
-    "Measures",
-    "Output",
-    "PlanFile",
-    "RulesPart",
-    "find_line",
-    "lines_of_keys",
-    "write_toml",
-]
+WIDTH = 98  # of a line of TOML
 
 KeyPath = tuple[str | int, ...]
+Lines = dict[KeyPath, int]  # of keys and headers, from 1 on
 
 _HEADER = re.compile(r"^\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(
@@ -39,152 +30,6 @@ _KEY = re.compile(
     re.X,
 )
 _PIECE = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\.?""")
-
-
-def lines_of_keys(text: str) -> dict[KeyPath, int]:
-    r"""Return the line, from 1 on, of every key and every header of a valid TOML text.
-
-    Examples
-    --------
-    >>> from tessella.planfile.model import lines_of_keys
-    >>> lines_of_keys('version = 1\n[[steps]]\nmethod = "drop"\n')
-    {('version',): 1, ('steps', 0): 2, ('steps',): 2, ('steps', 0, 'method'): 3}
-    """
-    found: dict[KeyPath, int] = {}
-    counts: dict[KeyPath, int] = {}
-    here: KeyPath = ()
-    closing, depth = "", 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        if closing:  # inside of a text of several lines
-            closing = "" if closing in line else closing
-            continue
-        if depth > 0:  # inside of an array of several lines
-            depth += _depth(line)
-            continue
-        if header := _HEADER.match(line):
-            here = _pieces(header[2], counts)
-            if header[1] == "[[":
-                at = counts.get(here, 0)
-                counts[here] = at + 1
-                here, array = (*here, at), here
-                found[here] = number
-                found.setdefault(array, number)
-            else:
-                found.setdefault(here, number)
-        elif key := _KEY.match(line):
-            found.setdefault((*here, *_names(key[1])), number)
-            value = key[2]
-            for quotes in ('"""', "'''"):
-                if value.startswith(quotes) and quotes not in value[3:]:
-                    closing = quotes
-            depth = max(_depth(value), 0) if not closing else 0
-    return found
-
-
-def find_line(lines: dict[KeyPath, int], path: Sequence[str | int]) -> int | None:
-    """Return the line of a key, or that of the nearest table around it."""
-    at = tuple(path)
-    while at:
-        if at in lines:
-            return lines[at]
-        at = at[:-1]
-    return None
-
-
-def _names(text: str) -> KeyPath:
-    return tuple(double or single or bare for double, single, bare in _PIECE.findall(text))
-
-
-def _pieces(text: str, counts: dict[KeyPath, int]) -> KeyPath:
-    """Return the path of a header; inside of an array of tables, the last one is meant."""
-    path: KeyPath = ()
-    names = _names(text)
-    for at, name in enumerate(names):
-        path = (*path, name)
-        if path in counts and at < len(names) - 1:
-            path = (*path, counts[path] - 1)
-    return path
-
-
-def _depth(text: str) -> int:
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|#.*', "", text)
-    return sum(bare.count(sign) for sign in "[{") - sum(bare.count(sign) for sign in "]}")
-
-
-WIDTH = 98
-
-
-def write_toml(plan: PlanFile, notes: Mapping[str, Sequence[str]]) -> str:
-    """Write a plan as TOML: see `PlanFile.to_toml`."""
-    return "\n".join(_lines(plan, notes)).rstrip() + "\n"
-
-
-def _lines(plan: PlanFile, notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    yield from _comment(notes.get("", ()))
-    yield f"version = {plan.version}"
-    if plan.seed is not None:
-        yield f"seed = {plan.seed}"
-    yield from _table("input", {"file": plan.input.file, **plan.input.options}, notes)
-    rules = plan.rules.model_dump(exclude_defaults=True)
-    if rules or "rules" in notes:
-        lines = rules.pop("lines", None)
-        yield from _table("rules", rules, notes)
-        if lines is not None:
-            yield "lines = ["
-            yield from (f"    {toml_value(line)}," for line in lines)
-            yield "]"
-    if plan.columns:
-        yield ""
-        yield from _comment(notes.get("columns", ()))
-    for name, column in plan.columns.items():
-        known = column.model_dump(exclude_defaults=True) | {"role": column.role}
-        yield f"[columns.{toml_key(name)}]"
-        yield from _comment(notes.get(f"columns.{name}", ()))
-        yield from _pairs({"kind": known.pop("kind"), "role": known.pop("role"), **known})
-    for at, step in enumerate(plan.steps):
-        yield ""
-        yield from _comment(notes.get(f"steps.{at}", ()))
-        yield "[[steps]]"
-        yield from _pairs(step.to_dict())
-    yield from _table("measures", plan.measures.model_dump(exclude_none=True), notes)
-    yield from _table("output", plan.output.model_dump(exclude_none=True), notes)
-
-
-def _table(
-    name: str, values: Mapping[str, Any], notes: Mapping[str, Sequence[str]]
-) -> Iterator[str]:
-    yield ""
-    yield from _comment(notes.get(name, ()))
-    yield f"[{name}]"
-    yield from _pairs(values)
-
-
-def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in values.items():
-        if value is None:
-            continue
-        line = f"{toml_key(name)} = {toml_value(value)}"
-        if len(line) <= WIDTH or not isinstance(value, list | tuple):
-            yield line
-            continue
-        yield f"{toml_key(name)} = ["
-        inner = ", ".join(map(toml_value, value)) + ","
-        yield from textwrap.wrap(
-            inner, WIDTH, initial_indent="    ", subsequent_indent="    ",
-            break_long_words=False, break_on_hyphens=False,
-        ) if not any('"' in toml_value(v) and " " in str(v) for v in value) else [
-            f"    {toml_value(v)}," for v in value
-        ]  # fmt: skip
-        yield "]"
-
-
-def _comment(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        clean = "".join(sign if sign.isprintable() else " " for sign in line)
-        indent = " " * (len(clean) - len(clean.lstrip()))
-        yield from textwrap.wrap(
-            clean, WIDTH, initial_indent="# ", subsequent_indent=f"# {indent}  "
-        ) or ["#"]
 
 
 class Section(BaseModel):
@@ -335,7 +180,7 @@ class PlanFile(Section):
             Comments: for "" (the head), "input", "rules", "columns", "columns.NAME", "steps.0",
             "measures" and "output".
         """
-        return write_toml(self, notes or {})
+        return "\n".join(_lines(self, notes or {})).rstrip() + "\n"
 
     def read(self) -> Source:
         """Read the input."""
@@ -364,3 +209,141 @@ class PlanFile(Section):
             tolerance=self.rules.tolerance,
             random_state=self.seed,
         )
+
+
+def _lines(plan: PlanFile, notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    yield from _comment(notes.get("", ()))
+    yield f"version = {plan.version}"
+    if plan.seed is not None:
+        yield f"seed = {plan.seed}"
+    yield from _table("input", {"file": plan.input.file, **plan.input.options}, notes)
+    rules = plan.rules.model_dump(exclude_defaults=True)
+    if rules or "rules" in notes:
+        lines = rules.pop("lines", None)
+        yield from _table("rules", rules, notes)
+        if lines is not None:
+            yield "lines = ["
+            yield from (f"    {toml_value(line)}," for line in lines)
+            yield "]"
+    if plan.columns:
+        yield ""
+        yield from _comment(notes.get("columns", ()))
+    for name, column in plan.columns.items():
+        known = column.model_dump(exclude_defaults=True) | {"role": column.role}
+        yield f"[columns.{toml_key(name)}]"
+        yield from _comment(notes.get(f"columns.{name}", ()))
+        yield from _pairs({"kind": known.pop("kind"), "role": known.pop("role"), **known})
+    for at, step in enumerate(plan.steps):
+        yield ""
+        yield from _comment(notes.get(f"steps.{at}", ()))
+        yield "[[steps]]"
+        yield from _pairs(step.to_dict())
+    yield from _table("measures", plan.measures.model_dump(exclude_none=True), notes)
+    yield from _table("output", plan.output.model_dump(exclude_none=True), notes)
+
+
+def _table(
+    name: str, values: Mapping[str, Any], notes: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    yield ""
+    yield from _comment(notes.get(name, ()))
+    yield f"[{name}]"
+    yield from _pairs(values)
+
+
+def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        if value is None:
+            continue
+        line = f"{toml_key(name)} = {toml_value(value)}"
+        if len(line) <= WIDTH or not isinstance(value, list | tuple):
+            yield line
+            continue
+        yield f"{toml_key(name)} = ["
+        inner = ", ".join(map(toml_value, value)) + ","
+        yield from textwrap.wrap(
+            inner, WIDTH, initial_indent="    ", subsequent_indent="    ",
+            break_long_words=False, break_on_hyphens=False,
+        ) if not any('"' in toml_value(v) and " " in str(v) for v in value) else [
+            f"    {toml_value(v)}," for v in value
+        ]  # fmt: skip
+        yield "]"
+
+
+def _comment(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        clean = "".join(sign if sign.isprintable() else " " for sign in line)
+        indent = " " * (len(clean) - len(clean.lstrip()))
+        yield from textwrap.wrap(
+            clean, WIDTH, initial_indent="# ", subsequent_indent=f"# {indent}  "
+        ) or ["#"]
+
+
+def lines_of_keys(text: str) -> Lines:
+    r"""Return the line, from 1 on, of every key and every header of a valid TOML text.
+
+    Examples
+    --------
+    >>> from tessella.planfile.model import lines_of_keys
+    >>> lines_of_keys('version = 1\n[[steps]]\nmethod = "drop"\n')
+    {('version',): 1, ('steps', 0): 2, ('steps',): 2, ('steps', 0, 'method'): 3}
+    """
+    found: Lines = {}
+    counts: Lines = {}
+    here: KeyPath = ()
+    closing, depth = "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if closing:  # inside of a text of several lines
+            closing = "" if closing in line else closing
+            continue
+        if depth > 0:  # inside of an array of several lines
+            depth += _depth(line)
+            continue
+        if header := _HEADER.match(line):
+            here = _pieces(header[2], counts)
+            if header[1] == "[[":
+                at = counts.get(here, 0)
+                counts[here] = at + 1
+                here, array = (*here, at), here
+                found[here] = number
+                found.setdefault(array, number)
+            else:
+                found.setdefault(here, number)
+        elif key := _KEY.match(line):
+            found.setdefault((*here, *_names(key[1])), number)
+            value = key[2]
+            for quotes in ('"""', "'''"):
+                if value.startswith(quotes) and quotes not in value[3:]:
+                    closing = quotes
+            depth = max(_depth(value), 0) if not closing else 0
+    return found
+
+
+def find_line(lines: Lines, path: Sequence[str | int]) -> int | None:
+    """Return the line of a key, or that of the nearest table around it."""
+    at = tuple(path)
+    while at:
+        if at in lines:
+            return lines[at]
+        at = at[:-1]
+    return None
+
+
+def _names(text: str) -> KeyPath:
+    return tuple(double or single or bare for double, single, bare in _PIECE.findall(text))
+
+
+def _pieces(text: str, counts: Lines) -> KeyPath:
+    """Return the path of a header; inside of an array of tables, the last one is meant."""
+    path: KeyPath = ()
+    names = _names(text)
+    for at, name in enumerate(names):
+        path = (*path, name)
+        if path in counts and at < len(names) - 1:
+            path = (*path, counts[path] - 1)
+    return path
+
+
+def _depth(text: str) -> int:
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|#.*', "", text)
+    return sum(bare.count(sign) for sign in "[{") - sum(bare.count(sign) for sign in "]}")

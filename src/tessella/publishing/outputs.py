@@ -10,11 +10,9 @@ manifest whose hashes fit says that the set is complete.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,18 +20,10 @@ from ..exceptions import BadFileError
 from ..io.source import find_format
 from ..io.writing import Written, staged_file, whole_or_nothing
 
-__all__ = ["Texts", "refuse_places", "to_json", "write_all"]
+__all__ = ["refuse_places", "write_all"]
 
 PRIVATE = ("internal report", "summary")
 PUBLIC = ("external report",)  # in the manifest, beside the release
-
-
-@dataclass(frozen=True, kw_only=True)
-class Texts:
-    """What is written beside the release; the manifest is made when the hashes are known."""
-
-    ready: Mapping[str, str]  # by what they are
-    manifest: Callable[[list[dict[str, Any]]], str]
 
 
 def refuse_places(
@@ -56,9 +46,19 @@ def refuse_places(
 
 
 def write_all(
-    frame: Any, paths: Mapping[str, Path], texts: Texts, *, overwrite: bool, **options: Any
+    frame: Any,
+    paths: Mapping[str, Path],
+    texts: Mapping[str, str],
+    *,
+    manifest: Callable[[list[dict[str, Any]]], str],
+    overwrite: bool,
+    **options: Any,
 ) -> Written:
-    """Write the release, its reports and its manifest; `options` are those of `write_file`."""
+    """Write the release, its reports and its manifest; `options` are those of `write_file`.
+
+    `texts` are the files beside the release by what they are; the manifest is made when the hashes
+    are known.
+    """
     # The order in which files get their names.
     contexts: list[tuple[Path, AbstractContextManager[Any]]] = []
     named: list[Path] = []
@@ -70,13 +70,13 @@ def write_all(
         for what, path in paths.items():
             if what in ("release", "manifest"):
                 continue
-            content = texts.ready[what].encode("utf-8")
+            content = texts[what].encode("utf-8")
             contexts.append((path, _stage(path, content, what, overwrite=overwrite)))
             if what in PUBLIC:
                 digest = hashlib.sha256(content).hexdigest()
                 files.append(_listed(what, path, digest, len(content)))
         if "manifest" in paths:
-            content = texts.manifest(files).encode("utf-8")
+            content = manifest(files).encode("utf-8")
             stage = _stage(paths["manifest"], content, "manifest", overwrite=overwrite)
             contexts.append((paths["manifest"], stage))
         replaced = {path for path in paths.values() if path.exists()} if overwrite else set()
@@ -131,8 +131,3 @@ def _keep(folder: Path) -> None:
 
 def _listed(what: str, path: Path, digest: str, size: int) -> dict[str, Any]:
     return {"what": what, "file": path.name, "sha256": digest, "bytes": size}
-
-
-def to_json(summary: Mapping[str, Any]) -> str:
-    """Write a summary as JSON."""
-    return json.dumps(summary, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -5,6 +5,7 @@ What publishing gives: where everything is, and all that was found.
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -25,13 +26,13 @@ from ..io.writing import Written
 from ..loss import measure
 from ..loss.result import Summary
 from ..planfile import PlanFile, read_plan
-from ..release import Entry, Protocol, Release, Step, Study
+from ..release import Entry, Protocol, Release, Study
 from ..release.steps import disclosed_method
 from ..reports import external_report, internal_report, summarise
 from ..reports.public import manifest
 from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
 from ..risk.assessment import Case
-from .outputs import Texts, refuse_places, to_json, write_all
+from .outputs import refuse_places, write_all
 
 __all__ = ["Publication", "publish"]
 
@@ -110,6 +111,17 @@ BEFORE = 2_000  # in the original as it is
 # Attacks that are also tried on the original as it is.
 PLAIN = ("k-anonymity", "homogeneity", "individual risk", "prediction",
          "special uniques")  # fmt: skip
+
+
+def _to_json(summary: dict[str, Any]) -> str:
+    return json.dumps(summary, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {  # beside the release and its manifest
+    "internal report": internal_report,
+    "external report": external_report,
+    "summary": _to_json,
+}
 
 
 def _find_itself(case: Case) -> Estimate:
@@ -197,24 +209,19 @@ def publish(
     if not isinstance(plan, PlanFile):
         raise BadOptionError("plan", type(plan).__name__, "a plan file, or its path")
     paths = {what: plan.path(name) for what, name in plan.output.files.items()}
-    refuse_places(paths, inputs=_inputs(plan), overwrite=overwrite)
-    steps = _Steps(_total(plan), progress)
+    inputs = {"the original": plan.path(plan.input.file)}
+    if plan.rules.file:
+        inputs["the file of rules"] = plan.path(plan.rules.file)
+    refuse_places(paths, inputs=inputs, overwrite=overwrite)
+    measured = plan.measures.loss + 2 * (plan.measures.risk != "none")
+    # Besides the steps of the plan: read, check, audit, report, write.
+    steps = _Steps(len(plan.steps) + measured + 5, progress)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         write = _prepare(plan, paths, source, steps, caught, pictures)
     for one in caught:  # in the report, and here: an error, if so configured, before writing
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return write(overwrite)
-
-
-def _inputs(plan: PlanFile) -> dict[str, Path]:
-    files = {"the original": plan.path(plan.input.file)}
-    return files | ({"the file of rules": plan.path(plan.rules.file)} if plan.rules.file else {})
-
-
-def _total(plan: PlanFile) -> int:
-    measured = plan.measures.loss + 2 * (plan.measures.risk != "none")
-    return len(plan.steps) + measured + 5  # read, check, audit, report, write
 
 
 class _Steps:
@@ -231,10 +238,11 @@ class _Steps:
         began, account = perf_counter(), list[str]()
         yield account
         seconds = perf_counter() - began
-        log.info("%s: %.2f s", name, seconds)
-        self.entries.append(
-            Entry(method=name, options=options, account=" ".join(account), seconds=seconds)
-        )
+        self.keep(Entry(method=name, options=options, account=" ".join(account), seconds=seconds))
+
+    def keep(self, entry: Entry) -> None:
+        log.info("%s: %.2f s", entry.method, entry.seconds)
+        self.entries.append(entry)
         self.done += 1
 
     def announce(self, name: str) -> None:
@@ -264,13 +272,16 @@ def _prepare(
         if any(issubclass(one.category, InterruptedWarning) for one in caught):
             raise KeyboardInterrupt  # who stops a command wants no release of a search cut short
         (*_, entry) = study.protocol
-        log.info("%s: %.2f s", entry.method, entry.seconds)
-        steps.entries.append(entry)
-        steps.done += 1
-    with steps.step("audit", k=_k_of(study)) as account:
+        steps.keep(entry)
+    sizes = [step.options.get("k") for step in study.steps if step.method == "protect"]
+    with steps.step("audit", k=sizes[-1] if sizes else None) as account:
         release = study.release()
-        account.append(_account_of_rules(study, release))
-    loss = _measure_loss(plan, study, steps)
+        broken = f"{release.inconsistent:,} records of the original break a rule."
+        account.append(f"Passed; {broken if len(study.rules) else 'no rules.'}")
+    loss = None
+    if plan.measures.loss:
+        with steps.step("measure loss"):
+            loss = measure(*study.views, schema=study.schema, on_unpaired="skip")
     risk, before = _measure_risk(plan, study, release, steps)
     order = _order(plan, read.n_rows)
     with steps.step("report", order=plan.output.order):
@@ -280,12 +291,13 @@ def _prepare(
             protocol=Protocol(tuple(steps.entries)), order=plan.output.order, warned=warned,
             title=paths["release"].name, pictures=pictures and "internal report" in paths,
         )  # fmt: skip
-        texts = _texts(summary, paths)
+        texts = {what: TEXTS[what](summary) for what in paths if what in TEXTS}
 
     def write(overwrite: bool) -> Publication:
         with steps.step("write", files=len(paths)) as account:
             written = write_all(
-                _ordered(release.table, order), paths, texts, overwrite=overwrite,
+                release.table if order is None else Table.read(release.table).take(order), paths,
+                texts, manifest=partial(manifest, summary), overwrite=overwrite,
                 like=_like(read, order), keep_labels=plan.output.keep_labels,
             )  # fmt: skip
             account += map(str, written.statements)
@@ -301,34 +313,15 @@ def _prepare(
 
 def _refuse_unknown(plan: PlanFile, source: Source) -> None:
     """Refuse knowledge of columns that will not be there, before hours of masking."""
-    gone = [n for step in plan.steps if step.method == "drop" for n in _listed(step)]
+    gone: list[str] = []
+    for step in plan.steps:
+        if step.method == "drop":
+            named = step.options.get("columns", ())
+            gone += [named] if isinstance(named, str) else named
     left = [name for name in source.columns if name not in gone]
     for name in plan.measures.known or ():
         if name not in left:
             raise UnknownColumnError(name, left, who="measures.known of the plan")
-
-
-def _listed(step: Step) -> list[str]:
-    named = step.options.get("columns", ())
-    return [named] if isinstance(named, str) else list(named)
-
-
-def _account_of_rules(study: Study, release: Release) -> str:
-    if not len(study.rules):
-        return "Passed; no rules."
-    return f"Passed; {release.inconsistent:,} records of the original break a rule."
-
-
-def _k_of(study: Study) -> int | None:
-    asked = [step.options.get("k") for step in study.steps if step.method == "protect"]
-    return asked[-1] if asked else None
-
-
-def _measure_loss(plan: PlanFile, study: Study, steps: _Steps) -> Summary | None:
-    if not plan.measures.loss:
-        return None
-    with steps.step("measure loss"):
-        return measure(*study.views, schema=study.schema, on_unpaired="skip")
 
 
 def _measure_risk(
@@ -370,22 +363,8 @@ def _order(plan: PlanFile, n: int) -> Integers | None:
     return np.random.default_rng(np.random.SeedSequence(seeds)).permutation(n).astype(np.int64)
 
 
-def _ordered(table: Any, order: Integers | None) -> Any:
-    return table if order is None else Table.read(table).take(order)
-
-
 def _like(source: Source, order: Integers | None) -> Source:
     """Return the source with its letters of missing cells in the order of the release."""
     if order is None or not source.tags:
         return source
     return replace(source, tags={name: tags.take(order) for name, tags in source.tags.items()})
-
-
-def _texts(summary: dict[str, Any], paths: dict[str, Path]) -> Texts:
-    makers: dict[str, Callable[[dict[str, Any]], str]] = {
-        "internal report": internal_report,
-        "external report": external_report,
-        "summary": to_json,
-    }
-    ready = {what: makers[what](summary) for what in paths if what in makers}
-    return Texts(ready=ready, manifest=partial(manifest, summary))

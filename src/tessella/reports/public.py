@@ -25,7 +25,6 @@ from ..loss.result import Summary
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
 from ..release.steps import PREPARING
-from .advice import advise, limits
 
 __all__ = ["manifest", "public_part", "rounded"]
 
@@ -117,7 +116,7 @@ def public_part(
     rules = [_rule(rule, gone) for rule in release.rules]
     steps = [_step(entry, gone) for entry in study.protocol]
     few = max(FEW, release.audit.k or 0)
-    part: dict[str, Any] = {
+    return {
         "title": title or "release",
         "tessella": __version__,
         "records": study.views[1].n_rows,
@@ -138,7 +137,6 @@ def public_part(
         "measures": [] if withheld else list(_measures(loss)),
         "deviation": _mean(column["deviation"] for column in columns if column["masked"]),
     }
-    return part | {"advice": advise(part), "limits": limits(part)}
 
 
 def find_telling(study: Study) -> set[Name]:
@@ -172,7 +170,7 @@ def find_telling(study: Study) -> set[Name]:
 
 
 def _dominates(terms: Any) -> bool:
-    """Say whether the largest term can be worked out from the sum by who knows the second."""
+    """Return whether who knows the second largest term can work out the largest from the sum."""
     if len(terms) < FEW:
         return bool(terms.any())
     two = np.partition(terms, -2)[-2:]
@@ -209,7 +207,7 @@ class Gone:
         self._known: dict[str, bool] = {}
 
     def names(self, texts: Iterable[str]) -> bool:
-        """Say whether one of these texts is a category that is gone."""
+        """Return whether one of these texts is a category that is gone."""
         asked = {text for text in texts if text not in self._known}
         if asked:
             before, after = _found(self._before, asked), _found(self._after, asked)
@@ -252,10 +250,10 @@ class Gone:
 def _found(table: Table, texts: set[str]) -> set[str]:
     """Find texts among the categories of a table; numbers are looked at where they are codes."""
     found: set[str] = set()
+    numbers = any(text.lstrip("-").isdigit() for text in texts)
     for name in table.columns:
-        if table.facts(name).family in ("float", "decimal"):
-            continue
-        if table.facts(name).numeric and not any(_is_number(text) for text in texts):
+        facts = table.facts(name)
+        if facts.family in ("float", "decimal") or (facts.numeric and not numbers):
             continue
         try:
             _, values = table.labels(name)
@@ -263,10 +261,6 @@ def _found(table: Table, texts: set[str]) -> set[str]:
             continue
         found |= texts.intersection(values)
     return found
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").isdigit()
 
 
 def _columns(
@@ -307,16 +301,14 @@ def _figures(
             "entropy": _of_column(loss, "entropy", name),
         }
     relative = figures["relative_change"]
+    if relative is not None:  # below 1e-9 %, it is the order of summation
+        relative = 100 * relative if abs(100 * relative) >= 1e-9 else 0.0
     return {
         "loss": release.column_loss.get(name, 0.0 if not line.changed else None),
-        "mean_change": None if relative is None else _snapped(100 * relative),
+        "mean_change": relative,
         "deviation": _deviation(reference, released, name),
         "distribution": _of_column(loss, "kolmogorov_smirnov", name),
     }
-
-
-def _snapped(value: float) -> float:
-    return 0.0 if abs(value) < 1e-9 else value  # the order of summation
 
 
 def _of_column(loss: Summary | None, measure: str, name: Name) -> float | None:

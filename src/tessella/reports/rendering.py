@@ -93,8 +93,8 @@ def inline(figure: Any, prefix: str) -> str:
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
     width, height = re.findall(r'\b(?:width|height)="([\d.]+)pt"', text)[:2]
-    text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[\d.]+pt"', r"\1", text, count=1)
-    text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[\d.]+pt"', r"\1", text, count=1)
+    for _ in ("width", "height"):
+        text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[\d.]+pt"', r"\1", text, count=1)
     size = f'style="width: {float(width):.0f}pt; aspect-ratio: {width} / {height}"'
     return text.replace("<svg", f"<svg {size}", 1).strip()
 
@@ -120,10 +120,6 @@ def templates() -> Any:
 
     Names and labels of a table are text, never markup: everything is escaped, and a variable that
     is not there is an error.
-
-    Returns
-    -------
-    jinja2.Environment
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -160,9 +156,7 @@ def external_report(summary: Mapping[str, Any]) -> str:
     str
         HTML.
     """
-    page = templates().get_template("external.html")
-    text: str = page.render(public=summary["public"])
-    return text
+    return str(templates().get_template("external.html").render(public=summary["public"]))
 
 
 def internal_report(summary: Mapping[str, Any]) -> str:
@@ -179,8 +173,7 @@ def internal_report(summary: Mapping[str, Any]) -> str:
         HTML.
     """
     page = templates().get_template("internal.html")
-    text: str = page.render(public=summary["public"], own=summary["confidential"])
-    return text
+    return str(page.render(public=summary["public"], own=summary["confidential"]))
 
 
 def number(value: Any, digits: int = 4) -> str:

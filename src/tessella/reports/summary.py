@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -18,36 +19,89 @@ from ..exceptions import BadTableError
 from ..frame import Table, View
 from ..io import Source
 from ..loss.result import Summary
+from ..masking import registry
 from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
+from ..release.steps import PREPARING
 from ..risk import Assessment
 from .public import public_part, rounded
 from .rendering import draw
 
-__all__ = ["FORMAT", "confidential_part", "summarise"]
+__all__ = ["summarise"]
+
+FORMAT = 1  # of the summary
 
 RISKIEST = 20  # records that are listed
 BANDS = (("0", 0.0), ("up to 5 %", 0.05), ("up to 10 %", 0.1), ("up to 20 %", 0.2),
          ("up to 50 %", 0.5), ("below 100 %", 0.999999), ("100 %", 1.0))  # fmt: skip
 
+Part = Mapping[str, Any]
 
-def confidential_part(
+
+def summarise(
     study: Study,
     release: Release,
     *,
-    plan: PlanFile | None,
-    source: Source | None,
-    loss: Summary | None,
-    risk: Assessment | None,
-    risk_before: Assessment | None,
-    protocol: Protocol | None,
-    warned: Sequence[str],
-    pictures: bool,
+    plan: PlanFile | None = None,
+    source: Source | None = None,
+    loss: Summary | None = None,
+    risk: Assessment | None = None,
+    risk_before: Assessment | None = None,
+    protocol: Protocol | None = None,
+    warned: Sequence[str] = (),
+    order: str = "kept",
+    title: str = "",
+    pictures: bool = True,
 ) -> dict[str, Any]:
-    """Build the confidential part of a summary."""
-    taken = protocol or study.protocol
+    """Gather what is known of a release.
+
+    Parameters
+    ----------
+    study : Study
+        The table on its way; its last state is what was released.
+    release : Release
+        What `study.release()` gave.
+    plan, source : optional
+        The plan file, and the file that was read.
+    loss : Summary, optional
+        What `tessella.loss.measure` found.
+    risk, risk_before : Assessment, optional
+        What `tessella.risk.assess` found in the released table, and in the original as it is.
+    protocol : Protocol, optional
+        All steps with times; otherwise those of the study.
+    warned : sequence of str
+        Warnings that were raised on the way.
+    order : {"kept", "shuffled"}
+        Whether the released records are in the order of the original.
+    title : str
+        What the reports call the release, such as the name of its file.
+    pictures : bool
+        Whether to draw pictures for the internal report.
+
+    Returns
+    -------
+    dict
+        "public" is all that `external_report` and `manifest` see: no original value of a record,
+        no smallest or largest value, no risk, no seed, no path, no name of a column that was left
+        out, no category that is gone. "confidential" has these, and is as confidential as the
+        original.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella import Study
+    >>> from tessella.reports import summarise
+    >>> table = pd.DataFrame({"net": [10, 12, 11, 50, 52, 57], "gross": [11, 13, 12, 51, 53, 58]})
+    >>> study = Study(table, rules="net <= gross", random_state=0).do("protect", k=3)
+    >>> summary = summarise(study, study.release(), pictures=False)
+    >>> summary["public"]["k"], summary["public"]["columns"][0]["name"]
+    (3, 'net')
+    >>> sorted(summary)
+    ['confidential', 'format', 'public']
+    """
+    public = public_part(study, release, loss=loss, order=order, title=title)
     records = None if risk is None else risk.records
-    return {
+    confidential = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
         "input": _input(source),
@@ -64,7 +118,7 @@ def confidential_part(
         "plan": "" if plan is None else plan.to_toml(),
         "explanation": "" if release.plan is None else release.plan.explain(),
         "seed": study.random_state,
-        "protocol": [plain_data(entry) for entry in taken.confidential()],
+        "protocol": [plain_data(entry) for entry in (protocol or study.protocol).confidential()],
         "loss": [] if loss is None else [_loss(one.to_dict()) for one in loss],
         "loss_notes": [] if loss is None else list(loss.notes),
         "risk": None if risk is None else plain_data(risk.to_dict()),
@@ -74,22 +128,14 @@ def confidential_part(
         "warnings": list(warned),
         "pictures": draw(study, release) if pictures else [],
     }
+    public |= {"advice": advise(public), "limits": limits(public)}
+    return {"format": FORMAT, "public": public, "confidential": confidential}
 
 
 def versions() -> dict[str, str]:
     """Return the versions that a result may depend on."""
-    import numba
-    import scipy
-    import sklearn
-
-    return {
-        "tessella": __version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numba": numba.__version__,
-    }
+    packages = {name: version(name) for name in ("NumPy", "SciPy", "scikit-learn", "numba")}
+    return {"tessella": __version__, "Python": platform.python_version(), **packages}
 
 
 def _input(source: Source | None) -> dict[str, Any]:
@@ -190,75 +236,95 @@ def _bands(records: Any) -> list[dict[str, Any]]:
     return lines
 
 
-FORMAT = 1  # of the summary
+# How to analyse a masked table: what each method keeps, what it changes, and what to do.
 
 
-def summarise(
-    study: Study,
-    release: Release,
-    *,
-    plan: PlanFile | None = None,
-    source: Source | None = None,
-    loss: Summary | None = None,
-    risk: Assessment | None = None,
-    risk_before: Assessment | None = None,
-    protocol: Protocol | None = None,
-    warned: Sequence[str] = (),
-    order: str = "kept",
-    title: str = "",
-    pictures: bool = True,
-) -> dict[str, Any]:
-    """Gather what is known of a release.
+def advise(part: Part) -> list[dict[str, Any]]:
+    """List what a user of the table should know, method by method; `part` is the public part."""
+    advice = [{"title": "First of all", "says": list(_general(part))}]
+    for step in part["steps"]:
+        name, options = step["method"], step["options"]
+        if name in ADVICE:
+            title, text = ADVICE[name]
+            sentences = [text.format(column=options.get("column"))]
+        elif name in PREPARING:
+            continue
+        else:
+            method = registry.find(name)
+            title, sentences = method.title_of(options), list(method.advice(options, part))
+        advice.append({"title": title, "says": sentences})
+    return [one for one in advice if one["says"]]
 
-    Parameters
-    ----------
-    study : Study
-        The table on its way; its last state is what was released.
-    release : Release
-        What `study.release()` gave.
-    plan, source : optional
-        The plan file, and the file that was read.
-    loss : Summary, optional
-        What `tessella.loss.measure` found.
-    risk, risk_before : Assessment, optional
-        What `tessella.risk.assess` found in the released table, and in the original as it is.
-    protocol : Protocol, optional
-        All steps with times; otherwise those of the study.
-    warned : sequence of str
-        Warnings that were raised on the way.
-    order : {"kept", "shuffled"}
-        Whether the released records are in the order of the original.
-    title : str
-        What the reports call the release, such as the name of its file.
-    pictures : bool
-        Whether to draw pictures for the internal report.
 
-    Returns
-    -------
-    dict
-        "public" is all that `external_report` and `manifest` see: no original value of a record,
-        no smallest or largest value, no risk, no seed, no path, no name of a column that was left
-        out, no category that is gone. "confidential" has these, and is as confidential as the
-        original.
+def limits(part: Part) -> list[str]:
+    """List what the protection does not do, and what the report does not tell."""
+    found = []
+    if part["k"] is not None:
+        within = ", within each block of columns" if len(part["blocks"]) > 1 else ""
+        found.append(
+            f"Groups of at least {part['k']} hide which record is whose{within}. They do not hide "
+            "what all records of a group have in common."
+        )
+    else:
+        found.append("No least number of alike records is promised by these methods.")
+    kept = [str(column["name"]) for column in part["columns"] if not column["masked"]]
+    if kept:
+        found.append(f"Released as they are: {', '.join(kept)}.")
+    if part["withheld"]:
+        names = ", ".join(map(str, part["withheld"]))
+        found.append(
+            f"So few cells differ in {names} that figures about them, and overall figures, would "
+            "tell single values: they are withheld."
+        )
+    if part["dominated"]:
+        names = ", ".join(map(str, part["dominated"]))
+        found.append(
+            f"In {names} a single record is most of the variation, or of its change: figures about "
+            "it are withheld, and overall figures are about the other columns."
+        )
+    found.append(
+        "Figures of this report are rounded. It tells no figure of disclosure risk and nothing "
+        "about single records; both are kept by the data holder."
+    )
+    return found
 
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tessella import Study
-    >>> from tessella.reports import summarise
-    >>> table = pd.DataFrame({"net": [10, 12, 11, 50, 52, 57], "gross": [11, 13, 12, 51, 53, 58]})
-    >>> study = Study(table, rules="net <= gross", random_state=0).do("protect", k=3)
-    >>> summary = summarise(study, study.release(), pictures=False)
-    >>> summary["public"]["k"], summary["public"]["columns"][0]["name"]
-    (3, 'net')
-    >>> sorted(summary)
-    ['confidential', 'format', 'public']
-    """
-    return {
-        "format": FORMAT,
-        "public": public_part(study, release, loss=loss, order=order, title=title),
-        "confidential": confidential_part(
-            study, release, plan=plan, source=source, loss=loss, risk=risk,
-            risk_before=risk_before, protocol=protocol, warned=warned, pictures=pictures,
-        ),
-    }  # fmt: skip
+
+def _general(part: Part) -> Iterator[str]:
+    weighing = [str(column["name"]) for column in part["columns"] if column["weight"]]
+    if weighing:
+        yield f"Records are weighted by {weighing[0]}: use it in every estimate."
+    coded = [column for column in part["columns"] if column["codes"]]
+    if coded:
+        named = "; ".join(f"{c['name']}: {', '.join(c['codes'])}" for c in coded)
+        yield f"These values stand for missing, and are no values: {named}."
+    if part["order"] == "shuffled":
+        yield (
+            "The order of the records was drawn by chance: it means nothing, and row numbers "
+            "cannot be used to join the table with another."
+        )
+    if part["edited"] is None or part["edited"]:
+        count = "A few" if part["edited"] is None else f"{part['edited']:,}"
+        yield (
+            f"{count} records of the original broke a rule. They are released so that they keep "
+            "all rules, and may have moved further than others."
+        )
+    yield (
+        "Standard errors of usual formulas do not count the masking. Where a result matters, "
+        "compare it with the information loss of the columns it uses."
+    )
+
+
+# Advice about steps that prepare a table; that about masking methods is in their entries.
+ADVICE = {
+    "recode": (
+        "Coarser categories",
+        "Values of {column} were put together; nothing finer can be found out from the table. All "
+        "figures of this report compare with the original coded alike.",
+    ),
+    "suppress": (
+        "Suppressed cells",
+        "Some cells were made missing, because their records could have been recognised by what "
+        "they lack. They are not missing at random: compare results with and without the records "
+        "that lack a cell.",
+    ),
+}

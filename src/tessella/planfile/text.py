@@ -1,0 +1,383 @@
+"""Plans as text: drafted with everything stated and explained, and read whole.
+
+A draft is ready to be edited. Reading finds every mistake at once, with its line and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from ..exceptions import BadOptionError, Mistake, PlanError, PlanFileError, TessellaError
+from ..frame import Table
+from ..io import Source
+from ..plan import make_plan
+from ..release import Step
+from ..release.patterns import count_rare
+from ..release.steps import PREPARING, drop, make_masker
+from ..rules import Rules
+from ..schema import Schema
+from .model import (
+    Columns,
+    Input,
+    Lines,
+    Measures,
+    Output,
+    PlanFile,
+    RulesPart,
+    find_line,
+    lines_of_keys,
+)
+
+__all__ = ["draft", "parse_plan", "read_plan"]
+
+LARGEST = 10_000_000  # bytes of a plan
+LARGE = 20_000  # records, above which groups are looked for quickly
+HEAD = (
+    "A plan of tessella: what is read, what is done, what is written. Edit it, then run",
+    "    tessella protect --plan THIS-FILE",
+    "With a seed, the same plan gives the same release; the seed is as confidential as the data.",
+)
+ROLES = (
+    "Kinds: continuous, integer, ordinal, nominal. Roles:",
+    "  quasi-identifier  may be known to an intruder: is masked",
+    "  identifier        names the respondent: must be dropped",
+    "  household         names the household: must be dropped",
+    "  confidential      is released as it is, and protected by not knowing whose it is",
+    "  weight            weighs the records, and is released as it is",
+    "  untouched         is released as it is",
+    "What follows was guessed from names and values. Correct it: nobody knows the data as you do.",
+)
+
+Found = tuple[int | None, Mistake]  # a mistake and its line
+
+
+def draft(
+    source: Source,
+    *,
+    k: int,
+    rules: str | os.PathLike[str] | None = None,
+    strata: Sequence[str] = (),
+    schema: Schema | None = None,
+    output: str | None = None,
+    seed: int | None = None,
+    folder: str | os.PathLike[str] = ".",
+    wishes: Mapping[str, Any] | None = None,
+) -> str:
+    """Write a commented plan for a table that was read.
+
+    Parameters
+    ----------
+    source : Source
+        The table, from `tessella.io.read_file`.
+    k : int
+        The least number of records that share their released values.
+    rules : path, optional
+        A file of edit rules.
+    strata : sequence of names
+        Columns whose values put records apart, and that are released as they are.
+    schema : Schema, optional
+        What is known of the columns, instead of a guess.
+    output : str, optional
+        The file of the release; by default named after the input.
+    seed : int, optional
+        Makes the release repeatable.
+    folder : path
+        Where the plan will be kept: names of files are made relative to it.
+    wishes : mapping, optional
+        Further options of the protecting step, such as {"grouping": "mdav"}.
+
+    Returns
+    -------
+    str
+        TOML, for `read_plan`.
+    """
+    home = Path(folder)
+    known = source.schema() if schema is None else schema
+    given = Rules() if rules is None else Rules.read(Path(rules))
+    stem, point, ending = source.path.name.partition(".")
+    written = output or f"{stem or 'release'}-release{point}{ending}"
+    stem = Path(written).name.partition(".")[0] or "release"
+    # No column is released unmasked because of a guess.
+    weights = [column.name for column in known if column.guessed and column.role == "weight"]
+    careful = known.override({name: {"role": "quasi-identifier"} for name in weights})
+    wanted = dict(wishes or {})
+    if source.n_rows > LARGE and not {"grouping", "options"} & set(wanted):
+        wanted["options"] = {"effort": "quick"}
+    steps, about_steps = _draft_steps(source, careful, given, list(strata), {"k": k, **wanted})
+    options = {name: value for name, value in source.how.options.items() if value is not None}
+    plan = PlanFile(
+        seed=seed,
+        input=Input(file=_relative(source.path, home), **options),
+        rules=RulesPart(file=None if rules is None else _relative(Path(rules), home)),
+        columns={
+            str(column.name): Columns(
+                kind=column.kind,
+                role=column.role,
+                missing=list(column.missing),
+                labels=list(column.labels.items()),
+            )
+            for column in careful
+        },
+        steps=steps,
+        measures=Measures(),
+        output=Output(
+            file=written,
+            external_report=f"{stem}-report.html",
+            internal_report=f"{stem}-confidential.html",
+            manifest=f"{stem}-manifest.json",
+        ),
+    )
+    notes: dict[str, Sequence[str]] = {
+        "": HEAD,
+        "input": ["How the file was read:", *(f"  {line}" for line in str(source.how).split("\n"))],
+        "columns": ROLES,
+        "measures": [
+            'risk: "none", "quick", "standard" or "thorough"; known: the columns that an intruder '
+            "knows, all masked ones if not given."
+        ],
+        "output": [
+            "The internal report is as confidential as the data; the external report may be "
+            "published.",
+            'order = "shuffled" hides the order of the records, which may tell who is who.',
+        ],
+        **about_steps,
+    }
+    if len(given):
+        notes["rules"] = [f"{len(given)} rules; each holds in the release, or there is none."]
+    for column in known:
+        notes[f"columns.{column.name}"] = [column.why]
+    return plan.to_toml(notes=notes)
+
+
+def _draft_steps(
+    source: Source, schema: Schema, rules: Rules, strata: list[str], wishes: dict[str, Any]
+) -> tuple[list[Step], dict[str, Sequence[str]]]:
+    """Choose steps that will work, as far as that can be known without doing them."""
+    k = wishes["k"]
+    steps: list[Step] = []
+    notes: dict[str, Sequence[str]] = {}
+    table, telling = Table.read(source.table), schema.names("identifier", "household")
+    if telling:
+        steps.append(Step(method="drop", options={"columns": [str(name) for name in telling]}))
+        notes["steps.0"] = ["Columns that name respondents or households must not be released."]
+        left, schema = drop(table, schema, telling)
+        table = Table.read(left)
+    if rare := count_rare(table, schema, k):
+        steps.append(Step(method="suppress", options={"k": k}))
+        notes[f"steps.{len(steps) - 1}"] = [
+            f"{rare:,} records lack values that fewer than {k} records lack together. Missing "
+            "cells stay missing, so such records can hide in no group: as few further cells as "
+            f"possible are suppressed until {k} records lack the same."
+        ]
+    if strata:
+        wishes["strata"] = strata
+    about = rules.for_columns(table.columns, only=True)
+    explained: list[str] = []
+    for fit in ("closed", "project"):
+        try:
+            fixed = about.fix(table, schema=schema)
+            found = make_plan(schema, fixed, k=k, strata=tuple(strata), fit=fit)
+            does = [f"  {line}" for line in found.explain().split("\n")]
+            explained = ["What this step will do:", *does]
+            if fit == "project":
+                wishes["fit"] = fit
+            if any(block.cases or block.signs for block in found.blocks):
+                wishes["small"] = "merge"
+            break
+        except PlanError as error:
+            explained = [f"Not possible as it stands: {error}"]
+        except TessellaError as error:
+            explained = [f"Look at this first: {error}"]
+            break
+    notes[f"steps.{len(steps)}"] = explained
+    steps.append(Step(method="protect", options=wishes))
+    return steps, notes
+
+
+def _relative(path: Path, home: Path) -> str:
+    try:
+        return Path(os.path.relpath(path, home)).as_posix()
+    except ValueError:  # another drive
+        return str(path)
+
+
+def read_plan(path: str | os.PathLike[str]) -> PlanFile:
+    """Read and check a plan file.
+
+    Parameters
+    ----------
+    path : path
+        A TOML file; names of files in it are relative to its own folder.
+
+    Raises
+    ------
+    PlanFileError
+        With all mistakes, each with its line.
+    """
+    where = Path(path)
+    try:
+        if where.stat().st_size > LARGEST:
+            raise BadOptionError("plan", str(path), f"a file of at most {LARGEST:,} bytes")
+        text = where.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise BadOptionError("plan", str(path), f"a plan file; {reason}") from None
+    except UnicodeDecodeError:
+        raise BadOptionError("plan", str(path), "a text file in UTF-8") from None
+    return parse_plan(text, folder=where.parent, origin=where.name)
+
+
+def parse_plan(text: str, *, folder: str | Path = ".", origin: str = "the plan") -> PlanFile:
+    """Read and check the text of a plan file.
+
+    Examples
+    --------
+    >>> from tessella.planfile import parse_plan
+    >>> plan = parse_plan('''
+    ... [input]
+    ... file = "firms.csv"
+    ... [[steps]]
+    ... method = "protect"
+    ... k = 5
+    ... [output]
+    ... file = "release.csv"
+    ... ''')
+    >>> plan.steps[0].options
+    {'k': 5}
+    """
+    try:
+        given = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found_line = re.search(r"at line (\d+)", str(error))
+        line = int(found_line[1]) if found_line else None
+        what = re.sub(r"\s*\(at .*\)$", "", str(error))
+        mistake = Mistake(where=_place(line), message=f"This is not TOML: {what}.")
+        raise PlanFileError([mistake], origin=origin) from None
+    lines = lines_of_keys(text)
+    steps, found = _steps(given.get("steps"), lines)
+    checked = {**given, "steps": steps or [Step(method="drop")], "folder": Path(folder)}
+    if "folder" in given:
+        found.append(_unknown(("folder",), PlanFile, lines))
+    plan: PlanFile | None = None
+    try:
+        plan = PlanFile.model_validate(checked)
+    except ValidationError as error:
+        found += [_mistake(dict(fault), lines) for fault in error.errors()]
+    if plan is not None:
+        found += _across(plan, lines)
+    if found or plan is None:
+        in_order = sorted(found, key=lambda at: at[0] or 0)
+        raise PlanFileError([mistake for _, mistake in in_order], origin=origin)
+    return plan
+
+
+def _place(line: int | None, where: str = "") -> str:
+    return ", ".join(filter(None, [f"line {line}" if line else "", where])) or "the plan"
+
+
+def _at(line: int | None, where: str, message: str, hint: str = "") -> Found:
+    return line, Mistake(where=_place(line, where), message=message, hint=hint)
+
+
+def _steps(given: Any, lines: Lines) -> tuple[list[Step], list[Found]]:
+    """Build each step; a masker's parameters are looked at before anything is read."""
+    if not isinstance(given, list) or not given:
+        hint = 'Write [[steps]], method = "protect", k = 5.'
+        line = find_line(lines, ("steps",))
+        return [], [_at(line, "steps", "There are no steps: what is to be done?", hint)]
+    steps, found = [], []
+    for at, known in enumerate(given):
+        try:
+            if not isinstance(known, Mapping):
+                raise BadOptionError("step", type(known).__name__, "a table [[steps]]")
+            step = Step.from_dict(known)
+            _look_at(step)
+            steps.append(step)
+        except TessellaError as error:
+            line = find_line(lines, ("steps", at))
+            found.append(_at(line, f"steps, number {at + 1}", str(error)))
+    return steps, found
+
+
+def _look_at(step: Step) -> None:
+    """Find wrong values of a step's options, as far as they can be known without the data."""
+    if step.method == "protect":
+        if not isinstance(step.options.get("k"), int) or isinstance(step.options["k"], bool):
+            raise BadOptionError("k", step.options.get("k"), "a whole number of at least 2")
+        return
+    if step.method in PREPARING:
+        return
+    masker = make_masker(step, schema=Schema([]), rules=Rules(), seed=None)
+    if hasattr(masker, "_check"):
+        masker._check()
+
+
+def _mistake(fault: dict[str, Any], lines: Lines) -> Found:
+    """Put one fault that pydantic found into our words."""
+    path = tuple(fault["loc"])
+    kind, context = fault["type"], fault.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown(path, _owner(path), lines)
+    where = ".".join(map(str, path))
+    messages = {
+        "missing": "It is missing.",
+        "literal_error": f"It must be {context.get('expected', '')}.",
+        "value_error": _sentence(str(context.get("error", fault["msg"]))),
+    }
+    message = messages.get(kind) or _sentence(
+        str(fault["msg"]).replace("Input should", "It should")
+    )
+    return _at(find_line(lines, path), where, message)
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _unknown(path: tuple[Any, ...], owner: type[BaseModel], lines: Lines) -> Found:
+    name = str(path[-1])
+    known = [field for field in owner.model_fields if field != "folder"]
+    near = get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}."
+    where = ".".join(map(str, path))
+    return _at(find_line(lines, path), where, f"{name!r} is not known here.", hint)
+
+
+def _owner(path: tuple[Any, ...]) -> type[BaseModel]:
+    """Return the part of the plan in which a path ends."""
+    owner: type[BaseModel] = PlanFile
+    for piece in path[:-1]:
+        field = owner.model_fields.get(str(piece))
+        if field is None:
+            continue
+        parts = [field.annotation, *get_args(field.annotation)]
+        inner = [p for p in parts if isinstance(p, type) and issubclass(p, BaseModel)]
+        owner = inner[0] if inner else owner
+    return owner
+
+
+def _across(plan: PlanFile, lines: Lines) -> Iterator[Found]:
+    """Find what only shows when parts are seen together."""
+    if not plan.columns:
+        return
+    for at, step in enumerate(plan.steps):
+        for option in ("columns", "column", "strata"):
+            named = step.options.get(option)
+            for name in [named] if isinstance(named, str) else named or ():
+                if isinstance(name, str) and name not in plan.columns:
+                    near = get_close_matches(name, list(plan.columns), n=1)
+                    yield _at(
+                        find_line(lines, ("steps", at, option)),
+                        f"steps, number {at + 1}",
+                        f"There is no column {name!r}.",
+                        f"Did you mean {near[0]!r}?" if near else "",
+                    )
