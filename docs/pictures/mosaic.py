@@ -13,7 +13,7 @@ import numpy as np
 from tessella.datasets import make_business_survey
 from tessella.masking import Microaggregation
 from tessella.pictures import save
-from tessella.pictures.style import BLUE, GREY, RED, new_figure, styled
+from tessella.pictures.figures import BLUE, GREY, RED, new_figure, styled
 
 K = 5
 

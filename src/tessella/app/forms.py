@@ -112,7 +112,7 @@ def first_values(schema: Schema) -> dict[str, str]:
 
 
 def schema_of(guess: Schema, values: Values) -> Schema:
-    """Return the schema that a form states: what differs from the guess was said by a person."""
+    """Return the schema that a form states: what differs from the guess was stated by a person."""
     changes: dict[Any, dict[str, Any]] = {}
     for at, column in enumerate(guess):
         kind, role = values.get(f"kind-{at}", column.kind), values.get(f"role-{at}", column.role)

@@ -115,7 +115,7 @@ class Pages:
     def refused(self, request: Request, error: Exception) -> Response:
         """Show the error of the library."""
         if in_place(request):
-            return self.show("said.html", problem=str(error), status=200)
+            return self.show("problem_in_place.html", problem=str(error), status=200)
         return self.show("problem.html", title="This cannot be done", why=str(error), status=400)
 
     def not_there(self, request: Request, error: Exception) -> Response:  # noqa: ARG002

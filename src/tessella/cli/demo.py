@@ -1,6 +1,6 @@
 """`tessella demo`: a made-up business survey, from a file and its rules to a release with reports.
 
-Every figure that is told is computed on the spot, from the release and its audit. The sections
+Every figure that is printed is computed on the spot, from the release and its audit. The sections
 are functions that yield a title and then paragraphs.
 """
 
@@ -40,20 +40,16 @@ SURVEY, RULES, PLAN = "firms.csv", "rules.txt", "plan.toml"
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """All that is told."""
+    """All that is printed."""
 
     k: int
     folder: Path
     source: Source
     done: Publication
+    release: Release
     unavoidable: float  # share of the loss below which no grouping can go
     seconds: float
     compiling: float
-
-    @property
-    def release(self) -> Release:
-        """The release."""
-        return self.done.release
 
 
 def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
@@ -85,11 +81,11 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     seconds = perf_counter() - began
     with reporter.waiting("Proving how much of the loss is unavoidable ..."):
         unavoidable = unavoidable_share(source, done.release, k)
-    tell(
+    print_account(
         console,
         Account(
-            k=k, folder=folder, source=source, done=done, unavoidable=unavoidable,
-            seconds=seconds, compiling=compiling,
+            k=k, folder=folder, source=source, done=done, release=done.release,
+            unavoidable=unavoidable, seconds=seconds, compiling=compiling,
         ),
     )  # fmt: skip
 
@@ -123,7 +119,7 @@ def unavoidable_share(source: Source, release: Release, k: int) -> float:
     return min(bound / lost, 1.0) if lost > 0 else 1.0
 
 
-def tell(console: Console, account: Account) -> None:
+def print_account(console: Console, account: Account) -> None:
     """Print the account."""
     console.print(f"\n[bold]tessella demo[/]: a business survey, protected at k = {account.k}\n")
     console.print(

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .groups import group_sizes as group_sizes
-    from .groups import membership_uncertainty as membership_uncertainty
+    from .figures import group_sizes as group_sizes
+    from .figures import membership_uncertainty as membership_uncertainty
+    from .figures import save as save
     from .maps import risk_utility_map as risk_utility_map
-    from .style import save as save
     from .tables import before_and_after as before_and_after
     from .tables import where_the_loss_is as where_the_loss_is
 
 _HOMES = {
     "before_and_after": ".tables",
-    "group_sizes": ".groups",
-    "membership_uncertainty": ".groups",
+    "group_sizes": ".figures",
+    "membership_uncertainty": ".figures",
     "risk_utility_map": ".maps",
-    "save": ".style",
+    "save": ".figures",
     "where_the_loss_is": ".tables",
 }
 _RENAMED = {

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import BadOptionError
-from . import style
-from .style import BLACK, GREY, new_figure, plain, styled
+from . import figures
+from .figures import BLACK, GREY, new_figure, plain, styled
 
 __all__ = ["risk_utility_map"]
 
@@ -24,19 +24,19 @@ MEASURES = {"values": "share of the variation of values", "sse_sst": "SSE/SST", 
 # Kindred methods share a colour and differ in shape: groups of whole records blue, fuzzy groups
 # orange, groups of some columns green, noise pink, exchanged ranks red, coarser numbers black.
 LOOKS = {
-    "MDAV": (style.BLUE, "o"),
-    "Search": (style.BLUE, "s"),
-    "decomposition": (style.BLUE, "D"),
-    "projection": (style.BLUE, "v"),
-    "fuzzy microaggregation": (style.ORANGE, "P"),
-    "blocks of columns": (style.GREEN, "^"),
-    "individual ranking": (style.GREEN, "X"),
-    "correlated noise": (style.PINK, "<"),
-    "uncorrelated noise": (style.PINK, ">"),
-    "rank swapping": (style.RED, "h"),
+    "MDAV": (figures.BLUE, "o"),
+    "Search": (figures.BLUE, "s"),
+    "decomposition": (figures.BLUE, "D"),
+    "projection": (figures.BLUE, "v"),
+    "fuzzy microaggregation": (figures.ORANGE, "P"),
+    "blocks of columns": (figures.GREEN, "^"),
+    "individual ranking": (figures.GREEN, "X"),
+    "correlated noise": (figures.PINK, "<"),
+    "uncorrelated noise": (figures.PINK, ">"),
+    "rank swapping": (figures.RED, "h"),
     "rounding": (BLACK, "p"),
     "top and bottom coding": (BLACK, "*"),
-    "PRAM": (style.SKY, "d"),
+    "PRAM": (figures.SKY, "d"),
 }
 
 
@@ -121,7 +121,10 @@ def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
         kinds.setdefault(_kind(point), []).append(point)
     out = []
     for at, (kind, members) in enumerate(kinds.items()):
-        fallback = style.COLOURS[at % len(style.COLOURS)], style.MARKERS[at % len(style.MARKERS)]
+        fallback = (
+            figures.COLOURS[at % len(figures.COLOURS)],
+            figures.MARKERS[at % len(figures.MARKERS)],
+        )
         colour, marker = LOOKS.get(_bare(kind), fallback)
         edge = "white" if kind == _bare(kind) else BLACK
         for whole in (True, False):

@@ -18,7 +18,7 @@ from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnpairedError
 from ..frame import Table, View
 from ..loss import sse_sst, subgroup_loss
-from .style import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
+from .figures import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
 
 __all__ = ["before_and_after", "where_the_loss_is"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import pictures
 from ..exceptions import TessellaError
 from ..frame import Table
-from ..pictures.style import styled
+from ..pictures.figures import styled
 from ..release import Release, Study
 
 __all__ = ["draw", "external_report", "inline", "internal_report", "templates"]

@@ -104,7 +104,13 @@ def summarise(
     confidential = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
-        "input": _input(source),
+        "input": {}
+        if source is None
+        else {
+            "file": str(source.path),
+            "format": source.format,
+            "reading": [str(statement) for statement in source.how.statements],
+        },
         "original": list(_describe(study)),
         "records": study.views[0].n_rows,
         "audit": release.audit.to_dict(confidential=True),
@@ -136,16 +142,6 @@ def versions() -> dict[str, str]:
     """Return the versions that a result may depend on."""
     packages = {name: version(name) for name in ("NumPy", "SciPy", "scikit-learn", "numba")}
     return {"tessella": __version__, "Python": platform.python_version(), **packages}
-
-
-def _input(source: Source | None) -> dict[str, Any]:
-    if source is None:
-        return {}
-    return {
-        "file": str(source.path),
-        "format": source.format,
-        "reading": [str(statement) for statement in source.how.statements],
-    }
 
 
 def _loss(found: dict[str, Any]) -> dict[str, Any]:
