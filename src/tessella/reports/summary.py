@@ -134,7 +134,7 @@ def summarise(
         "warnings": list(warned),
         "pictures": draw(study, release) if pictures else [],
     }
-    public |= {"advice": advise(public), "limits": limits(public)}
+    public |= {"advice": advise(public), "limits": list(limits(public))}
     return {"format": FORMAT, "public": public, "confidential": confidential}
 
 
@@ -234,6 +234,21 @@ def _bands(records: Any) -> list[dict[str, Any]]:
 
 # How to analyse a masked table: what each method keeps, what it changes, and what to do.
 
+# Advice about steps that prepare a table; that about masking methods is in their entries.
+ADVICE = {
+    "recode": (
+        "Coarser categories",
+        "Values of {column} were put together; nothing finer can be found out from the table. All "
+        "figures of this report compare with the original coded alike.",
+    ),
+    "suppress": (
+        "Suppressed cells",
+        "Some cells were made missing, because their records could have been recognised by what "
+        "they lack. They are not missing at random: compare results with and without the records "
+        "that lack a cell.",
+    ),
+}
+
 
 def advise(part: Part) -> list[dict[str, Any]]:
     """List what a user of the table should know, method by method; `part` is the public part."""
@@ -252,37 +267,35 @@ def advise(part: Part) -> list[dict[str, Any]]:
     return [one for one in advice if one["says"]]
 
 
-def limits(part: Part) -> list[str]:
-    """List what the protection does not do, and what the report does not tell."""
-    found = []
+def limits(part: Part) -> Iterator[str]:
+    """Yield what the protection does not do, and what the report does not contain."""
     if part["k"] is not None:
         within = ", within each block of columns" if len(part["blocks"]) > 1 else ""
-        found.append(
+        yield (
             f"Groups of at least {part['k']} hide which record is whose{within}. They do not hide "
             "what all records of a group have in common."
         )
     else:
-        found.append("No least number of alike records is promised by these methods.")
+        yield "No least number of alike records is promised by these methods."
     kept = [str(column["name"]) for column in part["columns"] if not column["masked"]]
     if kept:
-        found.append(f"Released as they are: {', '.join(kept)}.")
+        yield f"Released as they are: {', '.join(kept)}."
     if part["withheld"]:
         names = ", ".join(map(str, part["withheld"]))
-        found.append(
+        yield (
             f"So few cells differ in {names} that figures about them, and overall figures, would "
             "tell single values: they are withheld."
         )
     if part["dominated"]:
         names = ", ".join(map(str, part["dominated"]))
-        found.append(
+        yield (
             f"In {names} a single record is most of the variation, or of its change: figures about "
             "it are withheld, and overall figures are about the other columns."
         )
-    found.append(
+    yield (
         "Figures of this report are rounded. It tells no figure of disclosure risk and nothing "
         "about single records; both are kept by the data holder."
     )
-    return found
 
 
 def _general(part: Part) -> Iterator[str]:
@@ -308,19 +321,3 @@ def _general(part: Part) -> Iterator[str]:
         "Standard errors of usual formulas do not count the masking. Where a result matters, "
         "compare it with the information loss of the columns it uses."
     )
-
-
-# Advice about steps that prepare a table; that about masking methods is in their entries.
-ADVICE = {
-    "recode": (
-        "Coarser categories",
-        "Values of {column} were put together; nothing finer can be found out from the table. All "
-        "figures of this report compare with the original coded alike.",
-    ),
-    "suppress": (
-        "Suppressed cells",
-        "Some cells were made missing, because their records could have been recognised by what "
-        "they lack. They are not missing at random: compare results with and without the records "
-        "that lack a cell.",
-    ),
-}
