@@ -298,7 +298,7 @@ class View:
 
     def group_ids(self, names: Iterable[Name]) -> Integers:
         """Number records 0, 1, ... as their combinations of cells first appear."""
-        return group_ids([self.codes(name) for name in names])
+        return group_ids(self.codes(name) for name in names)
 
     def weights(self, given: Any = None) -> Floats | None:
         """Return the weight of each record, or None where all weigh the same.

@@ -5,11 +5,12 @@ What publishing gives: where everything is, and all that was found.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -246,8 +247,19 @@ class _Steps:
         self.done += 1
 
     def announce(self, name: str) -> None:
+        _return_memory()
         if self.progress is not None:
             self.progress(self.done, self.total, name)
+
+
+def _return_memory() -> None:
+    """Return what the last step freed to the system, where the C library can be asked to.
+
+    glibc keeps freed columns for later ones of the same size: with a million records, a fifth of
+    what a plan seemed to need.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _prepare(

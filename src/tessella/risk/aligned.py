@@ -279,12 +279,9 @@ def count_family(sides: AlignedTables, family: Family) -> Count:
 def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
     member, first = number_equal(np.ascontiguousarray(B))
     weights = np.bincount(member)
-    columns_first = np.empty((B.shape[1], len(first)))
-    for j, column in enumerate(columns_first):  # B[first].T would be two more copies at once
-        column[:] = B[first, j]
     depth = max(0, int(np.ceil(np.log2(len(first) / LEAF))))
-    order, starts = halves(columns_first, depth)
-    tree = box_tree(np.ascontiguousarray(columns_first[:, order]), starts)
+    order, starts = halves(_columns_first(B, first), depth)
+    tree = box_tree(_columns_first(B, first[order]), starts)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     own = place[member[truth]]
@@ -299,6 +296,14 @@ def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
         return _in_order(in_pieces(work, attacked[along], PIECE), along)
 
     return count
+
+
+def _columns_first(B: Floats, rows: Integers) -> Floats:
+    """Return some rows with columns first; B[rows].T would need a second copy on the way."""
+    out = np.empty((B.shape[1], len(rows)))
+    for j, column in enumerate(out):
+        column[:] = B[rows, j]
+    return out
 
 
 def _by_gower(sides: AlignedTables) -> Count:

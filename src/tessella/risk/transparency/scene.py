@@ -345,7 +345,8 @@ def set_scene(
 
 def number_equal_rows(columns: Sequence[Any]) -> Integers:
     """Number records 0, 1, ... that agree in all columns; missing cells agree with each other."""
-    return group_ids([number_values(column) for column in np.column_stack(columns).T])
+    single = (column for block in columns for column in np.atleast_2d(np.asarray(block).T))
+    return group_ids(number_values(column) for column in single)  # one at a time: tables are large
 
 
 def _numbers(
