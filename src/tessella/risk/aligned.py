@@ -360,7 +360,6 @@ def _whitening(sides: AlignedTables, covariance: str) -> tuple[Floats, tuple[str
         return np.eye(len(sides.columns)), ("the covariance is zero: plain Euclidean distance",)
     floor = FLOOR * largest
     narrow = int((values < floor).sum())
-    note = (
-        f"the covariance has {narrow} directions without spread, widened to {FLOOR:g} of the widest"
-    )
-    return vectors / np.sqrt(np.maximum(values, floor)), (note,) if narrow else ()
+    widened = f"directions without spread, widened to {FLOOR:g} of the widest"
+    notes = (f"the covariance has {narrow} {widened}",) if narrow else ()
+    return vectors / np.sqrt(np.maximum(values, floor)), notes

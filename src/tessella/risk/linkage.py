@@ -48,7 +48,7 @@ class Linkage(Estimate):
         How many originals are nearer than the own one, and how many as near (the own one counts).
         `nearer` is cut at `cap`, and `tied` is 0 there.
     cap : int
-        Ranks above are not told apart.
+        Ranks above are not distinguished.
     within : dict of int to float
         For each k, the share of records whose own original is among the k nearest.
     """

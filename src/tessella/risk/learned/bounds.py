@@ -76,11 +76,9 @@ def decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family
     """
     rows = rows_of(sides, competitors, member, slack=SLACK / 2).matrix
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    own, theirs = _gaps(sides, competitors)
-    records = competitors.records[competitors.owner]
-    A, own_B, their_B = sides.A[records], sides.B[sides.truth[records]], sides.B[competitors.which]
-    slip = (np.abs(A) + np.abs(their_B)) * np.abs(theirs)
-    slip += (np.abs(A) + np.abs(own_B)) * np.abs(own)
+    A, own_B, their_B = _facing(sides, competitors)
+    slip = (np.abs(A) + np.abs(their_B)) * np.abs(A - their_B)
+    slip += (np.abs(A) + np.abs(own_B)) * np.abs(A - own_B)
     slip = np.where(their_B == own_B, 0.0, ROUNDING * slip)
     if isinstance(member, WeightedMean):
         rows += slip
@@ -91,11 +89,10 @@ def decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family
     return np.ascontiguousarray(rows)
 
 
-def _gaps(sides: AlignedTables, competitors: Competitors) -> tuple[Floats, Floats]:
-    """Return, for each competitor, the differences to the own original and to the competitor."""
+def _facing(sides: AlignedTables, competitors: Competitors) -> list[Floats]:
+    """Return, for each competitor, the masked record, its own original, and the competitor."""
     records = competitors.records[competitors.owner]
-    A = sides.A[records]
-    return A - sides.B[sides.truth[records]], A - sides.B[competitors.which]
+    return [sides.A[records], sides.B[sides.truth[records]], sides.B[competitors.which]]
 
 
 class _Cell(NamedTuple):
@@ -199,9 +196,9 @@ def by_programme(
     """
     records, starts, owner = competitors.records, competitors.starts, competitors.owner
     matrix = sparse.csr_matrix(rows_of(sides, competitors, member, slack=SLACK / 2).matrix)
-    own, theirs = _gaps(sides, competitors)
+    A, own_B, their_B = _facing(sides, competitors)
     # A monotone integral differs by no more than its integrands do.
-    big = np.maximum(((1 + SLACK / 2) * own**2 - theirs**2).max(axis=1), 0.0)
+    big = np.maximum(((1 + SLACK / 2) * (A - own_B) ** 2 - (A - their_B) ** 2).max(axis=1), 0.0)
     own_class = classes[records]
     alike = isinstance(start, Choquet) and start.additive == member.additive
     near = np.asarray(matrix @ (start if alike else member).theta)

@@ -77,7 +77,7 @@ class Certified(Learned):
     __repr__ = __str__
 
     def explain(self) -> str:
-        """Say what is proved and how, then what `Learned` says."""
+        """Return what is proved and how, then the lines of `Learned`."""
         how = f"- {self.method}; {self.cells:,} cells, {self.rows:,} rows, {self.seconds:.1f} s"
         lines = [str(self), how, *(f"- {line}" for line in self.assumptions)]
         lines += [f"- {name} links {100 * share:.1f} %" for name, share in self.simpler.items()]

@@ -173,7 +173,7 @@ class Choquet(Family):
 
     @staticmethod
     def is_whole(d: int, order: int | None) -> bool:
-        """Say whether the measure is kept whole: of order d, by default up to eight variables."""
+        """Return whether the measure is kept whole: for order d, by default up to FULL variables."""
         if order is None:
             return d <= FULL
         if isinstance(order, bool) or order not in ((2, d) if d <= FULL else (2,)) or order > d:
