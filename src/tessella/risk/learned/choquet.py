@@ -173,7 +173,7 @@ class Choquet(Family):
 
     @staticmethod
     def is_whole(d: int, order: int | None) -> bool:
-        """Return whether the measure is kept whole: for order d, by default up to FULL variables."""
+        """Return whether the measure is kept whole: for order d, by default up to 8 variables."""
         if order is None:
             return d <= FULL
         if isinstance(order, bool) or order not in ((2, d) if d <= FULL else (2,)) or order > d:
