@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..exceptions import BadOptionError, UnknownOptionError
+from ..risk.assessment import Attack, Case
 from ..risk.attacks import ATTACKS as ALL
-from ..risk.attacks import Attack, Case
 from ..risk.attacks import find_attacks as find
 from .task import Task
 

@@ -24,8 +24,6 @@ from .linkage import Linkage
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Assessment", "Attack", "Case", "Draw", "Tried", "draw_strata"]
-
 E = TypeVar("E", bound=Estimate)
 T = TypeVar("T")
 

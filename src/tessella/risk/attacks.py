@@ -23,8 +23,6 @@ from .aligned import AlignedTables, align_tables, as_list
 from .assessment import Assessment, Attack, Case, Tried
 from .estimate import Estimate
 
-__all__ = ["ATTACKS", "Attack", "Case", "assess", "find_attacks"]
-
 EFFORTS = ("quick", "standard", "thorough")
 ALL_AT_ONCE = 5000  # records that are linked one to one
 CERTIFIED = 1000  # records whose optimum is worth proving

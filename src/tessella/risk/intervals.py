@@ -18,9 +18,6 @@ from .estimate import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["IntervalDisclosure", "interval_disclosure"]
-
-
 BY = {
     "original rank": "at most {0:g} % of the true values between it and the released value",
     "rank": "released values within {0:g} % of the ranks to each side",

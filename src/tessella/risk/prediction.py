@@ -19,7 +19,7 @@ from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, BadTableError, LinkageError
 from ..frame import View
 from ..schema import Schema
-from .aligned import AlignedTables, align_tables
+from .aligned import AlignedTables, align_tables, as_list
 from .estimate import Estimate
 
 if TYPE_CHECKING:
@@ -207,16 +207,11 @@ def predict_confidential(
     notes = _notes(sides, target, aim, tried, len(truth) - n)
     baseline = float(aim.right(np.full(n, aim.guess), true).mean())
     common: dict[str, Any] = {"baseline": baseline, "assumptions": notes}
-    strangers = np.setdiff1d(np.arange(len(sides.B)), sides.truth)
-    strangers = strangers[~np.isnan(goal.B[strangers, 0])]
+    strangers = np.setdiff1d(np.flatnonzero(~np.isnan(goal.B[:, 0])), sides.truth)
     outsiders = None
     if len(strangers):
-        hits = {
-            model: float(
-                aim.right(guess(model, taught, sides.B[strangers]), goal.B[strangers, 0]).sum()
-            )
-            for model in tried
-        }
+        others = {model: guess(model, taught, sides.B[strangers]) for model in tried}
+        hits = {m: float(aim.right(others[m], goal.B[strangers, 0]).sum()) for m in tried}
         top = max(tried, key=lambda model: hits[model])
         attack = f"predict persons who are not in the release ({top})"
         outsiders = Estimate.of(hits[top], len(strangers), attack=attack, **common)
@@ -287,8 +282,7 @@ def _known(
     before: View, after: View, target: Name, known: Any, id: Name | None, schema: Schema | None
 ) -> list[Name]:
     if known is not None:
-        single = isinstance(known, str) or not hasattr(known, "__iter__")
-        names = [known] if single else list(known)
+        names = list(as_list(known))
         if target in names:
             raise BadOptionError("known", known, f"variables other than the target {target!r}")
         if not names:
@@ -315,7 +309,7 @@ def _is_category(goal: AlignedTables, before: View, target: Name) -> bool:
     return whole and len(np.unique(goal.B[~np.isnan(goal.B)])) <= 10
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Target:
     """What is predicted, when a prediction is right, and the best guess without a model."""
 
@@ -338,13 +332,7 @@ class _Target:
             start = int((ends - np.arange(len(seen))).argmax())
             guess = float((seen[start] + seen[ends[start]]) / 2)
             described = f"a number, right within {100 * tolerance:g} % of its standard deviation"
-        return cls(
-            is_category=is_category,
-            reach=reach,
-            guess=guess,
-            described=described,
-            n_values=len(values),
-        )
+        return cls(is_category, reach, guess, described, len(values))
 
     def right(self, guess: Floats, truth: Floats) -> Floats:
         """Return 1 where a prediction is right, 0 where not; a missing truth is never met."""

@@ -18,7 +18,7 @@ from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, group_ids, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import COUNT, RENAMED, SHARE, Spread, as_names, read_column, read_keys
+from .keys import COUNT, RENAMED, SHARE, E, Spread, as_names, read_column, read_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,14 +91,8 @@ class Groups:
     notes: tuple[str, ...]
 
     def result(
-        self,
-        make: type[Any],
-        measure: str,
-        figures: Mapping[Name, Floats],
-        *,
-        low: bool,
-        **more: Any,
-    ) -> Any:
+        self, make: type[E], measure: str, figures: Mapping[Name, Floats], *, low: bool, **more: Any
+    ) -> E:
         """Put figures for each variable and class together; `low` says that small is bad."""
         stack = np.stack([figures[name] for name in self.spreads])
         single = np.stack([one.distinct for one in self.spreads.values()]).min(axis=0) == 1
@@ -107,7 +101,7 @@ class Groups:
         whole = np.zeros(n, dtype=np.int64)  # one class of all: the same attack without keys
         guesses = [Spread.of(whole, one.values).chance for one in self.spreads.values()]
         worst = np.min if low else np.max
-        return make.of(
+        found: E = make.of(
             float(chance.sum()),
             n,
             baseline=float(np.max(guesses, axis=0).mean()),
@@ -123,15 +117,11 @@ class Groups:
             chance=chance,
             **more,
         )
+        return found
 
 
 def read_groups(
-    masked: Any,
-    confidential: Any,
-    *,
-    known: Any = None,
-    groups: Any = None,
-    schema: Schema | None = None,
+    masked: Any, confidential: Any, *, known: Any, groups: Any = None, schema: Schema | None
 ) -> Groups:
     """Read classes (equal keys, or given groups) and confidential variables."""
     view = View.of(masked, schema)
@@ -231,7 +221,7 @@ def alpha_k_anonymity(
     sizes = np.bincount(groups.classes)
     highest = np.max(list(figures.values()), axis=0)
     broken = (sizes < k) | (highest > alpha * (1 + 1e-12))
-    result: AlphaK = groups.result(
+    return groups.result(
         AlphaK,
         "largest share of one value",
         figures,
@@ -241,7 +231,6 @@ def alpha_k_anonymity(
         reached_k=int(sizes.min()),
         breaks=broken[groups.classes],
     )
-    return result
 
 
 @parameters(RENAMED, kind=[OneOf(KINDS)], c=[Number(above=0)])
@@ -303,8 +292,7 @@ def l_diversity(
     read = read_groups(masked, confidential, known=known, groups=groups, schema=schema)
     figures = {name: _diversity(one, kind, c) for name, one in read.spreads.items()}
     measure = f"recursive l (c = {c:g})" if kind == "recursive" else f"{kind} l"
-    result: Homogeneity = read.result(Homogeneity, measure, figures, low=True)
-    return result
+    return read.result(Homogeneity, measure, figures, low=True)
 
 
 def _diversity(spread: Spread, kind: str, c: float) -> Floats:
@@ -382,8 +370,7 @@ def t_closeness(
         orders.append(f"{name} {'without' if ranks is None else 'with'} order")
     note = f"distances between values: {', '.join(orders)}"
     read = replace(read, notes=(*read.notes, note))
-    result: Homogeneity = read.result(Homogeneity, "t", figures, low=False)
-    return result
+    return read.result(Homogeneity, "t", figures, low=False)
 
 
 def _ranks(view: View, name: Name, spread: Spread, ordered: bool | None) -> Integers | None:

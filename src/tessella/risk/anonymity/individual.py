@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,27 +21,23 @@ from ...frame import View, number_labels
 from ...kernels.groups import number_equal
 from ...schema import Schema
 from ..aligned import AlignedTables, Measure, align_tables, as_points, measure
-from ..estimate import Estimate
 from ..learned.families import Family
 from .keys import (
     COUNT,
     MISSING,
     MISSING_AS,
     RENAMED,
+    RecordEstimate,
     count_matches,
     first_rows,
     read_column,
     read_keys,
-    read_weights,
 )
 from .population import mean_inverse
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ProbableAnonymity(Estimate):
+class ProbableAnonymity(RecordEstimate):
     """The chance of each link, and the k that it speaks of.
 
     `value` is the mean chance. Besides the fields of `Estimate`:
@@ -55,6 +51,11 @@ class ProbableAnonymity(Estimate):
         a released record (one of those that look the same) is its own.
     """
 
+    _columns = (
+        ("from person", "from_person"),
+        ("from record", "from_record"),
+        ("chance", "chance"),
+    )
     chance: Floats = field(repr=False)
     from_person: Floats = field(repr=False)
     from_record: Floats = field(repr=False)
@@ -69,19 +70,6 @@ class ProbableAnonymity(Estimate):
         """Count the records whose chance is above 1/k."""
         check({"k": COUNT}, {"k": k})
         return int((self.chance > (1 + 1e-9) / k).sum())
-
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each released record. Confidential: it says who can be found."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "from person": self.from_person,
-                "from record": self.from_record,
-                "chance": self.chance,
-            }
-        )
 
     def __str__(self) -> str:
         return f"k = {self.k} (chances of at most {self.chance.max():.3g})\n{super().__str__()}"
@@ -190,7 +178,7 @@ def _chances(how: Measure, n: int) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class IndividualRisk(Estimate):
+class IndividualRisk(RecordEstimate):
     """The chance of re-identification of each record of a weighted sample.
 
     `value` is its mean, so n times `value` re-identifications are expected. Besides the fields
@@ -208,6 +196,9 @@ class IndividualRisk(Estimate):
         The number of each record's household.
     """
 
+    _columns = tuple(
+        (name, name) for name in ("frequency", "population", "individual", "household", "chance")
+    )
     chance: Floats = field(repr=False)
     individual: Floats = field(repr=False)
     frequency: Integers = field(repr=False)
@@ -222,20 +213,6 @@ class IndividualRisk(Estimate):
     def above(self, risk: float) -> int:
         """Count the records whose risk is above a limit."""
         return int((self.chance > risk).sum())
-
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each record. Confidential: it says who can be found."""
-        import pandas as pd
-
-        columns: dict[str, Any] = {
-            "frequency": self.frequency,
-            "population": self.population,
-            "individual": self.individual,
-        }
-        if self.household is not None:
-            columns["household"] = self.household
-        return pd.DataFrame({**columns, "chance": self.chance})
 
 
 @parameters(RENAMED, missing_as=MISSING_AS)
@@ -295,7 +272,7 @@ def individual_risk(
     view = View.of(masked, schema)
     home = _households(view, household, schema)
     read = read_keys(view, known, schema=schema, besides=(weights, household))
-    mass = read_weights(view, weights)
+    mass = read.weights(weights)
     if mass is None:
         raise BadOptionError(
             "weights", weights, "the sampling weights, a column or one number for each record; for "
@@ -307,7 +284,7 @@ def individual_risk(
     first = first_rows(found.classes)
     f = found.count[first]
     risk = mean_inverse(f, np.minimum(f / population[first], 1.0))[found.classes]
-    notes = [*read.notes, MISSING[missing_as], "population frequencies: negative binomial given f"]
+    notes = [MISSING[missing_as], "population frequencies: negative binomial given f"]
     few = int((weight < found.count * (1 - 1e-12)).sum())
     if few:
         notes.append(f"{few:,} records have a key whose weights sum to less than f: taken as f")
@@ -319,20 +296,17 @@ def individual_risk(
         notes.append(
             f"whoever is found leads to the household ({int(home.max()) + 1:,} households)"
         )
-    result: IndividualRisk = IndividualRisk.of(
-        float(chance.sum()),
-        read.n,
+    return read.estimate(
+        IndividualRisk,
+        chance,
         baseline=1 / float(mass.sum()),
         attack="link to a person of the population who shares the key",
-        assumptions=notes,
-        exact=True,
-        chance=chance,
+        notes=notes,
         individual=risk,
         frequency=found.count,
         population=population,
         household=home,
     )
-    return result
 
 
 def _households(view: View, given: Any, schema: Schema | None) -> Integers | None:

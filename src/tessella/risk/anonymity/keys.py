@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from ..estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
+
+E = TypeVar("E", bound=Estimate)
 
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
@@ -53,6 +55,38 @@ class Keys:
     def n(self) -> int:
         """The number of records."""
         return self.view.n_rows
+
+    def weights(self, given: Any) -> Floats | None:
+        """Return sampling weights: a column, one for each record, or the schema's weight."""
+        if given is not None and self.view.is_name(given):
+            self.view.table.place(given, who="weights=")
+            return _reader(self.view, given).weights(given)
+        return self.view.weights(given)
+
+    def estimate(
+        self, kind: type[E], chance: Floats, *, baseline: float, attack: str, notes: Sequence[str],
+        **more: Any,
+    ) -> E:  # fmt: skip
+        """Build the result of an attack on every record, from its chances."""
+        found: E = kind.of(
+            float(chance.sum()), self.n, baseline=baseline, attack=attack,
+            assumptions=(*self.notes, *notes), exact=True, chance=chance, **more,
+        )  # fmt: skip
+        return found
+
+
+class RecordEstimate(Estimate):
+    """An estimate with a line for each record; `_columns` are its columns, and their fields."""
+
+    _columns: ClassVar[tuple[tuple[str, str], ...]]
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """One line for each record. Confidential: it says who can be found."""
+        import pandas as pd
+
+        columns = {name: getattr(self, field) for name, field in self._columns}
+        return pd.DataFrame({name: own for name, own in columns.items() if own is not None})
 
 
 def read_keys(
@@ -139,14 +173,6 @@ def first_rows(ids: Integers) -> Integers:
     return first
 
 
-def read_weights(view: View, weights: Any) -> Floats | None:
-    """Return sampling weights: a column, one number for each record, or the schema's weight."""
-    if weights is not None and view.is_name(weights):
-        view.table.place(weights, who="weights=")
-        return _reader(view, weights).weights(weights)
-    return view.weights(weights)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Matches:
     """For each record: its class, how many records agree with it, and their weight."""
@@ -154,11 +180,6 @@ class Matches:
     classes: Integers
     count: Integers
     weight: Floats | None
-
-    @property
-    def sizes(self) -> Integers:
-        """The number of records of each class, missing values taken as values."""
-        return np.bincount(self.classes)
 
 
 def count_matches(
@@ -189,20 +210,16 @@ def _with_wildcards(X: Integers, masses: Floats) -> Floats:
     out = np.zeros_like(masses)
     for p, q in combinations_with_replacement(range(len(rows)), 2):
         both = np.flatnonzero(~lacking[rows[p][0]] & ~lacking[rows[q][0]])
-        pair = [rows[p]] if p == q else [rows[p], rows[q]]
-        together = np.concatenate(pair)
+        together = np.concatenate([rows[p], rows[q]])
+        alike = np.zeros(len(together), dtype=np.int64)
         if len(both):
             alike = group_ids([X[together, column] for column in both])
-        else:
-            alike = np.zeros(len(together), dtype=np.int64)
-        parts = np.split(alike, [len(rows[p])]) if p != q else [alike]
+        mine, theirs = np.split(alike, [len(rows[p])])
         n_alike = int(alike.max()) + 1
-        for mine, theirs in ((0, 1), (1, 0)) if p != q else ((0, 0),):
-            for w in range(masses.shape[1]):
-                sums = np.bincount(
-                    parts[theirs], weights=masses[pair[theirs], w], minlength=n_alike
-                )
-                out[pair[mine], w] += sums[parts[mine]]
+        for w, mass in enumerate(masses.T):
+            out[rows[p], w] += np.bincount(theirs, mass[rows[q]], n_alike)[mine]
+            if p != q:
+                out[rows[q], w] += np.bincount(mine, mass[rows[p]], n_alike)[theirs]
     return out
 
 
@@ -265,7 +282,7 @@ class Spread:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Anonymity(Estimate):
+class Anonymity(RecordEstimate):
     """How many records of a table share each key.
 
     `value` is the share of records that an intruder finds who knows the keys of a person, and that
@@ -288,6 +305,12 @@ class Anonymity(Estimate):
         are thought to share it.
     """
 
+    _columns = (
+        ("class", "classes"),
+        ("frequency", "frequency"),
+        ("chance", "chance"),
+        ("population", "population"),
+    )
     k: int
     n_classes: int
     below: Mapping[int, int]
@@ -311,16 +334,6 @@ class Anonymity(Estimate):
         sizes, records = np.unique(self.frequency, return_counts=True)
         keys = np.bincount(np.searchsorted(sizes, self.frequency[first]), minlength=len(sizes))
         return pd.DataFrame({"size": sizes, "records": records, "keys": keys})
-
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each record."""
-        import pandas as pd
-
-        columns = {"class": self.classes, "frequency": self.frequency, "chance": self.chance}
-        if self.population is not None:
-            columns["population"] = self.population
-        return pd.DataFrame(columns)
 
     def smallest(self, most: int = 10) -> pd.DataFrame:
         """List the rarest keys, values and all, with the number of records that share them."""
@@ -402,7 +415,7 @@ def k_anonymity(
     75.0 % of 4 records (all of them; by guessing 25.0 %): look up the key, pick one that shares it
     """
     read = read_keys(masked, known, schema=schema, besides=(weights,))
-    mass = read_weights(read.view, weights)
+    mass = read.weights(weights)
     found = count_matches(read, missing_as=missing_as, weights=mass)
     limits = sorted(set(below))
     for k in limits:

@@ -12,10 +12,10 @@ population too. A log-linear model says how probable a key is from the frequenci
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,20 +24,16 @@ from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError, BadTableError
 from ...frame import group_ids
 from ...schema import Schema
-from ..estimate import Estimate
 from .keys import (
     MISSING,
     MISSING_AS,
     RENAMED,
     SHARE,
+    RecordEstimate,
     count_matches,
     first_rows,
     read_keys,
-    read_weights,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHORT = 12  # from here on the series is short whatever p is
 MANY = 200
@@ -71,7 +67,9 @@ def mean_inverse(f: Integers, p: Floats) -> Floats:
     q = 1 - p
     out = np.empty(len(p))
     by_series = (q <= 0.5) | (f >= SHORT)
-    out[by_series] = _series(f[by_series], q[by_series]) * p[by_series] / f[by_series]
+    own, own_q = f[by_series], q[by_series]
+    series = _sum(len(own), lambda j: own_q * j / (own + j))
+    out[by_series] = series * p[by_series] / own
     rest = np.flatnonzero(~by_series)
     odds = p[rest] / q[rest]
     integral = -odds * np.log(p[rest])
@@ -82,12 +80,13 @@ def mean_inverse(f: Integers, p: Floats) -> Floats:
     return out
 
 
-def _series(f: Integers, q: Floats) -> Floats:
-    total, term = np.ones(len(f)), np.ones(len(f))
-    for m in range(1, TERMS):
-        term = term * (q * m / (f + m))
+def _sum(n: int, factor: Callable[[int], Floats]) -> Floats:
+    """Sum n series that begin with 1; `factor(j)` leads from the terms j - 1 to the terms j."""
+    total, term = np.ones(n), np.ones(n)
+    for j in range(1, TERMS):
+        term = term * factor(j)
         total += term
-        if not (term > 1e-17 * total).any():
+        if not (np.abs(term) > 1e-17 * total).any():
             break
     return total
 
@@ -113,43 +112,29 @@ def mean_inverse_poisson(f: Integers, m: Floats) -> Floats:
     large = (f > MANY) & (m >= f)
     out[large] = _by_moments(f[large], m[large])
     falling = ~large & (f > m)
-    out[falling] = _alternating(f[falling], m[falling])
+    own, own_m = f[falling], m[falling]
+    out[falling] = _sum(len(own), lambda j: -own_m / (own + j)) / own
     rest = np.flatnonzero(~large & ~falling)
     integral = -np.expm1(-m[rest]) / m[rest]
     for step in range(1, int(f[rest].max(initial=0)) + 1):
         here = f[rest] == step
         out[rest[here]] = integral[here]
-        integral = (1 - step * integral) / m[rest]
+        # Those that were stored stay as they are: beyond f = m errors would grow, to overflow.
+        integral = np.where(f[rest] > step, (1 - step * integral) / m[rest], integral)
     return out
-
-
-def _alternating(f: Integers, m: Floats) -> Floats:
-    total, term = np.ones(len(f)), np.ones(len(f))
-    for j in range(1, TERMS):
-        term = term * (-m / (f + j))
-        total += term
-        if not (np.abs(term) > 1e-17).any():
-            break
-    return total / f
 
 
 def _by_moments(f: Integers, m: Floats) -> Floats:
     mean = f + m
-    second, fourth, sixth = m, m + 3 * m**2, m + 25 * m**2 + 15 * m**3
-    third, fifth = m, m + 10 * m**2
-    ratio: Floats = (
-        1
-        + second / mean**2
-        - third / mean**3
-        + fourth / mean**4
-        - fifth / mean**5
-        + sixth / mean**6
-    )
+    moments = {2: m, 3: m, 4: m + 3 * m**2, 5: m + 10 * m**2, 6: m + 25 * m**2 + 15 * m**3}
+    ratio: Floats = np.ones(len(m))
+    for power, moment in moments.items():
+        ratio = ratio + (-1) ** power * moment / mean**power
     return ratio / mean
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Uniques(Estimate):
+class Uniques(RecordEstimate):
     """The records of a sample that are alone with their key.
 
     `value` is the share of records that are unique: in the population, as expected, where weights
@@ -165,6 +150,7 @@ class Uniques(Estimate):
         With weights or a fraction: chance that a match with a sample unique is right (DIS).
     """
 
+    _columns = (("unique", "sample"), ("chance", "chance"))
     chance: Floats = field(repr=False)
     sample: Truths = field(repr=False)
     right_if_unique: float | None = None
@@ -178,13 +164,6 @@ class Uniques(Estimate):
     def expected(self) -> float:
         """The expected number of uniques, of the population where it was estimated."""
         return float(self.chance.sum())
-
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each record. Confidential: it says who can be found."""
-        import pandas as pd
-
-        return pd.DataFrame({"unique": self.sample, "chance": self.chance})
 
 
 @parameters(RENAMED, missing_as=MISSING_AS, fraction=[*SHARE, NONE])
@@ -235,11 +214,11 @@ def uniques(
     if weights is not None and fraction is not None:
         raise BadOptionError("fraction", fraction, "weights= or fraction=, not both")
     read = read_keys(masked, known, schema=schema, besides=(weights,))
-    mass = read_weights(read.view, weights)
+    mass = read.weights(weights)
     found = count_matches(read, missing_as=missing_as)
     alone = found.count == 1
     chance = alone.astype(np.float64)
-    notes = [*read.notes, MISSING[missing_as]]
+    notes = [MISSING[missing_as]]
     share: float | None = None
     if fraction is not None:
         share = float(fraction)
@@ -251,18 +230,15 @@ def uniques(
         notes.append("a sample unique is a population unique with chance 1 / weight")
     else:
         notes.append("uniques of the table, as if it were the population")
-    result: Uniques = Uniques.of(
-        float(chance.sum()),
-        read.n,
+    return read.estimate(
+        Uniques,
+        chance,
         baseline=0.0,
         attack="look for records that are alone with their key",
-        assumptions=notes,
-        exact=True,
-        chance=chance,
+        notes=notes,
         sample=alone,
         right_if_unique=None if share is None else right_if_unique(found.count, share),
     )
-    return result
 
 
 def right_if_unique(frequency: Integers, fraction: float) -> float:
@@ -276,7 +252,7 @@ def right_if_unique(frequency: Integers, fraction: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LogLinearRisk(Estimate):
+class LogLinearRisk(RecordEstimate):
     """Risk under a Poisson log-linear model of the keys.
 
     Besides the fields of `Estimate`:
@@ -293,6 +269,7 @@ class LogLinearRisk(Estimate):
         How many the model expects in the sample.
     """
 
+    _columns = tuple((name, name) for name in ("frequency", "fitted", "unique", "chance"))
     chance: Floats = field(repr=False)
     unique: Floats = field(repr=False)
     frequency: Integers = field(repr=False)
@@ -307,20 +284,6 @@ class LogLinearRisk(Estimate):
     def unique_matches(self) -> float:
         """τ₂: the expected number of right matches among sample uniques."""
         return float(self.chance[self.frequency == 1].sum())
-
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each record. Confidential: it says who can be found."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "frequency": self.frequency,
-                "fitted": self.fitted,
-                "unique": self.unique,
-                "chance": self.chance,
-            }
-        )
 
 
 @parameters(RENAMED, fraction=[*SHARE, NONE], interactions=[Whole(1, 2)])
@@ -379,7 +342,7 @@ def log_linear_risk(
     if weights is not None and fraction is not None:
         raise BadOptionError("fraction", fraction, "weights= or fraction=, not both")
     read = read_keys(masked, known, schema=schema, besides=(weights,))
-    mass = read_weights(read.view, weights)
+    mass = read.weights(weights)
     classes = group_ids(read.codes)
     frequency = np.bincount(classes)[classes]
     if fraction is not None:
@@ -398,22 +361,19 @@ def log_linear_risk(
     first = first_rows(classes)
     chance = mean_inverse_poisson(frequency[first], rest[first])[classes]
     how = "keys independent of each other" if interactions == 1 else "all pairs of keys interact"
-    notes = [*read.notes, f"a Poisson log-linear model, {how}"]
+    notes = [f"a Poisson log-linear model, {how}"]
     if off >= CLOSE * read.n:
         notes.append(f"after {SWEEPS} sweeps a fitted margin is still {off:.2g} records off")
-    result: LogLinearRisk = LogLinearRisk.of(
-        float(chance.sum()),
-        read.n,
+    return read.estimate(
+        LogLinearRisk,
+        chance,
         baseline=float(sampled.mean()) / read.n,
         attack="link to a person of the population who shares the key",
-        assumptions=notes,
-        exact=True,
-        chance=chance,
+        notes=notes,
         unique=np.where(frequency == 1, np.exp(-rest), 0.0),
         frequency=frequency,
         fitted=fitted,
     )
-    return result
 
 
 def _independent(values: Sequence[Integers]) -> Floats:

@@ -182,29 +182,25 @@ def suda(
         parts[:, j] = np.bincount(owner[has], weights=worth[sizes[has]], minlength=read.n)
     right = right_if_unique(frequency, share)
     chance = _spread(score, frequency == 1, right, d)
-    notes = [*read.notes, MISSING[missing_as], f"sets of at most {most} of {d} variables"]
+    notes = [MISSING[missing_as], f"sets of at most {most} of {d} variables"]
     notes.append(f"a simple random sample of {100 * share:g} % of the population")
     if left := int(((frequency == 1) & (score == 0)).sum()):
         notes.append(f"{left:,} sample uniques have no such set: score 0, the file's chance")
-    result: SpecialUniques = SpecialUniques.of(
-        float(chance.sum()),
-        read.n,
+    whole = score[:, None]
+    return read.estimate(
+        SpecialUniques,
+        chance,
         baseline=share / read.n,
         attack="look for records that few variables single out",
-        assumptions=notes,
-        exact=True,
-        chance=chance,
+        notes=notes,
         score=score,
-        contributions=np.divide(
-            parts, score[:, None], out=np.zeros_like(parts), where=score[:, None] > 0
-        ),
+        contributions=np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0),
         max_size=most,
         right_if_unique=right,
         owner=owner,
         sets=sets,
         keys=read.columns,
     )
-    return result
 
 
 def _search(
