@@ -130,52 +130,22 @@ def _plain(tables: AlignedTables) -> tuple[Name, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """What the intruder is given.
+    """What the intruder is given; `tag` tells the caller which case it is."""
 
-    Attributes
-    ----------
-    original, masked : tables
-        The two files; views, so that each column is read once.
-    known : tuple of names
-        The variables that he knows.
-    schema : Schema or None
-        Kinds, roles and missing codes.
-    id : name or None
-        The column that says who is who.
-    method : masker, mapping or None
-        How the table was masked, if he knows it.
-    confidential : tuple of names
-        What he wants to know of a person.
-    weights, household : name, array or None
-        Of a sample.
-    effort : {"quick", "standard", "thorough"}
-        How hard he tries.
-    held_out : bool
-        Whether learned distances are also tried on records that they were not learned from.
-    seconds : float or None
-        How long a single attack may take, where it can be stopped.
-    seed : int or None
-        Of anything random.
-    sample : int or None
-        About how many records are attacked in a larger table.
-    tag : object
-        Whatever tells the caller which case it is; an exploration puts its candidate there.
-    """
-
-    original: Any
+    original: Any  # both tables: views, so that each column is read once
     masked: Any
-    known: tuple[Name, ...]
-    schema: Schema | None = None
-    id: Name | None = None
-    method: Any = None
-    confidential: tuple[Name, ...] = ()
-    weights: Any = None
+    known: tuple[Name, ...]  # the variables that he knows
+    schema: Schema | None = None  # kinds, roles and missing codes
+    id: Name | None = None  # the column that says who is who
+    method: Any = None  # how the table was masked, if he knows it: a masker or a mapping
+    confidential: tuple[Name, ...] = ()  # what he wants to know of a person
+    weights: Any = None  # of a sample: a name or an array, and so is `household`
     household: Any = None
-    effort: str = "standard"
-    held_out: bool = True
-    seconds: float | None = None
-    seed: int | None = None
-    sample: int | None = None
+    effort: str = "standard"  # how hard he tries: "quick", "standard" or "thorough"
+    held_out: bool = True  # try learned distances on records that they were not learned from, too
+    seconds: float | None = None  # how long a single attack may take, where it can be stopped
+    seed: int | None = None  # of anything random
+    sample: int | None = None  # about how many records are attacked in a larger table
     tag: Any = None
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is read once
 
@@ -258,27 +228,13 @@ class Attack:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """One attack that was tried.
-
-    Attributes
-    ----------
-    name : str
-        The attack.
-    about : {"identity", "attribute", "table"}
-        What it is about.
-    scenario : str
-        What the intruder knows.
-    found : Estimate
-        What came of it.
-    seconds : float
-        How long it took.
-    """
+    """One attack that was tried."""
 
     name: str
-    about: str
-    scenario: str
+    about: str  # "identity", "attribute" or "table"
+    scenario: str  # what the intruder knows
     found: Estimate
-    seconds: float
+    seconds: float  # how long it took
 
     def to_dict(self) -> dict[str, Any]:
         """Return its figures, as a line of `Assessment.frame`."""
@@ -368,16 +324,13 @@ class Assessment:
             columns[name] = chance
             if hasattr(found, "truth"):
                 truth[rows] = found.truth
-        frame = pd.DataFrame(columns)
-        table = frame.to_numpy() if columns else np.full((self.n, 1), np.nan)
+        table = np.column_stack([*columns.values()] or [np.full(self.n, np.nan)])
         known = ~np.isnan(table).all(axis=1)
         best = np.where(known, np.argmax(np.nan_to_num(table, nan=-1.0), axis=1), 0)
         chance = np.where(known, table[np.arange(self.n), best], np.nan)
         names = np.array([*columns] or [""], dtype=object)
-        frame.insert(0, "original", truth)
-        frame.insert(1, "chance", chance)
-        frame.insert(2, "attack", np.where(np.nan_to_num(chance) > 0, names[best], ""))
-        return frame
+        attack = np.where(np.nan_to_num(chance) > 0, names[best], "")
+        return pd.DataFrame({"original": truth, "chance": chance, "attack": attack, **columns})
 
     def frame(self) -> pd.DataFrame:
         """One line for each attack."""
@@ -406,12 +359,11 @@ class Assessment:
         }
 
     def __str__(self) -> str:
-        worst = self.worst
         lines = [f"{len(self.tried)} attacks on {self.n:,} records in {self.seconds:.1f} s."]
-        if worst is not None:
-            lines.append(f"The worst, {worst.name}: {str(worst.found).splitlines()[0]}")
-        else:
+        if self.worst is None:
             lines.append("No attack on who is who was tried: that risk is not known.")
+        else:
+            lines.append(f"The worst, {self.worst.name}: {str(self.worst.found).splitlines()[0]}")
         titles = {
             "identity": "Who is who (share of records found):",
             "attribute": "What is true of somebody (share of right statements):",

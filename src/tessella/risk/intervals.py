@@ -162,12 +162,9 @@ def interval_disclosure(
     there = ~np.isnan(X)
     if not there.any():
         raise BadTableError("The original has no value in these variables: nothing to disclose.")
-    if records is None:
-        variables = [_Variable(x, y) for x, y in zip(X.T, sides.A.T)]
-        exact = True
-    else:
-        variables = [_Variable(x[records], y[records], x) for x, y in zip(X.T, sides.A.T)]
-        there, exact = there[records], len(records) == len(X)
+    rows = np.arange(len(X)) if records is None else np.asarray(records)
+    variables = [_Variable(x[rows], y[rows], x) for x, y in zip(X.T, sides.A.T)]
+    there, exact = there[rows], len(rows) == len(X)
     inside, guessed = _count(variables, by, main)
     n, has = len(there), there.sum(axis=1)
     baseline = _mean(guessed, has)
@@ -178,7 +175,7 @@ def interval_disclosure(
     notes = [f"variables: {', '.join(map(str, sides.columns))}", *sides.notes]
     if gone := int((~there).sum()):
         notes.append(f"{gone:,} true values are missing and left out")
-    if gone := int((np.isnan(sides.A if records is None else sides.A[records]) & there).sum()):
+    if gone := int((np.isnan(sides.A[rows]) & there).sum()):
         notes.append(f"{gone:,} released values are missing: not disclosed")
     result: IntervalDisclosure = IntervalDisclosure.of(
         float(chance.sum()),
@@ -187,7 +184,7 @@ def interval_disclosure(
         attack=f"take the interval around the released value ({BY[by].format(100 * main)})",
         assumptions=notes,
         exact=exact,
-        attacked=np.arange(n) if records is None else np.asarray(records),
+        attacked=rows,
         width=main,
         by_variable={name: float(share) for name, share in zip(sides.columns, shares)},
         columns=sides.columns,
@@ -219,14 +216,11 @@ def _with_order(sides: AlignedTables, known: Any) -> AlignedTables:
 
 
 class _Variable:
-    """One variable of the attacked records, sorted once for all widths.
+    """One variable of the attacked records, and the true values of everybody, sorted once."""
 
-    `everybody` has the true values of all records, where only some are attacked.
-    """
-
-    def __init__(self, x: Floats, y: Floats, everybody: Floats | None = None) -> None:
+    def __init__(self, x: Floats, y: Floats, everybody: Floats) -> None:
         self.x, self.has = x, ~np.isnan(y)
-        self.true = np.sort(x if everybody is None else everybody)  # NaN comes last
+        self.true = np.sort(everybody)  # NaN comes last
         self.true = self.true[: np.searchsorted(self.true, np.nan)]
         self.by_x = np.argsort(x)  # NaN comes last
         order = np.argsort(y)[: int(self.has.sum())]

@@ -79,13 +79,8 @@ class Prediction(Estimate):
         """One line for each attacked person. Confidential: it says about whom he is right."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "masked": self.attacked,
-                "chance": self.chance,
-                "without": self.chance_without,
-            }
-        )
+        columns = {"masked": self.attacked, "chance": self.chance, "without": self.chance_without}
+        return pd.DataFrame(columns)
 
     def __str__(self) -> str:
         return f"{super().__str__()}\nwithout the own record {100 * self.without.value:.1f} %"
@@ -229,10 +224,7 @@ def predict_confidential(
         ),
         outsiders=outsiders,
         model=best,
-        by_model={
-            model: (float(right[model].mean()), float(right_without[model].mean()))
-            for model in tried
-        },
+        by_model={m: (float(right[m].mean()), float(right_without[m].mean())) for m in tried},
         r2=None if aim.is_category else _r2(true, guesses[best]),
         r2_without=None if aim.is_category else _r2(true, without[fair]),
         attacked=attacked,

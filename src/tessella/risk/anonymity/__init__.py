@@ -1,5 +1,4 @@
 """Anonymity as it is in a table: counted in what is released, whatever the masking promised.
 
-`keys` reads the quasi-identifiers and counts who agrees with whom; each measure has a file of its
-own. The public door is `tessella.risk`.
+`keys` reads the quasi-identifiers and counts who agrees with whom, for all measures here.
 """

@@ -187,16 +187,12 @@ def alpha_k_anonymity(
 
     Parameters
     ----------
-    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The released table.
-    confidential : name or sequence of names, optional
-        The confidential variables; otherwise the schema's.
+    masked, confidential, known, schema
+        As in `l_diversity`; a missing value is a value of its own.
     alpha : float
         The largest share of a class that one confidential value may have, above 0 and at most 1.
     k : int
         The least number of records of a class.
-    known, schema
-        As in `k_anonymity`; a missing value is a value of its own.
 
     Notes
     -----

@@ -229,19 +229,13 @@ def individual_risk(
 
     Parameters
     ----------
-    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The released sample.
-    known : name or sequence of names, optional
-        The quasi-identifiers; otherwise the schema's, or without a schema every other column.
+    masked, known, schema, missing_as
+        As in `k_anonymity`.
     weights : name or array-like of shape (n,)
         Sampling weights: how many persons each record stands for. Otherwise the schema's.
     household : name or array-like of shape (n,), optional
         The household of each record; an array if the number is not released. Otherwise the
         schema's, if the table has it.
-    schema : Schema, optional
-        Roles and missing codes.
-    missing_as : {"category", "any"}
-        As in `k_anonymity`.
 
     Notes
     -----

@@ -385,10 +385,6 @@ def k_anonymity(
     below : sequence of int
         The k for which records below k are counted.
 
-    Returns
-    -------
-    Anonymity
-
     Notes
     -----
     With x_i the key of record i and w_i its weight,

@@ -56,13 +56,6 @@ def mean_inverse(f: Integers, p: Floats) -> Floats:
     The last series has positive terms only, m! q^m / ((f+1)...(f+m)): no cancellation. It is short
     where q <= 1/2 or f >= 12; elsewhere the integrals I_f obey I_(f+1) = (p/q) (1/f - I_f) with
     p/q <= 1, which damps errors, from I_1 = (p/q) log(1/p).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.risk.anonymity.population import mean_inverse
-    >>> mean_inverse(np.array([1, 2, 5]), np.array([0.1, 0.1, 1.0])).round(4)
-    array([0.2558, 0.0827, 0.2   ])
     """
     q = 1 - p
     out = np.empty(len(p))
@@ -100,13 +93,6 @@ def mean_inverse_poisson(f: Integers, m: Floats) -> Floats:
     J_(f+1) = (1 - f J_f) / m, which damps errors where f <= m; else the alternating series
     (1/f) Σ (-m)^j / ((f+1)...(f+j)), whose terms fall. Where both f and m exceed 200, moments of X
     about its mean to the sixth (relative error below 1e-10).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.risk.anonymity.population import mean_inverse_poisson
-    >>> mean_inverse_poisson(np.array([1, 1, 3]), np.array([0.0, 2.0, 0.0])).round(4)
-    array([1.    , 0.4323, 0.3333])
     """
     out = np.empty(len(m))
     large = (f > MANY) & (m >= f)
@@ -180,9 +166,7 @@ def uniques(
 
     Parameters
     ----------
-    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The released table.
-    known, schema, missing_as
+    masked, known, schema, missing_as
         As in `k_anonymity`.
     weights : name or array-like of shape (n,), optional
         Sampling weights, for population uniques.
@@ -300,9 +284,7 @@ def log_linear_risk(
 
     Parameters
     ----------
-    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The released sample.
-    known, schema
+    masked, known, schema
         As in `k_anonymity`; a missing value is a value of its own.
     weights : name or array-like of shape (n,), optional
         Sampling weights; the fraction of a key is f over their sum.

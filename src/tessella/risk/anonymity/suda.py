@@ -115,16 +115,12 @@ def suda(
 
     Parameters
     ----------
-    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The released table.
-    known : name or sequence of names, optional
-        The variables, up to 62; otherwise the schema's quasi-identifiers, or every column.
+    masked, known, schema
+        As in `k_anonymity`; up to 62 variables.
     max_size : int
         M, the largest set of variables to look for; more than there are keys means all sizes.
     fraction : float
         The sampling fraction, for DIS-SUDA (sdcMicro's DisFraction).
-    schema : Schema, optional
-        Roles and missing codes.
     missing_as : {"category", "ignore"}
         Whether a missing value can single a record out, or is in no set (as in sdcMicro; then a
         record that lacks a value does not hide others either: the careful side).

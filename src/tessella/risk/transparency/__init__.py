@@ -2,5 +2,3 @@
 
 For each masked record he works out the originals that it can come from, or how probable each is.
 """
-
-from __future__ import annotations

@@ -18,11 +18,9 @@ from .scene import Candidates
 def _loaded(module: str, function: str) -> Callable[..., Candidates]:
     """Return an attack that is loaded when it is first used."""
 
-    def run(original: Any, masked: Any, **options: Any) -> Candidates:
-        found: Candidates = getattr(import_module(module, __package__), function)(
-            original, masked, **options
-        )
-        return found
+    def run(*tables: Any, **options: Any) -> Candidates:
+        attack_on: Callable[..., Candidates] = getattr(import_module(module, __package__), function)
+        return attack_on(*tables, **options)
 
     return run
 
@@ -111,10 +109,6 @@ def attack(
     at_least_k : bool, default False
         Whether centres were drawn given the sizes of groups. This is given among the assumptions;
         what is computed is the same.
-
-    Returns
-    -------
-    Candidates
 
     Examples
     --------

@@ -51,20 +51,13 @@ def attack_fuzzy_microaggregation(
 
     .. math:: P(j \mid c_1, c_2, \dots) = \frac{\prod_b u_{j c_b}}{\sum_i \prod_b u_{i c_b}}.
 
-    He names the largest. Over many draws this is right as often as the largest probability says;
-    with one block, the mean of `belief` over draws is the `naming_chance` of `Uncertainty`.
-
-    **All records together**: every assignment of masked records to originals has the probability
-    of the product of its pairs. What that says of a single pair is a ratio of permanents, which
-    nobody can compute for large tables. With standard effort the table of all pairs is scaled
-    until rows and columns have sum one, which approximates it: in all cases that we
-    measured it named more records, and gave the truth a larger mean log probability.
-
-    With `at_least_k` centres are drawn given that each gets from k to 2k - 1 records. For all
-    records together this changes nothing but that far centres are impossible: all
-    assignments that agree with the release have the same group sizes, and the factor that
-    conditioning brings is the same for each of them. There, however, degrees are those to the
-    centres that the draw began with, and the published ones are near to them but not the same.
+    Over many draws this is right as often as the largest probability says; with one block, the
+    mean of `belief` over draws is the `naming_chance` of `Uncertainty`. **All records together**:
+    what all assignments say of a single pair is a ratio of permanents, which nobody can compute
+    for large tables. Scaling the table of all pairs until rows and columns have sum one
+    approximates it. With `at_least_k` all assignments that agree with the release have the same
+    group sizes, so that conditioning changes nothing, but degrees are those to the centres that
+    the draw began with: the published ones are near to them, not the same.
 
     References
     ----------

@@ -35,16 +35,10 @@ def attack_rank_swapping(
     is tied), and comes from a rank within :math:`w = \lfloor pn/100 \rfloor`: the candidates of a
     masked record are the originals whose ranks in every known variable v, or some of them if they
     are tied, are in :math:`[l_v - w, u_v + w]`. A value that is not tied did not stay where it was
-    (`everyone`). With more than quick effort also
-
-    - **exchanges**: if masked record i comes from original j, then in each variable j got y and
-      gave x, so the original of y must have got x: the masked record that has x must be able to
-      come from the original that had y. Pairs without this other half are dropped, again and
-      again until none is left to drop.
-    - **one to one**: pairs that are in no assignment of all masked records to different
-      originals are dropped.
-
-    No step loses the truth. With more than 20,000,000 pairs only windows are used.
+    (`everyone`). With more than quick effort also pairs without their other half are dropped (if
+    masked record i comes from original j, then in each variable j got y and gave x, so the masked
+    record that has x must be able to come from the original that had y), and those that are in no
+    one-to-one assignment. No step loses the truth.
 
     References
     ----------
