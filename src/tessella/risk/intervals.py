@@ -177,7 +177,7 @@ def interval_disclosure(
         notes.append(f"{gone:,} true values are missing and left out")
     if gone := int((np.isnan(sides.A[rows]) & there).sum()):
         notes.append(f"{gone:,} released values are missing: not disclosed")
-    result: IntervalDisclosure = IntervalDisclosure.of(
+    return IntervalDisclosure.of(
         float(chance.sum()),
         n,
         baseline=baseline,
@@ -193,7 +193,6 @@ def interval_disclosure(
         curve=_curve(variables, by, widths, there),
         _known=there,
     )
-    return result
 
 
 def _checked(width: Any, by: str, name: str) -> float:

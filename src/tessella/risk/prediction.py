@@ -210,7 +210,7 @@ def predict_confidential(
         top = max(tried, key=lambda model: hits[model])
         attack = f"predict persons who are not in the release ({top})"
         outsiders = Estimate.of(hits[top], len(strangers), attack=attack, **common)
-    result: Prediction = Prediction.of(
+    return Prediction.of(
         float(right[best].sum()),
         n,
         attack=f"predict from the release ({best})",
@@ -232,7 +232,6 @@ def predict_confidential(
         chance_without=right_without[fair],
         **common,
     )
-    return result
 
 
 def _notes(

@@ -101,7 +101,7 @@ class Groups:
         whole = np.zeros(n, dtype=np.int64)  # one class of all: the same attack without keys
         guesses = [Spread.of(whole, one.values).chance for one in self.spreads.values()]
         worst = np.min if low else np.max
-        found: E = make.of(
+        return make.of(
             float(chance.sum()),
             n,
             baseline=float(np.max(guesses, axis=0).mean()),
@@ -117,7 +117,6 @@ class Groups:
             chance=chance,
             **more,
         )
-        return found
 
 
 def read_groups(

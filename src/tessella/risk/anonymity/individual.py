@@ -136,7 +136,7 @@ def probabilistic_k_anonymity(
     sizes = np.bincount(alike)
     from_record = (np.bincount(alike, weights=from_record) / sizes)[alike]
     chance = np.maximum(from_person, from_record)
-    result: ProbableAnonymity = ProbableAnonymity.of(
+    return ProbableAnonymity.of(
         float(chance.sum()),
         n,
         baseline=1 / n,
@@ -147,7 +147,6 @@ def probabilistic_k_anonymity(
         from_person=from_person,
         from_record=from_record,
     )
-    return result
 
 
 def _turned(

@@ -68,11 +68,10 @@ class Keys:
         **more: Any,
     ) -> E:  # fmt: skip
         """Build the result of an attack on every record, from its chances."""
-        found: E = kind.of(
+        return kind.of(
             float(chance.sum()), self.n, baseline=baseline, attack=attack,
             assumptions=(*self.notes, *notes), exact=True, chance=chance, **more,
         )  # fmt: skip
-        return found
 
 
 class RecordEstimate(Estimate):
@@ -416,7 +415,7 @@ def k_anonymity(
     limits = sorted(set(below))
     for k in limits:
         check({"below": COUNT}, {"below": k})
-    result: Anonymity = Anonymity.of(
+    return Anonymity.of(
         float((1 / found.count).sum()),
         read.n,
         baseline=1 / read.n,
@@ -431,4 +430,3 @@ def k_anonymity(
         population=found.weight,
         _keys=replace(read, codes=()),
     )
-    return result

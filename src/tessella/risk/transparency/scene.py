@@ -100,7 +100,7 @@ class Candidates(Estimate):
         cls, scene: Scene, *, chance: Floats, attack: str, notes: Sequence[str], **more: Any
     ) -> Candidates:
         """Build the result of an attack on the records of a scene that are attacked."""
-        found: Candidates = cls.of(
+        return cls.of(
             float(chance.sum()),
             len(scene.rows),
             baseline=1 / scene.n,
@@ -112,7 +112,6 @@ class Candidates(Estimate):
             chance=chance,
             **more,
         )
-        return found
 
     @property
     def single(self) -> float:
