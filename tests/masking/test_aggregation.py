@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessella.exceptions import BrokenPromiseError
-from tessella.masking.aggregation import group_means, group_medians
-from tessella.masking.base import Scale, number_alike, released_sets
+from tessella.masking.microaggregation import released_sets
+from tessella.masking.parts import group_means, group_medians
+from tessella.masking.selection import Scale
 
 numbers = st.floats(-1e9, 1e9)
 
@@ -57,14 +58,6 @@ def test_a_mean_stays_between_its_records() -> None:
     values = np.array([[1e20], [0.0], [0.0]])
     means = group_means(values, np.array([1e-30, 0.1, 0.2]), np.zeros(3, dtype=np.int64), 1)
     assert means[0, 0] >= 0
-
-
-@given(grouped())
-def test_alike_is_equality_of_rows(table: tuple[Any, Any]) -> None:
-    values, labels = table
-    rows = np.column_stack([np.round(values / 1e9), labels])
-    found = number_alike(rows.T)
-    assert ((found[:, None] == found) == (rows[:, None] == rows).all(axis=2)).all()
 
 
 def test_records_of_a_group_must_be_alike() -> None:

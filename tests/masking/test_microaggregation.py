@@ -28,7 +28,7 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.grouping import Search
-from tessella.masking.methods import METHODS
+from tessella.masking.engine import METHODS
 from tessella.masking.microaggregation import Microaggregation
 from tessella.schema import Schema
 

@@ -26,7 +26,7 @@ from tessella.masking import (
     Rounding,
     TopBottomCoding,
 )
-from tessella.masking.perturbation import normal
+from tessella.masking.base import normal
 from tessella.schema import Schema
 
 MASKERS = [

@@ -13,7 +13,7 @@ from tessella import Rules
 from tessella.exceptions import ContradictionError
 from tessella.masking.repair import Grid, project_claims
 from tessella.masking.repair_products import project_mixed, project_products
-from tessella.plan.claims import cases_of
+from tessella.plan.plan import cases_of
 
 
 def claims(*lines):

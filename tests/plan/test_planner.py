@@ -12,7 +12,7 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.plan import make_plan
-from tessella.plan.claims import cases_of, rows_of
+from tessella.plan.plan import cases_of, rows_of
 
 SCHEMA = Schema(
     {

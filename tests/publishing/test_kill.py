@@ -20,7 +20,7 @@ import os, random, signal, sys, time
 from tests.publishing.conftest import make_plan
 from pathlib import Path
 import tessella.publishing.workflow, tessella.io.csv_reading, tessella.io.csv_writing
-import tessella.io.arrow, tessella.masking.engine.application
+import tessella.io.arrow, tessella.masking.engine
 import tessella.grouping.mdav, jinja2, pandas
 import tessella.kernels.mdav, tessella.loss.overall
 from tessella import publish

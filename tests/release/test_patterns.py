@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tessella import Schema, Study
 from tessella.exceptions import BadOptionError, GroupSizeError, UnknownColumnError
 from tessella.frame import Table
-from tessella.release.patterns import count_rare, suppress
+from tessella.release.steps import count_rare, suppress
 
 
 def run(frame: Any, k: int, **options: Any) -> tuple[Any, int]:

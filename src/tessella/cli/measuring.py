@@ -179,7 +179,7 @@ def _complete_enough(
     """Suppress cells of records that lack what fewer than k lack, or groups could not be made."""
     from ..frame import Table
     from ..release import Step
-    from ..release.patterns import count_rare, suppress
+    from ..release.steps import count_rare, suppress
 
     read = Table.read(table)
     if k > read.n_rows or not count_rare(read, schema, k):

@@ -17,7 +17,7 @@ from .._types import Floats
 from ..exceptions import BadTableError, UnknownColumnError
 from ..linear import LinearSystem
 from ..linear.rows import Row
-from ..plan.claims import cases_of, rows_of
+from ..plan.plan import cases_of, rows_of
 from ..rules import Rules
 from .field import Field
 

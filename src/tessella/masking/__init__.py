@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from .base import restore as restore
     from .coding import TopBottomCoding as TopBottomCoding
     from .fuzziness import Fuzziness as Fuzziness
     from .fuzziness import choose_fuzziness as choose_fuzziness
     from .fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
+    from .fuzzy_microaggregation import Uncertainty as Uncertainty
     from .individual_ranking import IndividualRanking as IndividualRanking
     from .microaggregation import Microaggregation as Microaggregation
     from .noise import NoiseAddition as NoiseAddition
-    from .perturbation import restore as restore
     from .pram import PRAM as PRAM
     from .rank_swapping import RankSwapping as RankSwapping
     from .repair import Restoration as Restoration
     from .rounding import Rounding as Rounding
-    from .uncertainty import Uncertainty as Uncertainty
 
 _HOMES = {
     "Fuzziness": ".fuzziness",
@@ -35,9 +35,9 @@ _HOMES = {
     "Restoration": ".repair",
     "Rounding": ".rounding",
     "TopBottomCoding": ".coding",
-    "Uncertainty": ".uncertainty",
+    "Uncertainty": ".fuzzy_microaggregation",
     "choose_fuzziness": ".fuzziness",
-    "restore": ".perturbation",
+    "restore": ".base",
 }
 
 __all__ = sorted(_HOMES)

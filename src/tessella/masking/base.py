@@ -1,187 +1,84 @@
-"""What maskers of numbers share: reading, writing in kind, and measuring what was lost.
+"""What maskers share: reading, writing in kind, measuring what was lost, keeping rules.
 
-Which records look alike: what k-anonymity counts.
-
-The scale on which records are near or far: what counts as one in each column.
+A masker has `fit_transform` without `transform`: masking unseen records with what was learned from
+others would not protect them. Its parameters are the fields of a dataclass, in which scikit-learn
+finds them. Noise, rank swapping, rounding and their kin are a `Perturbation`: they release one
+number for each number, promise no k, and can be brought back to the rules afterwards.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from .._types import Floats, Integers, Name, States
-from ..exceptions import (
-    BadOptionError,
-    BadTableError,
-    BrokenPromiseError,
-    GroupSizeError,
-    MissingValuesError,
-    SmallJointGroupsWarning,
-    UnknownColumnError,
-    UnknownOptionError,
-)
-from ..frame import Numbers, Strata, Table, View
-from ..kernels.groups import renumber
+from .._parameters import FLAG, NONE, Constraint, Instance, check_parameters, parameters
+from .._types import Floats, Integers, Name, Truths
+from ..exceptions import BadTableError, BrokenPromiseError
+from ..frame import Numbers, Table, View
+from ..fuzzy.drawing import Chance
+from ..rules.collection import Rules
 from ..schema import Schema
-from .selection import Selection
+from .repair import Grid, Repair, Restoration
+from .selection import Scale, Selection, named_or_given, select
 
-__all__ = ["Masker", "Scale", "number_alike", "parts_of", "released_sets"]
+__all__ = [
+    "MaskedColumns",
+    "Masker",
+    "NumberMasker",
+    "Perturbation",
+    "normal",
+    "renamed",
+    "restore",
+    "rows_of_strata",
+    "write_numbers",
+]
 
-
-def number_alike(columns: Iterable[NDArray[Any]]) -> Integers:
-    """Give records the same number if and only if they agree in every column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.masking.base import number_alike
-    >>> number_alike([np.array([5.0, 7.0, 5.0]), np.array([1, 1, 1])])
-    array([0, 1, 0])
-    """
-    numbers: Integers | None = None
-    for column in columns:
-        _, own = np.unique(column, return_inverse=True)
-        if numbers is not None:  # at most n**2, which an int64 holds
-            _, own = np.unique(numbers * (int(own.max()) + 1) + own, return_inverse=True)
-        numbers = own.astype(np.int64, copy=False)
-    if numbers is None:
-        raise ValueError("number_alike needs at least one column")
-    return numbers
+Declared = Mapping[str, Sequence[Constraint]]  # what parameters may be
+Class = TypeVar("Class", bound=type)
 
 
-def released_sets(
-    values: Floats, state: States, labels: Integers, strata: Integers, *, method: str
-) -> Integers:
-    """Number the sets of records that share a stratum and all their released values.
+def renamed(**names: str) -> Callable[[Class], Class]:
+    """Let the constructor of a class raise what an argument is called now."""
 
-    The values come from the released table itself. Records of one group must be alike in it, or
-    the promise is broken; groups may happen to be alike with each other.
-    """
-    _, first, place = np.unique(labels, return_index=True, return_inverse=True)
-    leader = first[place]
-    filled = np.where(state == 0, values, 0.0)
-    differs = (filled != filled[leader]).any(axis=1) | (strata != strata[leader])
-    differs |= (state != state[leader]).any(axis=1)
-    if differs.any():
-        raise BrokenPromiseError.group_not_alike(count=int(differs.sum()), method=method)
-    seen = number_alike([strata[first], *filled[first].T, *state[first].T])
-    return seen[place]
+    def decorate(cls: Class) -> Class:
+        cls.__init__ = parameters(names)(cls.__init__)  # type: ignore[misc]
+        return cls
+
+    return decorate
 
 
-SCALES = ("zscore", "range", None)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaskedColumns:
+    """A table that was read for masking."""
+
+    view: View
+    chosen: Selection
+    original: Numbers
+    scale: Scale
+
+    @property
+    def known(self) -> Truths:
+        """Whether each masked cell has a number, shape (n, d)."""
+        return ~self.original.missing
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """Centre, standard deviation and unit of each column, each of shape (d,).
-
-    The deviation is 0 in a column of one value; its unit is then 1, so that it carries no distance.
-    """
-
-    centre: Floats
-    deviation: Floats
-    unit: Floats
-
-    @classmethod
-    def of(
-        cls, values: Floats, weights: Floats | None, wish: Any, columns: Sequence[Name]
-    ) -> Scale:
-        """Measure the columns; missing numbers (NaN) are left out.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n, d)
-            The numbers.
-        weights : ndarray of shape (n,), or None
-            Positive weights.
-        wish : {"zscore", "range", None} or mapping of name to number
-            The unit: a standard deviation, the range, 1, or one for each column.
-        columns : sequence of names
-            The names of the columns.
-        """
-        given = _given_units(wish, columns)
-        parts = [_measure(values[:, j], weights) for j in range(values.shape[1])]
-        centre, deviation, spread = np.array(parts).reshape(-1, 3).T
-        units = {"zscore": deviation, "range": spread, None: np.ones(len(columns))}
-        unit = units[wish] if given is None else given
-        return cls(
-            centre=centre, deviation=deviation, unit=np.where((deviation > 0) & (unit > 0), unit, 1)
-        )
-
-    def apply(self, values: Floats) -> Floats:
-        """Return the columns in units from the centre, 0 where missing; C order."""
-        scaled = (values - self.centre) / self.unit
-        scaled[np.isnan(scaled)] = 0.0
-        return np.ascontiguousarray(scaled)
-
-    def part(self, places: Sequence[int]) -> Scale:
-        """Return the scale of some of the columns."""
-        chosen = list(places)
-        return Scale(
-            centre=self.centre[chosen], deviation=self.deviation[chosen], unit=self.unit[chosen]
-        )
-
-
-def _measure(column: Floats, weights: Floats | None) -> tuple[float, float, float]:
-    """Weighted mean, weighted standard deviation, and range."""
-    seen = ~np.isnan(column)
-    if not seen.any():
-        return 0.0, 0.0, 0.0
-    numbers = column if seen.all() else column[seen]
-    weight = None if weights is None else weights[seen] / weights[seen].max()
-    spread = float(numbers.max() - numbers.min())
-    if spread == 0:
-        return float(numbers[0]), 0.0, 0.0
-    # In units of the range, from the first number: an offset costs no digits, no square overflows.
-    share = (numbers - numbers[0]) / spread
-    middle = np.average(share, weights=weight)
-    deviation = spread * float(np.sqrt(np.average((share - middle) ** 2, weights=weight)))
-    return float(numbers[0] + spread * middle), deviation, spread
-
-
-def _given_units(wish: Any, columns: Sequence[Name]) -> Floats | None:
-    if not isinstance(wish, Mapping):
-        if wish is not None and wish not in SCALES:
-            raise UnknownOptionError("scale", wish, [*SCALES, {"a column": "its unit"}])
-        return None
-    for name in wish:
-        if name not in columns:
-            raise UnknownColumnError(name, columns, who="scale")
-    units = [wish.get(name) for name in columns]
-    for name, unit in zip(columns, units):
-        if not isinstance(unit, int | float | np.number) or not 0 < unit < np.inf:
-            raise BadOptionError(
-                f"scale[{name!r}]",
-                unit,
-                "for every masked column the positive difference that counts as one",
-            )
-    return np.array(units, dtype=np.float64)
-
-
-MISSING = ("error", "pattern")
-MISSING_AS = {1: "", 2: " (as NaN)"}
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class Masker(BaseEstimator):  # type: ignore[misc]
-    """Base of maskers that release one value for each number.
+    """Base of all maskers; a subclass masks in `_mask`."""
 
-    A masker has `blocks`, `on_missing`, `schema` and `round_integers`, and `fit_transform` without
-    `transform`: masking unseen records with what was learned from others would not protect them.
-    """
+    columns: Any = None
+    strata: Any = None
+    weights: Any = None
+    schema: Schema | None = None
+    random_state: Any = None
 
-    blocks: Any
     repairs: ClassVar = True  # whether `rules` are what released records are moved back to
-    on_missing: str
-    schema: Schema | None
-    round_integers: bool
-    labels_: Integers
+    _parameters: ClassVar[Declared] = {}
 
     def fit(self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None) -> Self:
         """Mask and measure, without keeping the masked table."""
@@ -189,98 +86,104 @@ class Masker(BaseEstimator):  # type: ignore[misc]
         return self
 
     def fit_transform(
-        self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None
+        self,
+        table: Any,
+        y: object = None,  # noqa: ARG002
+        *,
+        weights: Any = None,
+        strata: Any = None,
     ) -> Any:
-        """Mask a table."""
+        """Mask a table.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The original table; it is not changed.
+        y : ignored
+            Present for scikit-learn.
+        weights, strata : array-like of shape (n,), or names of columns, optional
+            In place of those of the constructor, which takes names only.
+
+        Returns
+        -------
+        masked : the same kind of table
+            With the same index, columns, dtypes and categories; only the masked values are others.
+        """
+        check_parameters(self)
+        source = Table.read(table)
+        return self._mask(source, **named_or_given(self, source, weights=weights, strata=strata))
+
+    def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
+        """Mask a table whose weights and strata are given by name or by record."""
         raise NotImplementedError
 
-    def _read(self, table: Table, chosen: Selection) -> Numbers:
-        if self.on_missing not in MISSING:
-            raise UnknownOptionError("on_missing", self.on_missing, MISSING)
-        numbers = View(table, self.schema).read(chosen.masked, who=type(self).__name__)
-        if self.on_missing == "error" and (counts := numbers.count_missing()):
-            raise MissingValuesError({str(n): c for n, c in counts.items()}, table.n_rows)
-        return numbers
-
-    def _missing_codes(self, columns: tuple[Name, ...]) -> dict[Name, tuple[Any, ...]]:
-        return {} if self.schema is None else {name: self.schema[name].missing for name in columns}
-
-    def _write(
-        self,
-        source: Table,
-        original: Numbers,
-        released: Floats,
-        *,
-        unrounded: Collection[Name] = (),
-    ) -> Any:
-        """Round where the column asks for it, and write the columns back in kind."""
-        as_float = []
-        for j, name in enumerate(original.columns):
-            decimals = source.facts(name).decimals
-            kind = None if self.schema is None else self.schema[name].kind
-            wanted_float = kind == "continuous" or not self.round_integers
-            if decimals is not None and (name in unrounded or (decimals == 0 and wanted_float)):
-                as_float.append(name)
-            elif kind == "integer" and self.round_integers and name not in unrounded:
-                decimals = 0
-            if decimals is not None and name not in as_float:
-                released[:, j] = np.round(released[:, j], decimals) + 0.0  # no minus before a zero
-            for code in self._missing_codes((name,)).get(name, ()):
-                if ((released[:, j] == code) & ~original.missing[:, j]).any():
-                    raise BadTableError(
-                        f"The released value of a group of {name!r} equals its missing code "
-                        f"{code!r}. Recode missing cells to a value outside of the column's range."
-                    )
-        return source.replace(
-            {name: released[:, j] for j, name in enumerate(original.columns)},
-            keep={name: original.missing[:, j] for j, name in enumerate(original.columns)},
-            as_float=as_float,
-        )
-
-    def _keep(self, source: Table, chosen: Selection, labels_of_blocks: list[Integers]) -> None:
-        labels = np.column_stack(labels_of_blocks)
-        self.labels_ = labels[:, 0] if self.blocks is None else labels
-        self.blocks_ = [list(block) for block in chosen.blocks]
+    def _keep_facts(self, source: Table, chosen: Selection) -> None:
         self.untouched_ = list(chosen.untouched)
         self.n_features_in_ = len(source.columns)
         self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if all(isinstance(name, str) for name in source.columns):
             self.feature_names_in_ = np.array(source.columns, dtype=object)
 
-    def _count_alike(
-        self, original: Numbers, released: Numbers, chosen: Selection, k: int | None
-    ) -> None:
-        """Count, in the released table, the records that share their values; refuse less than k."""
-        if not np.array_equal(original.state, released.state):
-            raise BrokenPromiseError("Missing cells moved; the result is withheld: please report.")
-        strata, sets = chosen.strata.ids, []
-        labels = self.labels_.reshape(len(strata), -1)
-        method = type(self).__name__
-        for j, block in enumerate(chosen.blocks):
-            places = chosen.places(block)
-            alike = released_sets(
-                released.values[:, places], released.state[:, places], labels[:, j], strata,
-                method=method,
-            )  # fmt: skip
-            smallest = int(np.bincount(alike).min())
-            if k is not None and smallest < k:
-                raise BrokenPromiseError.group_too_small(k=k, smallest=smallest, method=method)
-            sets.append(alike)
-        joint = number_alike([strata, *sets]) if len(sets) > 1 else sets[0]
-        joint = renumber(joint, int(joint.max()) + 1)
-        self.joint_group_sizes_ = sizes = np.bincount(joint)
-        self.joint_k_ = int(sizes.min())
-        if k is not None and self.joint_k_ < k:
-            below = int(sizes[sizes < k].sum())
-            warning = SmallJointGroupsWarning.of(
-                k=k, smallest=self.joint_k_, below=below, n=len(joint)
-            )
-            warnings.warn(warning, stacklevel=3)
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave everything that belongs to single records behind when saved."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        for name in ("labels_", "uncertainty_"):
+            state.pop(name, None)
+        return state
 
-    def _measure_loss(
-        self, original: Numbers, released: Numbers, weights: Floats, scale: Scale
-    ) -> None:
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NumberMasker(Masker):
+    """Base of maskers that release one number for each number."""
+
+    round_integers: bool = True
+
+    def _read(
+        self, source: Table, *, weights: Any, strata: Any, blocks: Any = None, scale: Any = "zscore"
+    ) -> MaskedColumns:
+        who = type(self).__name__
+        chosen = select(
+            source, columns=self.columns, blocks=blocks, strata=strata, weights=weights,
+            schema=self.schema, who=who,
+        )  # fmt: skip
+        view = View(source, self.schema)
+        original = view.read(chosen.masked, who=who)
+        measured = Scale.of(original.values, chosen.weights, scale, chosen.masked)
+        return MaskedColumns(view=view, chosen=chosen, original=original, scale=measured)
+
+    def _read_released(self, read: MaskedColumns, masked: Any) -> Numbers:
+        """Read the masked columns of the table that will be released."""
+        released = View(masked, self.schema).read(read.chosen.masked, who=type(self).__name__)
+        if not np.array_equal(read.original.state, released.state):
+            raise BrokenPromiseError("Missing cells moved; the result is withheld: please report.")
+        return released
+
+    def _decimals(self, view: View, name: Name) -> int | None:
+        """Return to how many decimals a column is rounded when written, None for not at all."""
+        decimals = view.table.facts(name).decimals
+        kind = None if self.schema is None else self.schema[name].kind
+        if self.round_integers and kind == "integer":
+            return 0
+        if decimals == 0 and (kind == "continuous" or not self.round_integers):
+            return None
+        return decimals
+
+    def _write(
+        self, read: MaskedColumns, released: Floats, *, unrounded: Collection[Name] = ()
+    ) -> Any:
+        """Round where the column asks for it, and write the columns back in kind."""
+        as_float = []
+        for j, name in enumerate(read.chosen.masked):
+            decimals = None if name in unrounded else self._decimals(read.view, name)
+            if decimals is not None:
+                released[:, j] = np.round(released[:, j], decimals)
+            elif read.view.table.facts(name).decimals is not None:
+                as_float.append(name)
+        return write_numbers(read.view, dict(zip(read.chosen.masked, released.T)), as_float)
+
+    def _measure_loss(self, read: MaskedColumns, released: Numbers) -> None:
         """IL = 100 SSE / SST of each column, and of all columns on the chosen scale."""
+        original, weights, scale = read.original, read.chosen.weights, read.scale
         lost, total = np.zeros(len(scale.unit)), np.zeros(len(scale.unit))
         for j in np.flatnonzero(scale.deviation > 0):
             seen = ~original.missing[:, j]
@@ -292,34 +195,205 @@ class Masker(BaseEstimator):  # type: ignore[misc]
         size = (scale.deviation / scale.unit) ** 2
         self.loss_ = float(100 * (size @ lost) / (size @ total)) if total.any() else 0.0
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave everything that belongs to single records behind when saved."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        for name in ("labels_", "uncertainty_"):
-            state.pop(name, None)
-        return state
+
+def write_numbers(view: View, numbers: Mapping[Name, Floats], as_float: Collection[Name]) -> Any:
+    """Write columns of numbers into a table of the same kind; missing cells stay."""
+    keep = {name: view.missing(name) for name in numbers}
+    for name, values in numbers.items():
+        for code in view.missing_codes(name):
+            if not isinstance(code, str) and ((values == code) & ~keep[name]).any():
+                raise BadTableError(
+                    f"The released value of a group of {name!r} equals its missing code "
+                    f"{code!r}. Recode missing cells to a value outside of the column's range."
+                )
+    return view.table.replace(dict(numbers), keep=keep, as_float=list(as_float))
 
 
-def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> Integers | None:
-    """Number the sets of records that may share a group: same stratum, same cells missing."""
-    sizes = np.bincount(strata.ids)
-    if small := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
-        raise GroupSizeError.small_strata(k=k, sizes=small)
-    state = original.state[:, places]
-    if not state.any():
-        return strata.ids if len(sizes) > 1 else None
-    parts = number_alike([strata.ids, *state.T])
-    _, first, sizes = np.unique(parts, return_index=True, return_counts=True)
-    small = {}
-    for record, size in zip(first[sizes < k], sizes[sizes < k]):
-        lacking = [
-            repr(original.columns[places[j]]) + MISSING_AS.get(int(state[record, j]), " (a code)")
-            for j in np.flatnonzero(state[record])
-        ]
-        name = f"without {', '.join(lacking)}" if lacking else "complete"
-        if len(strata.names) > 1:
-            name += f" in stratum {strata.names[strata.ids[record]]}"
-        small[name] = min(int(size), small.get(name, k))  # two codes may share a name
-    if small:
-        raise GroupSizeError.small_patterns(k=k, sizes=small)
-    return parts
+@dataclass(eq=False, repr=False, kw_only=True)
+class Perturbation(NumberMasker):
+    """Base of maskers that change numbers without making groups.
+
+    A subclass returns from `_perturb` what becomes of the numbers; missing cells stay missing.
+    """
+
+    rules: Any = None
+
+    def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
+        rules = None if self.rules is None else Rules.of(self.rules)
+        read = self._read(source, weights=weights, strata=strata)
+        repair = None if rules is None else self._repair(read, rules)
+        masked = self._release(read, self._perturb(read), repair)
+        released = self._read_released(read, masked)
+        self.columns_ = list(read.chosen.masked)
+        self._keep_facts(source, read.chosen)
+        self._measure_loss(read, released)
+        self.changed_ = _changed(read.original, released)
+        self._look_at(read, released)
+        return masked
+
+    def _perturb(self, read: MaskedColumns) -> Floats:
+        """Return the masked numbers, shape (n, d); what is in missing cells does not matter."""
+        raise NotImplementedError
+
+    def _look_at(self, read: MaskedColumns, released: Numbers) -> None:
+        """Learn something from the released numbers, or refuse them."""
+
+    def _repair(self, read: MaskedColumns, rules: Rules) -> Repair:
+        """Select the rules that can be restored, or raise that they contradict each other."""
+        masked, table = read.chosen.masked, read.view.table
+        grid = Grid.of_table(
+            table, masked, unit=read.scale.unit,
+            decimals=[self._decimals(read.view, name) for name in masked],
+        )  # fmt: skip
+        fixed = [name for name in masked if not table.facts(name).numeric]
+        return Repair.of(self._fixed(rules, read), grid, fixed=fixed)
+
+    def _release(self, read: MaskedColumns, values: Floats, repair: Repair | None) -> Any:
+        """Bring the numbers back to the rules, if there are any, and write the table."""
+        self.restoration_: Restoration | None = None
+        if repair is None:
+            return self._write(read, values)
+        restored = repair.restore(values, read.known)
+        masked = self._write(read, restored.copy())  # writing rounds in place
+        self.restoration_ = repair.certify(
+            masked, before=values, kept=restored, known=read.known, schema=self.schema
+        )
+        return masked
+
+    def _fixed(self, rules: Rules, read: MaskedColumns) -> Rules:
+        """Look up in the original table what rules ask of it."""
+        return rules.fix(read.view.table, schema=self.schema)
+
+
+def normal(chance: Chance, size: int) -> Floats:
+    """Return standard normal numbers, by the inverse of their distribution function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.masking.base import normal
+    >>> normal(np.random.default_rng(0), 3).round(3)
+    array([ 0.35 , -0.613, -1.739])
+    """
+    u = chance.random(size)  # multiples of 2**-53
+    lower = np.where(u < 0.5, u + 2.0**-54, 1.0 - u)  # exact in both tails, and never 0
+    return np.where(u < 0.5, 1.0, -1.0) * np.asarray(ndtri(lower), dtype=np.float64)
+
+
+def rows_of_strata(place: Integers) -> list[Integers]:
+    """Return the rows of each stratum, ascending, in the order of the strata's numbers."""
+    order = np.argsort(place, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(place))[:-1])
+
+
+def _changed(original: Numbers, released: Numbers) -> dict[Name, float]:
+    """Return for each column the share of its known numbers that were changed."""
+    shares = {}
+    for j, name in enumerate(original.columns):
+        known = ~original.missing[:, j]
+        differs = original.values[known, j] != released.values[known, j]
+        shares[name] = float(differs.mean()) if known.any() else 0.0
+    return shares
+
+
+@parameters(round_integers=[FLAG], schema=[Instance(Schema, "a tessella.Schema"), NONE])
+def restore(
+    masked: Any,
+    rules: Any,
+    *,
+    original: Any = None,
+    columns: Any = None,
+    schema: Schema | None = None,
+    round_integers: bool = True,
+) -> tuple[Any, Restoration]:
+    r"""Move each record of a masked table to the nearest one that keeps the linear rules.
+
+    Parameters
+    ----------
+    masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The masked table; it is not changed.
+    rules : Rules or text
+        The rules. Restored are those that say only linear things (intervals, linear equations and
+        inequalities, one column that governs another) of columns that may move; the others are
+        reported.
+    original : table, optional
+        The original table: distances are measured in its standard deviations, and rules such as
+        x <= mean(x) speak of it. Without it, the masked table serves for distances, and such rules
+        are not restored.
+    columns : list of names, optional
+        The columns that may move, the masked ones; all columns of numbers, if not given.
+    schema : Schema, optional
+        Says which values stand for "missing", and which columns of floats are whole.
+    round_integers : bool, default True
+        Whole numbers stay whole. False releases such columns as float64.
+
+    Returns
+    -------
+    table : the same kind of table
+        With every restored rule obeyed in every record, checked with `Rules.confront`.
+    restoration : Restoration
+        What was restored, what was not and why, and how far records were moved.
+
+    Raises
+    ------
+    ContradictionError, NoWholeSolutionError
+        Where no record, or none of whole numbers, can keep the rules; they are named.
+    RefusedError
+        Where the moved table does not pass the check.
+
+    Notes
+    -----
+    A record x goes to the v that minimises :math:`\sum_j (v_j - x_j)^2 / s_j^2` over all v that
+    keep the rules (`LinearSystem.project`); where columns are whole, on to the nearest v whose
+    numbers are (`round_whole`). A rule with < is kept by more than the rounding that
+    `Rules.confront` allows for. Rules about a missing cell are left out for that record. Any
+    promise of k of the masked table is lost: records move one by one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella.masking import restore
+    >>> masked = pd.DataFrame({"net": [80, 45, 61], "tax": [23, 14, 20], "gross": [99, 60, 81]})
+    >>> table, restoration = restore(masked, "net + tax == gross")
+    >>> (table["net"] + table["tax"] - table["gross"]).tolist()
+    [0, 0, 0]
+    >>> print(restoration)
+    1 of 1 rules restored; 2 records moved; all records by 0.0835 standard deviations on average.
+    """
+    source = Table.read(masked)
+    if columns is None:
+        columns = [name for name in source.columns if source.facts(name).numeric]
+    mover = _Unperturbed(
+        rules=Rules.of(rules), columns=columns, schema=schema, round_integers=round_integers,
+        original=None if original is None else Table.read(original),
+    )  # fmt: skip
+    table = mover.fit_transform(source)
+    if mover.restoration_ is None:
+        raise BrokenPromiseError("Nothing was restored although rules were given.")
+    return table, mover.restoration_
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Unperturbed(Perturbation):
+    """A masker that leaves numbers as they are, until rules move them."""
+
+    original: Any = None
+
+    def _perturb(self, read: MaskedColumns) -> Floats:
+        return read.original.values.copy()
+
+    def _fixed(self, rules: Rules, read: MaskedColumns) -> Rules:  # noqa: ARG002
+        return rules if self.original is None else rules.fix(self.original, schema=self.schema)
+
+    def _read(self, source: Table, **given: Any) -> MaskedColumns:
+        read = super()._read(source, **given)
+        if self.original is None:
+            return read
+        if self.original.n_rows != source.n_rows:
+            raise BadTableError(
+                f"The masked table has {source.n_rows} records and the original "
+                f"{self.original.n_rows}. Give the table that was masked, in the same order."
+            )
+        numbers = View(self.original, self.schema).matrix(read.chosen.masked, who="original")
+        scale = Scale.of(numbers, read.chosen.weights, "zscore", read.chosen.masked)
+        return replace(read, scale=scale)

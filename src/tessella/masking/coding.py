@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import OneOf
+from .._parameters import Number, OneOf
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError
 from ..grouping.base import check_k
-from ..schema import Schema
-from .perturbation import Declared, MaskedColumns, Perturbation, rows_of_strata
+from .base import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
 __all__ = ["TopBottomCoding"]
 
 
+@dataclass(eq=False, repr=False)
 class TopBottomCoding(Perturbation):
     """Replace the largest and the smallest numbers of each column.
 
@@ -76,41 +77,16 @@ class TopBottomCoding(Perturbation):
         "replace": [OneOf(("threshold", "mean"))],
     }
 
-    def __init__(
-        self,
-        top: Any = 0.01,
-        *,
-        bottom: Any = None,
-        by: str = "quantile",
-        replace: str = "threshold",
-        k: int = 3,
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        round_integers: bool = True,
-        rules: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.top = top
-        self.bottom = bottom
-        self.by = by
-        self.replace = replace
-        self.k = k
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.round_integers = round_integers
-        self.rules = rules
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        super()._check()
-        if self.top is None and self.bottom is None:
-            raise BadOptionError("top", None, "top or bottom, or nothing would be coded")
+    top: Any = 0.01
+    _: KW_ONLY
+    bottom: Any = None
+    by: str = "quantile"
+    replace: str = "threshold"
+    k: int = 3
 
     def _perturb(self, read: MaskedColumns) -> Floats:
+        if self.top is None and self.bottom is None:
+            raise BadOptionError("top", None, "top or bottom, or nothing would be coded")
         values = read.original.values
         out = values.copy()
         k = check_k(self.k, len(values)) if self.replace == "mean" else 1
@@ -147,29 +123,26 @@ class TopBottomCoding(Perturbation):
         for name, end in given.items():
             if name not in masked:
                 raise UnknownColumnError(name, masked, who=which)
-            number = isinstance(end, int | float | np.number) and not isinstance(end, bool)
-            if not number or not np.isfinite(end):
+            if not Number().accepts(end):
                 raise BadOptionError(which, end, "a finite number, or None")
             if self.by == "quantile" and not 0 < end < 1:
                 raise BadOptionError(
                     which, end, "a share of the records, more than 0 and less than 1; or None"
                 )
-            decimals = self._decimals(read.source, name)
+            decimals = self._decimals(read.view, name)
             if self.by == "value" and decimals is not None and round(end, decimals) != end:
-                dtype = read.source.facts(name).dtype
+                dtype = read.view.table.facts(name).dtype
                 raise BadOptionError(which, end, f"a value that {name!r} ({dtype}) can hold")
         return {name: float(end) for name, end in given.items()}
 
     def _refuse_crossing(self, name: Name, top: float | None, bottom: float | None) -> None:
         if top is None or bottom is None:
             return
-        crossed = bottom + top >= 1 if self.by == "quantile" else bottom >= top
+        if self.by == "quantile":
+            crossed, what = bottom + top >= 1, "shares that leave something between them"
+        else:
+            crossed, what = bottom >= top, "a bottom below the top"
         if crossed:
-            what = (
-                "shares that leave something between them"
-                if self.by == "quantile"
-                else ("a bottom below the top")
-            )
             raise BadOptionError(f"top={top!r} with bottom", bottom, f"{what}, for {name!r}")
 
     def _refuse_few(self, count: int, k: int, where: str) -> None:

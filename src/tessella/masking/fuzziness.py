@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from .._lazy import optional
+from .._parameters import check_parameters
 from ..exceptions import BadTableError, CollapsedError, UnreachableError
 from ..fuzzy.base import FuzzyClusterer, check_number
 from ..fuzzy.drawing import crisp_groups, draw_keeping_k, find_centres
@@ -156,9 +157,9 @@ def choose_fuzziness(
     limit = check_number("max_loss" if min_bits is None else "min_bits",
                          max_loss if min_bits is None else min_bits, 0.0)  # fmt: skip
     tried = [check_number("m1", value, 1.0) for value in np.atleast_1d(np.asarray(m1, object))]
+    check_parameters(masker)
     plan = masker._prepare(table)
-    keeping = masker.at_least_k
-    lines = _lines_keeping_k(plan, tried) if keeping else _lines(plan, masker, tried)
+    lines = _lines_keeping_k(plan, tried) if masker.at_least_k else _lines(plan, masker, tried)
     choices, shown = [], []
     for value, at in lines.items():
         shown += [(value, m2, *at(m2), False) for m2 in SHOWN]

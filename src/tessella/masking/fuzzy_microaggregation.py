@@ -7,15 +7,15 @@ centre at random, with its memberships as probabilities, which leaves him guessi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, NONE, Number, OneOf, Whole, check_parameters, parameters
+from .._parameters import FLAG, NONE, Number, OneOf, Whole
 from .._types import Floats, Integers, Truths
 from ..exceptions import BadOptionError, BadTableError
-from ..frame import Numbers, Table
+from ..frame import Table
 from ..fuzzy.base import FuzzyClusterer, check_number
 from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
 from ..fuzzy.constraints import as_system
@@ -32,13 +32,13 @@ from ..fuzzy.field import entropy_law, power_law
 from ..grouping.base import check_k
 from ..kernels.degrees import Law
 from ..linear import LinearSystem
-from ..schema import Schema
-from .base import Masker, Scale, parts_of
+from .base import MaskedColumns, renamed, rows_of_strata
+from .microaggregation import GroupMasker
+from .parts import parts_of
 from .registry import Method, Options, Setting, Tuned, register, shrunk
-from .selection import Selection, named_or_given, select
-from .uncertainty import Uncertainty
+from .selection import Scale, Selection, named_or_given
 
-__all__ = ["FuzzyMicroaggregation"]
+__all__ = ["FuzzyMicroaggregation", "Uncertainty"]
 
 
 FALL = 1e-4  # a sweep that lowers the objective by less ends the search for centres
@@ -82,26 +82,100 @@ class FuzzyPart:
 class Prepared:
     """A table that was read, and cut into parts."""
 
-    source: Table
+    read: MaskedColumns
     k: int
-    chosen: Selection
-    original: Numbers
-    scale: Scale
     parts: list[FuzzyPart]
     unrounded: set[Any]
 
     def loss(self, lost: float) -> float:
         """Turn a sum of squares on the scale of distances into per cent of all squares."""
-        squares = (self.scale.apply(self.original.values) ** 2).sum(axis=1)
-        total = float(self.chosen.weights @ squares)
+        squares = (self.read.scale.apply(self.read.original.values) ** 2).sum(axis=1)
+        total = float(self.read.chosen.weights @ squares)
         return 100 * lost / total if total > 0 else 0.0
 
     def per_record(self, total: float) -> float:
         """Turn a sum over records and blocks into a mean."""
-        return total / (len(self.original.values) * len(self.chosen.blocks))
+        return total / (self.read.view.n_rows * len(self.read.chosen.blocks))
 
 
-class FuzzyMicroaggregation(Masker):
+BY_RECORD = ("entropy", "naming_chance", "distance_to_k")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uncertainty:
+    """What the holder must know of a draw, block by block.
+
+    Attributes
+    ----------
+    k : int
+        What sizes are measured against.
+    expected_sizes, realised_sizes : ndarray
+        Records at each centre: before the draw, on average; and after it.
+    unused : int
+        Centres that nobody got.
+    entropy : ndarray of shape (n,)
+        Bits: how uncertain the centre of each record is. 0 is certain; h bits are like 2^h centres
+        at equal chances.
+    naming_chance : ndarray of shape (n,)
+        The chance that an intruder who knows all original records, the centres and the
+        parameters, but not the draw, names the record rightly from its released values.
+    distance_to_k : ndarray of shape (n,)
+        Probabilistic k-anonymity: the total variation distance from the candidates for a released
+        record to the nearest distribution over candidates in which nobody has more than 1/k (a
+        mixture of uniform choices among k records), on average over where the record may stand.
+        0 is as good as k records that cannot be told apart; it is below 1.
+    """
+
+    k: int
+    expected_sizes: Floats
+    realised_sizes: Integers
+    unused: int
+    entropy: Floats
+    naming_chance: Floats
+    distance_to_k: Floats
+
+    @property
+    def share_protected(self) -> float:
+        """The share of records that an intruder names with a chance of at most 1/k."""
+        return float((self.naming_chance <= (1 + 1e-9) / self.k).mean())
+
+    @classmethod
+    def of(cls, drawings: list[tuple[Integers, Drawing]], labels: Integers, k: int) -> Uncertainty:
+        """Put the parts of a block together; each drawing comes with its rows."""
+        by_record = {name: np.empty(len(labels)) for name in BY_RECORD}
+        for rows, drawing in drawings:
+            for name, values in by_record.items():
+                values[rows] = getattr(drawing, name)
+        sizes = np.bincount(labels, minlength=sum(len(d.centres) for _, d in drawings))
+        return cls(
+            k=k,
+            expected_sizes=np.concatenate([d.expected_sizes for _, d in drawings]),
+            realised_sizes=sizes,
+            unused=int((sizes == 0).sum()),
+            **by_record,
+        )
+
+    def __str__(self) -> str:
+        sizes = self.realised_sizes[self.realised_sizes > 0]
+        return "\n".join(
+            [
+                f"{len(self.realised_sizes)} centres, {self.unused} of them drawn by nobody",
+                f"records at a centre: {sizes.min()} to {sizes.max()}, expected "
+                f"{self.expected_sizes.min():.2f} to {self.expected_sizes.max():.2f}",
+                f"uncertainty of a record's centre: {self.entropy.mean():.3f} bits on average, "
+                f"{self.entropy.min():.3f} at least",
+                f"chance that a knowing intruder names a record: {self.naming_chance.mean():.3f} "
+                f"on average, {self.naming_chance.max():.3f} at most; at most 1/{self.k} for "
+                f"{self.share_protected:.1%} of the records",
+                f"distance to probabilistic {self.k}-anonymity: {self.distance_to_k.mean():.3f} on "
+                f"average, {self.distance_to_k.max():.3f} at most",
+            ]
+        )
+
+
+@renamed(missing="on_missing", constraints="rules")
+@dataclass(eq=False, repr=False)
+class FuzzyMicroaggregation(GroupMasker):
     """Replace each record's numbers by those of a centre that is drawn by its memberships.
 
     Parameters
@@ -188,79 +262,24 @@ class FuzzyMicroaggregation(Masker):
         "neglect": [Number(least=0)],
     }
 
-    @parameters({"missing": "on_missing", "constraints": "rules"})
-    def __init__(
-        self,
-        k: int | None = 3,
-        *,
-        m1: float = 1.1,
-        m2: float = 1.2,
-        lambda1: float | None = None,
-        lambda2: float | None = None,
-        c: int | None = None,
-        at_least_k: bool = False,
-        blocks: Any = None,
-        scale: Any = "zscore",
-        rules: Any = None,
-        on_missing: str = "error",
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        round_integers: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        neglect: float = 1e-12,
-        random_state: Any = None,
-    ) -> None:
-        self.k = k
-        self.m1 = m1
-        self.m2 = m2
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.c = c
-        self.at_least_k = at_least_k
-        self.blocks = blocks
-        self.scale = scale
-        self.rules = rules
-        self.on_missing = on_missing
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.round_integers = round_integers
-        self.tol = tol
-        self.max_iter = max_iter
-        self.neglect = neglect
-        self.random_state = random_state
+    k: int | None = 3
+    _: KW_ONLY
+    m1: float = 1.1
+    m2: float = 1.2
+    lambda1: float | None = None
+    lambda2: float | None = None
+    c: int | None = None
+    at_least_k: bool = False
+    rules: Any = None
+    tol: float = 1e-4
+    max_iter: int = 1000
+    neglect: float = 1e-12
 
-    def fit_transform(
-        self,
-        table: Any,
-        y: object = None,  # noqa: ARG002
-        *,
-        weights: Any = None,
-        strata: Any = None,
-    ) -> Any:
-        """Mask a table.
-
-        Parameters
-        ----------
-        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-            The original table; it is not changed.
-        y : ignored
-            Present for scikit-learn.
-        weights, strata : array-like of shape (n,), optional
-            One value for each record, in place of the columns that the masker names.
-
-        Returns
-        -------
-        masked : the same kind of table
-            With the same index, columns, dtypes and categories; only the numbers are others.
-        """
-        plan = self._prepare(table, weights=weights, strata=strata)
-        released, k = np.empty_like(plan.original.values), plan.k
-        drawings: list[list[tuple[Integers, Drawing]]] = [[] for _ in plan.chosen.blocks]
+    def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
+        plan = self._prepare(source, weights=weights, strata=strata)
+        read, k = plan.read, plan.k
+        released = np.empty_like(read.original.values)
+        drawings: list[list[tuple[Integers, Drawing]]] = [[] for _ in read.chosen.blocks]
         labels = np.empty((len(released), len(drawings)), dtype=np.int64)
         chance, law = chance_of(self.random_state), self._second_law()
         for part in plan.parts:
@@ -270,53 +289,41 @@ class FuzzyMicroaggregation(Masker):
             released[part.rows[:, None], part.places] = centres[drawing.labels]
             labels[part.rows, part.block] = drawing.labels + earlier
             drawings[part.block].append((part.rows, drawing))
-        masked = self._write(plan.source, plan.original, released, unrounded=plan.unrounded)
-        seen = self._read(Table.read(masked), plan.chosen)
+        masked = self._write(read, released, unrounded=plan.unrounded)
+        seen = self._keep(read, masked, list(labels.T), k if self.at_least_k else None)
         for part in plan.parts:
             part.confirm(seen.values[part.rows[:, None], part.places])
-        self._keep(plan.source, plan.chosen, list(labels.T))
         self.uncertainty_ = [Uncertainty.of(d, own, k) for d, own in zip(drawings, labels.T)]
-        self._count_alike(plan.original, seen, plan.chosen, k if self.at_least_k else None)
-        self._measure_loss(plan.original, seen, plan.chosen.weights, plan.scale)
         self.expected_loss_ = plan.loss(
-            sum(float(plan.chosen.weights[r] @ d.expected_square) for b in drawings for r, d in b)
+            sum(float(read.chosen.weights[r] @ d.expected_square) for b in drawings for r, d in b)
         )
         return masked
 
-    def _prepare(self, table: Any, *, weights: Any = None, strata: Any = None) -> Prepared:
+    def _prepare(self, table: Any, **given: Any) -> Prepared:
         """Read a table and cut it into the parts that are drawn on their own."""
         source = Table.read(table)
-        check_parameters(self)
         k = self._size(source.n_rows)
-        self._first_law(), self._second_law()  # or say what is wrong with them before anything else
-        chosen = select(
-            source, columns=self.columns, blocks=self.blocks, schema=self.schema,
-            **named_or_given(self, source, weights=weights, strata=strata),
-        )  # fmt: skip
-        original = self._read(source, chosen)
-        scale = Scale.of(original.values, chosen.weights, self.scale, chosen.masked)
+        self._first_law(), self._second_law()  # raise what is wrong with them before anything else
+        read = self._read_blocks(source, **given or named_or_given(self, source))
+        chosen, original = read.chosen, read.original
         systems = self._systems(chosen)
         parts = []
         for number, (block, system) in enumerate(zip(chosen.blocks, systems)):
             places = chosen.places(block)
-            apart = parts_of(original, places, chosen.strata, k)
-            own = scale.part(places)
+            own = read.scale.part(places)
             records = own.apply(original.values[:, places])
-            for rows in _rows_of(apart, source.n_rows):
+            for rows in rows_of_strata(parts_of(original, places, chosen.strata, k)):
                 known = ~original.missing[rows[0], places]
-                rules = None if system is None else _on_known(system, known)
                 parts.append(
                     FuzzyPart(
                         block=number, rows=rows, places=places, records=records[rows],
-                        weights=chosen.weights[rows], scale=own, rules=rules,
+                        weights=chosen.weights[rows], scale=own,
+                        rules=None if system is None else _on_known(system, known),
                         c=self._share_of_c(len(rows), source.n_rows),
                     )
                 )  # fmt: skip
         unrounded = {name for system in systems if system for name in _columns_of(system)}
-        return Prepared(
-            source=source, k=k, chosen=chosen, original=original, scale=scale, parts=parts,
-            unrounded=unrounded,
-        )  # fmt: skip
+        return Prepared(read=read, k=k, parts=parts, unrounded=unrounded)
 
     def _draw(self, part: FuzzyPart, law: Law, k: int, chance: Chance) -> Drawing:
         if self.at_least_k:
@@ -377,14 +384,6 @@ class FuzzyMicroaggregation(Masker):
         whole = as_system(self.rules, chosen.masked)
         whole.check()
         return [whole.part(block) for block in chosen.blocks]
-
-
-def _rows_of(parts: Integers | None, n: int) -> list[Integers]:
-    """Return the rows of each part, in the order of the parts' numbers."""
-    if parts is None:
-        return [np.arange(n)]
-    order = np.argsort(parts, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(parts))[:-1])
 
 
 def _on_known(system: LinearSystem, known: Truths) -> LinearSystem:

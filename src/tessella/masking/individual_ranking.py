@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from .._parameters import OneOf, parameters
+from .._parameters import OneOf
 from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError
-from ..frame import Numbers
+from ..frame import Numbers, group_ids
+from ..frame.columns import number_values
 from ..grouping.base import check_k
 from ..grouping.univariate import UnivariateOptimal
-from ..schema import Schema
-from .aggregation import AGGREGATES
-from .base import number_alike, parts_of
-from .perturbation import Declared, MaskedColumns, Perturbation, rows_of_strata
+from .base import Declared, MaskedColumns, Perturbation, renamed, rows_of_strata
+from .parts import group_means, parts_of
 from .registry import Method, Options, Tuned, register, shrunk
 
 __all__ = ["IndividualRanking"]
 
 
+@renamed(method="grouping")
+@dataclass(eq=False, repr=False)
 class IndividualRanking(Perturbation):
     """Replace each number by the mean of at least k near numbers of its column.
 
@@ -80,29 +82,9 @@ class IndividualRanking(Perturbation):
 
     _parameters: ClassVar[Declared] = {"grouping": [OneOf(("optimal", "fixed"))]}
 
-    @parameters({"method": "grouping"})
-    def __init__(
-        self,
-        k: int = 3,
-        *,
-        grouping: str = "optimal",
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        round_integers: bool = True,
-        rules: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.k = k
-        self.grouping = grouping
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.round_integers = round_integers
-        self.rules = rules
-        self.random_state = random_state
+    k: int = 3
+    _: KW_ONLY
+    grouping: str = "optimal"
 
     def _perturb(self, read: MaskedColumns) -> Floats:
         values, weights = read.original.values, read.chosen.weights
@@ -118,31 +100,31 @@ class IndividualRanking(Perturbation):
                 labels = grouping.labels_
             else:
                 labels = _cut(column[:, 0], parts, k)
-            means = AGGREGATES["mean"](column, weights, labels, int(labels.max()) + 1)
+            means = group_means(column, weights, labels, int(labels.max()) + 1)
             out[:, j], self.labels_[:, j] = means[labels, 0], labels
         return out
 
     def _look_at(self, read: MaskedColumns, released: Numbers) -> None:
         strata = read.chosen.strata.ids
         filled = np.where(released.missing, 0.0, released.values)
+        states = released.state.astype(np.int64)
         apart = [
-            number_alike([strata, filled[:, j], released.state[:, j]])
+            group_ids([strata, number_values(filled[:, j]), states[:, j]])
             for j in range(filled.shape[1])
         ]
         sizes = [int(np.bincount(alike).min()) for alike in apart]
         self.column_k_ = dict(zip(read.chosen.masked, sizes))
-        self.joint_k_ = int(np.bincount(number_alike(apart)).min())
+        self.joint_k_ = int(np.bincount(group_ids(apart)).min())
         if self.rules is None and min(sizes) < self.k:
             raise BrokenPromiseError.group_too_small(
                 k=self.k, smallest=min(sizes), method=type(self).__name__
             )
 
 
-def _cut(column: Floats, parts: Integers | None, k: int) -> Integers:
+def _cut(column: Floats, parts: Integers, k: int) -> Integers:
     """Cut each part, in ascending order, into groups of k; the last takes what is left over."""
     labels, groups = np.empty(len(column), dtype=np.int64), 0
-    everything = np.zeros(len(column), dtype=np.int64) if parts is None else parts
-    for rows in rows_of_strata(everything):
+    for rows in rows_of_strata(parts):
         ranked = rows[np.argsort(column[rows], kind="stable")]
         many = len(rows) // k
         labels[ranked] = groups + np.minimum(np.arange(len(rows)) // k, many - 1)

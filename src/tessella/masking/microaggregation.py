@@ -7,28 +7,107 @@ less is lost, but k then holds within each block only, and the masker counts wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, NONE, SEED, Instance, OneOf, check_parameters, parameters
-from .._types import Floats, Name
-from ..frame import Numbers, Table, View
+from .._parameters import FLAG, NONE, SEED, Instance, OneOf
+from .._types import Floats, Integers, Name, States
+from ..exceptions import BrokenPromiseError, MissingValuesError, SmallJointGroupsWarning
+from ..frame import Numbers, Table, View, group_ids
+from ..frame.columns import number_values
 from ..grouping.base import check_k
 from ..plan import Block, Plan
 from ..rules import Rules
-from ..schema import Schema
-from .aggregation import AGGREGATES
-from .base import Masker, Scale
-from .engine.application import apply_plan, write_blocks
+from .base import MaskedColumns, NumberMasker, renamed
+from .engine import apply_plan, write_blocks
+from .parts import AGGREGATES
 from .registry import Method, Options, Tuned, register, shrunk
-from .selection import Selection, named_or_given, select
+from .selection import Selection
 
-__all__ = ["Microaggregation"]
+__all__ = ["GroupMasker", "Microaggregation", "released_sets"]
 
 
-class Microaggregation(Masker):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupMasker(NumberMasker):
+    """Base of maskers whose records share the numbers of a group, block by block."""
+
+    blocks: Any = None
+    scale: Any = "zscore"
+    on_missing: str = "error"
+
+    def _read_blocks(self, source: Table, *, weights: Any, strata: Any) -> MaskedColumns:
+        read = self._read(
+            source, weights=weights, strata=strata, blocks=self.blocks, scale=self.scale
+        )
+        if self.on_missing == "error" and (counts := read.original.count_missing()):
+            raise MissingValuesError({str(n): c for n, c in counts.items()}, source.n_rows)
+        return read
+
+    def _keep(
+        self, read: MaskedColumns, masked: Any, labels: Sequence[Integers], k: int | None
+    ) -> Numbers:
+        """Keep what is known of a masked table; refuse one with fewer than k records alike."""
+        released = self._read_released(read, masked)
+        self.labels_ = labels[0] if self.blocks is None else np.column_stack(labels)
+        self.blocks_ = [list(block) for block in read.chosen.blocks]
+        self._keep_facts(read.view.table, read.chosen)
+        self._count_alike(released, read.chosen, labels, k)
+        self._measure_loss(read, released)
+        return released
+
+    def _count_alike(
+        self, released: Numbers, chosen: Selection, labels: Sequence[Integers], k: int | None
+    ) -> None:
+        """Count, in the released table, the records that share their values; refuse less than k."""
+        strata, sets = chosen.strata.ids, []
+        method = type(self).__name__
+        for block, groups in zip(chosen.blocks, labels):
+            places = chosen.places(block)
+            alike = released_sets(
+                released.values[:, places], released.state[:, places], groups, strata,
+                method=method,
+            )  # fmt: skip
+            smallest = int(np.bincount(alike).min())
+            if k is not None and smallest < k:
+                raise BrokenPromiseError.group_too_small(k=k, smallest=smallest, method=method)
+            sets.append(alike)
+        joint = group_ids([strata, *sets])
+        self.joint_group_sizes_ = sizes = np.bincount(joint)
+        self.joint_k_ = int(sizes.min())
+        if k is not None and self.joint_k_ < k:
+            below = int(sizes[sizes < k].sum())
+            warning = SmallJointGroupsWarning.of(
+                k=k, smallest=self.joint_k_, below=below, n=len(joint)
+            )
+            warnings.warn(warning, stacklevel=5)
+
+
+def released_sets(
+    values: Floats, state: States, labels: Integers, strata: Integers, *, method: str
+) -> Integers:
+    """Number the sets of records that share a stratum and all their released values.
+
+    The values come from the released table itself. Records of one group must be alike in it, or
+    the promise is broken; groups may happen to be alike with each other.
+    """
+    _, first, place = np.unique(labels, return_index=True, return_inverse=True)
+    leader = first[place]
+    filled = np.where(state == 0, values, 0.0)
+    differs = (filled != filled[leader]).any(axis=1) | (strata != strata[leader])
+    differs |= (state != state[leader]).any(axis=1)
+    if differs.any():
+        raise BrokenPromiseError.group_not_alike(count=int(differs.sum()), method=method)
+    seen = group_ids([strata[first], *map(number_values, filled[first].T), *state[first].T])
+    return seen[place]
+
+
+@renamed(method="grouping", missing="on_missing")
+@dataclass(eq=False, repr=False)
+class Microaggregation(GroupMasker):
     """Replace each record's numbers by those of a group of at least k records.
 
     Parameters
@@ -131,90 +210,31 @@ class Microaggregation(Masker):
         "random_state": [SEED],
     }
 
-    @parameters({"method": "grouping", "missing": "on_missing"})
-    def __init__(
-        self,
-        k: int = 3,
-        *,
-        grouping: Any = "search",
-        blocks: Any = None,
-        scale: Any = "zscore",
-        aggregate: str = "mean",
-        on_missing: str = "error",
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        round_integers: bool = True,
-        options: Mapping[str, Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.k = k
-        self.grouping = grouping
-        self.blocks = blocks
-        self.scale = scale
-        self.aggregate = aggregate
-        self.on_missing = on_missing
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.round_integers = round_integers
-        self.options = options
-        self.random_state = random_state
+    k: int = 3
+    _: KW_ONLY
+    grouping: Any = "search"
+    aggregate: str = "mean"
+    options: Mapping[str, Any] | None = None
 
-    def fit_transform(
-        self,
-        table: Any,
-        y: object = None,  # noqa: ARG002
-        *,
-        weights: Any = None,
-        strata: Any = None,
-    ) -> Any:
-        """Mask a table.
-
-        Parameters
-        ----------
-        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-            The original table; it is not changed.
-        y : ignored
-            Present for scikit-learn.
-        weights, strata : array-like of shape (n,), optional
-            One value for each record, in place of the columns that the masker names.
-
-        Returns
-        -------
-        masked : the same kind of table
-            With the same index, columns, dtypes and categories; only the numbers are others.
-        """
-        check_parameters(self)
-        source = Table.read(table)
+    def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
         k = check_k(self.k, source.n_rows)
-        chosen = select(
-            source, columns=self.columns, blocks=self.blocks, schema=self.schema,
-            **named_or_given(self, source, weights=weights, strata=strata),
-        )  # fmt: skip
-        original = self._read(source, chosen)
-        scale = Scale.of(original.values, chosen.weights, self.scale, chosen.masked)
-        view, plan = View.of(source, self.schema), self._plan(source, original, chosen, k)
+        read = self._read_blocks(source, weights=weights, strata=strata)
+        plan = self._plan(read, k)
         blocks = apply_plan(
-            plan, view, strata=chosen.strata, weights=chosen.weights,
+            plan, read.view, strata=read.chosen.strata, weights=read.chosen.weights,
             random_state=self.random_state,
         )  # fmt: skip
-        masked = write_blocks(view, plan, blocks)
-        released = self._read(masked, chosen)
+        masked = write_blocks(read.view, plan, blocks)
         self.groupings_ = blocks.groupings
-        self._keep(source, chosen, blocks.labels)
-        self._count_alike(original, released, chosen, k)
-        self._measure_loss(original, released, chosen.weights, scale)
+        self._keep(read, masked, blocks.labels, k)
         return masked.native
 
-    def _plan(self, source: Table, original: Numbers, chosen: Selection, k: int) -> Plan:
+    def _plan(self, read: MaskedColumns, k: int) -> Plan:
         """Return the plan without rules that this masker is."""
+        chosen = read.chosen
         operator = "mean" if self.aggregate == "mean" else "interpolated median"
         whole = {
-            name: self.round_integers and self._is_whole(source, name, original.values[:, j])
-            for j, name in enumerate(chosen.masked)
+            name: self.round_integers and self._is_whole(read.view, name) for name in chosen.masked
         }
         blocks = [
             Block.of_numbers(names, operator, [whole[name] for name in names])
@@ -227,15 +247,13 @@ class Microaggregation(Masker):
             options=dict(self.options or {}),
         )  # fmt: skip
 
-    def _is_whole(self, source: Table, name: Name, values: Floats) -> bool:
+    def _is_whole(self, view: View, name: Name) -> bool:
         """Return whether a column holds whole numbers, by the schema or as it would be guessed."""
-        if self.schema is not None:
-            return self.schema[name].kind == "integer"
-        facts = source.facts(name)
-        if facts.family != "float":
-            return facts.decimals == 0
-        known = values[~np.isnan(values)]
-        return bool((known == np.rint(known)).all())
+        facts = view.table.facts(name)
+        if view.schema is not None or facts.family != "float":
+            return view.kind(name) == "integer" if view.schema is not None else facts.decimals == 0
+        numbers = view.numbers(name)
+        return bool((np.isnan(numbers) | (numbers == np.rint(numbers))).all())
 
 
 def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001

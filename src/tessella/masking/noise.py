@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, Number, parameters
+from .._parameters import FLAG, Number
 from .._types import Floats
 from ..exceptions import BadTableError, UnchangedWarning
 from ..frame import Numbers
-from ..schema import Schema
-from .base import Scale
-from .perturbation import Declared, MaskedColumns, Perturbation, normal, rows_of_strata
+from ..fuzzy.drawing import chance_of
+from .base import Declared, MaskedColumns, Perturbation, normal, renamed, rows_of_strata
 from .registry import Method, Options, Tuned, register
+from .selection import Scale
 
 __all__ = ["NoiseAddition"]
 
@@ -22,6 +23,8 @@ __all__ = ["NoiseAddition"]
 NOTHING = 1e-12  # an eigenvalue below this share of the largest is rounding
 
 
+@renamed(scale="amount")
+@dataclass(eq=False, repr=False)
 class NoiseAddition(Perturbation):
     r"""Add normal noise to every number, with the covariance of the records or without.
 
@@ -93,37 +96,16 @@ class NoiseAddition(Perturbation):
         "keep_moments": [FLAG],
     }
 
-    @parameters({"scale": "amount"})
-    def __init__(
-        self,
-        amount: float = 0.1,
-        *,
-        correlated: bool = True,
-        keep_moments: bool = False,
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        round_integers: bool = True,
-        rules: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.amount = amount
-        self.correlated = correlated
-        self.keep_moments = keep_moments
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.round_integers = round_integers
-        self.rules = rules
-        self.random_state = random_state
+    amount: float = 0.1
+    _: KW_ONLY
+    correlated: bool = True
+    keep_moments: bool = False
 
     def _perturb(self, read: MaskedColumns) -> Floats:
         values = read.original.values
         n, d = values.shape
         self._refuse_few(read)
-        draws = normal(self._chance(), n * d).reshape(n, d)
+        draws = normal(chance_of(self.random_state), n * d).reshape(n, d)
         out = np.empty_like(values)
         for rows in rows_of_strata(read.chosen.strata.ids):
             weights = read.chosen.weights[rows]
@@ -143,12 +125,12 @@ class NoiseAddition(Perturbation):
     def _look_at(self, read: MaskedColumns, released: Numbers) -> None:  # noqa: ARG002
         """Warn where rounding took the noise away."""
         for name, varies in zip(read.chosen.masked, read.scale.deviation > 0):
-            rounded = self._decimals(read.source, name) is not None
+            rounded = self._decimals(read.view, name) is not None
             if varies and rounded and self.changed_[name] < 0.5:
                 warning = UnchangedWarning.by_rounding(
                     column=name, percent=100 * self.changed_[name]
                 )
-                warnings.warn(warning, stacklevel=3)
+                warnings.warn(warning, stacklevel=4)
 
     def _refuse_few(self, read: MaskedColumns) -> None:
         """Refuse strata in which noise would be none, or lie in few directions."""

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from .._parameters import FLAG, check_parameters
+from .._parameters import FLAG, Number
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, BadTableError, UnknownColumnError
 from ..frame import Table
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
-from ..schema import Schema
-from .perturbation import Declared, by_record, rows_of_strata
+from .base import Declared, Masker, rows_of_strata
 from .registry import Method, Options, Tuned, listed, register
 from .repair import Restoration
-from .selection import Selection, select_categories
+from .selection import select
 
 __all__ = ["PRAM"]
 
 
 MOST = 2000  # categories; chances from each to each are held
+SHARE = Number(least=0, most=1)
 
 
-class PRAM(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PRAM(Masker):
     r"""Post-randomisation: give each record a category drawn by the chances of its own.
 
     Parameters
@@ -98,65 +99,20 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    restoration_: Restoration | None
     _parameters: ClassVar[Declared] = {"invariant": [FLAG]}
 
-    def __init__(
-        self,
-        p: Any = 0.8,
-        *,
-        matrix: Any = None,
-        invariant: bool = False,
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        rules: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.p = p
-        self.matrix = matrix
-        self.invariant = invariant
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.rules = rules
-        self.random_state = random_state
+    p: Any = 0.8
+    _: KW_ONLY
+    matrix: Any = None
+    invariant: bool = False
+    rules: Any = None
 
-    def fit(self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None) -> Self:
-        """Draw, without keeping the masked table."""
-        self.fit_transform(table, y, weights=weights, strata=strata)
-        return self
-
-    def fit_transform(
-        self,
-        table: Any,
-        y: object = None,  # noqa: ARG002
-        *,
-        weights: Any = None,
-        strata: Any = None,
-    ) -> Any:
-        """Mask a table.
-
-        Parameters
-        ----------
-        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-            The original table; it is not changed.
-        y : ignored
-            Present for scikit-learn.
-        weights, strata : array-like of shape (n,), or names of columns, optional
-            In place of those of the constructor, which takes names only.
-
-        Returns
-        -------
-        masked : the same kind of table
-            With the same index, columns, dtypes and categories; some records have others.
-        """
+    def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
         rules = None if self.rules is None else Rules.of(self.rules)
-        check_parameters(self)
-        source = Table.read(table)
-        chosen = self._select(source, *by_record(self, weights, strata))
+        chosen = select(
+            source, columns=self.columns, strata=strata, weights=weights, schema=self.schema,
+            who=type(self).__name__, categories=True,
+        )  # fmt: skip
         self._refuse_strangers(chosen.masked)
         chance, parts = chance_of(self.random_state), rows_of_strata(chosen.strata.ids)
         rows: dict[Name, Integers] = {}
@@ -172,7 +128,7 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
                 names = [texts[code] for code in among]
                 P = self._chances(name, here, names, chosen.weights[known])
                 drawn[known] = among[_draw(P, here, chance)]
-                tables.append(_told(P, here, names))
+                tables.append(_by_name(P, here, names))
             chances[name] = tables[0] if len(tables) == 1 else tables
             rows[name] = _donors(codes, drawn)
             seen = codes >= 0
@@ -180,16 +136,9 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         masked = source.rearrange(rows)
         self.matrix_, self.changed_ = chances, changed
         self.strata_, self.columns_ = list(chosen.strata.names), list(chosen.masked)
-        self.untouched_ = list(chosen.untouched)
-        self.n_features_in_ = len(source.columns)
+        self._keep_facts(source, chosen)
         self.restoration_ = None if rules is None else self._confront(rules, source, masked)
         return masked
-
-    def _select(self, source: Table, weights: Any, strata: Any) -> Selection:
-        return select_categories(
-            source, columns=self.columns, strata=strata, weights=weights,
-            schema=self.schema, who=type(self).__name__,
-        )  # fmt: skip
 
     def _refuse_strangers(self, masked: tuple[Name, ...]) -> None:
         for who in ("p", "matrix"):
@@ -239,9 +188,8 @@ class PRAM(BaseEstimator):  # type: ignore[misc]
         return np.asarray(P @ back)
 
     def _stay(self, name: Name) -> float:
-        given = self.p.get(name) if isinstance(self.p, Mapping) else self.p
-        number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-        if given is None or not number or not 0 <= given <= 1:
+        given: Any = self.p.get(name) if isinstance(self.p, Mapping) else self.p
+        if not SHARE.accepts(given):
             who = f"p[{name!r}]" if isinstance(self.p, Mapping) else "p"
             raise BadOptionError(who, given, "the chance that a category stays, from 0 to 1")
         return float(given)
@@ -284,8 +232,7 @@ def _read_matrix(given: Any, texts: list[str], here: Truths, name: Name) -> Floa
         row = rows[texts[at]]
         P[at] = 0.0
         for goal, chance in row.items():
-            number = isinstance(chance, int | float | np.number) and not isinstance(chance, bool)
-            if not number or not 0 <= chance <= 1:
+            if not SHARE.accepts(chance):
                 raise BadOptionError("matrix", chance, expected)
             if chance > 0 and str(goal) not in place:
                 raise BadOptionError(
@@ -323,7 +270,7 @@ def _donors(codes: Integers, drawn: Integers) -> Integers:
     return rows
 
 
-def _told(P: Floats, codes: Integers, texts: list[str]) -> dict[str, dict[str, float]]:
+def _by_name(P: Floats, codes: Integers, texts: list[str]) -> dict[str, dict[str, float]]:
     """Return the chances of the categories that occur, by name."""
     return {
         texts[i]: {texts[j]: float(P[i, j]) for j in np.flatnonzero(P[i] > 0)}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from .._parameters import Number
 from .._types import Floats
 from ..exceptions import BadOptionError
+from ..fuzzy.drawing import chance_of
 from ..kernels.random_moves import draw_partners
-from ..schema import Schema
-from .perturbation import Declared, MaskedColumns, Perturbation, rows_of_strata
+from .base import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
 __all__ = ["RankSwapping", "window_of"]
@@ -29,6 +30,7 @@ def window_of(percent: float, n: int) -> int:
     return int(np.floor(float(percent) * n / 100 * (1 + 1e-12)))
 
 
+@dataclass(eq=False, repr=False)
 class RankSwapping(Perturbation):
     r"""Exchange each number with one whose rank differs by at most some per cent of n.
 
@@ -79,29 +81,10 @@ class RankSwapping(Perturbation):
 
     _parameters: ClassVar[Declared] = {"percent": [Number(above=0, most=100)]}
 
-    def __init__(
-        self,
-        percent: float = 5,
-        *,
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        round_integers: bool = True,
-        rules: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.percent = percent
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.round_integers = round_integers
-        self.rules = rules
-        self.random_state = random_state
+    percent: float = 5
 
     def _perturb(self, read: MaskedColumns) -> Floats:
-        values, chance = read.original.values, self._chance()
+        values, chance = read.original.values, chance_of(self.random_state)
         out = values.copy()
         alone = dict.fromkeys(read.chosen.masked, 0)
         strata = rows_of_strata(read.chosen.strata.ids)

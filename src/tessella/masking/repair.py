@@ -32,7 +32,7 @@ from ..exceptions import BadTableError, ContradictionError, RefusedError
 from ..frame import Table, group_ids
 from ..linear import LinearSystem, round_whole
 from ..linear.rows import Row, as_fraction, whole_row
-from ..plan.claims import Claim, rows_of
+from ..plan.plan import Claim, rows_of
 from ..rules.collection import Rule, Rules
 from ..rules.forms import Always, Form, Governing, Interval, Linear, Unfixed, linear_rows
 from ..schema import Schema

@@ -24,7 +24,7 @@ from .._types import Floats, Name, Truths
 from ..exceptions import RefusedError
 from ..linear import LinearSystem
 from ..linear.rows import Row
-from ..plan.claims import Claim
+from ..plan.plan import Claim
 from ..rules import forms
 from .repair import MARGIN, Grid, closed_system, rows_about
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG
+from .._parameters import FLAG, Number
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, UnknownColumnError
-from ..schema import Schema
-from .perturbation import Declared, MaskedColumns, Perturbation
+from ..fuzzy.drawing import chance_of
+from .base import Declared, MaskedColumns, Perturbation
 from .registry import Method, Options, Tuned, listed, register
 
 __all__ = ["Rounding"]
 
 
+@dataclass(eq=False, repr=False)
 class Rounding(Perturbation):
     r"""Round every number to a multiple of a base.
 
@@ -69,39 +71,16 @@ class Rounding(Perturbation):
     2   60     3.5
     """
 
-    _parameters: ClassVar[Declared] = {
-        "random": [FLAG],
-        "relative": [FLAG],
-    }
+    _parameters: ClassVar[Declared] = {"random": [FLAG], "relative": [FLAG]}
 
-    def __init__(
-        self,
-        base: Any,
-        *,
-        relative: bool = False,
-        random: bool = False,
-        columns: Any = None,
-        strata: Any = None,
-        weights: Any = None,
-        schema: Schema | None = None,
-        round_integers: bool = True,
-        rules: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.base = base
-        self.relative = relative
-        self.random = random
-        self.columns = columns
-        self.strata = strata
-        self.weights = weights
-        self.schema = schema
-        self.round_integers = round_integers
-        self.rules = rules
-        self.random_state = random_state
+    base: Any
+    _: KW_ONLY
+    relative: bool = False
+    random: bool = False
 
     def _perturb(self, read: MaskedColumns) -> Floats:
         self.bases_ = self._bases(read)
-        out, chance = np.empty_like(read.original.values), self._chance()
+        out, chance = np.empty_like(read.original.values), chance_of(self.random_state)
         for j, base in enumerate(self.bases_.values()):
             if not base:  # a column of one value
                 out[:, j] = read.original.values[:, j]
@@ -125,14 +104,13 @@ class Rounding(Perturbation):
         bases = {}
         for name in masked:
             base = given.get(name)
-            number = isinstance(base, int | float | np.number) and not isinstance(base, bool)
-            if base is None or not number or not 0 < base < np.inf:
+            if base is None or not Number(above=0).accepts(base):
                 raise BadOptionError(
                     f"base[{name!r}]" if isinstance(self.base, Mapping) else "base",
                     base,
                     "a positive number for every masked column",
                 )
-            decimals = self._decimals(read.source, name)
+            decimals = self._decimals(read.view, name)
             if self.relative:
                 spread = float(read.scale.deviation[masked.index(name)])
                 bases[name] = _nice(float(base) * spread, decimals) if spread > 0 else 0.0
@@ -141,7 +119,7 @@ class Rounding(Perturbation):
                 raise BadOptionError(
                     "base",
                     base,
-                    f"a base that {name!r} ({read.source.facts(name).dtype}) can hold"
+                    f"a base that {name!r} ({read.view.table.facts(name).dtype}) can hold"
                     + (": a whole number, or round_integers=False" if decimals == 0 else ""),
                 )
             bases[name] = float(base)

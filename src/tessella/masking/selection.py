@@ -1,24 +1,107 @@
-"""Which columns are masked, which split the records, which weigh them, which stay.
+"""Which columns are masked, split records, weigh them or stay, and on which scale they are near.
 
-A column leaves a table unmasked only if someone said so: as strata, as weights, by a role, or by
-naming in `columns` the ones that are masked.
+A column leaves a table unmasked only on request: as strata, as weights, by a role, or by naming in
+`columns` the ones that are masked.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .._parameters import Number, Whole
 from .._types import Floats, Name
-from ..exceptions import BadOptionError, BadTableError
+from ..exceptions import BadOptionError, BadTableError, UnknownColumnError, UnknownOptionError
 from ..frame import Strata, Table, View
 from ..schema import Schema
 
-__all__ = ["Selection", "named_or_given", "select", "select_categories"]
+__all__ = ["Scale", "Selection", "named_or_given", "select"]
+
+
+SCALES = ("zscore", "range", None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Centre, standard deviation and unit of each column, each of shape (d,).
+
+    The deviation is 0 in a column of one value; its unit is then 1, so that it carries no distance.
+    """
+
+    centre: Floats
+    deviation: Floats
+    unit: Floats
+
+    @classmethod
+    def of(
+        cls, values: Floats, weights: Floats | None, wish: Any, columns: Sequence[Name]
+    ) -> Scale:
+        """Measure columns, shape (n, d), with weights; missing numbers (NaN) are left out.
+
+        The unit, `wish`, is a standard deviation ("zscore"), the "range", 1 (None), or a mapping
+        from each column to its own.
+        """
+        given = _given_units(wish, columns)
+        parts = [_measure(values[:, j], weights) for j in range(values.shape[1])]
+        centre, deviation, spread = np.array(parts).reshape(-1, 3).T
+        units = {"zscore": deviation, "range": spread, None: np.ones(len(columns))}
+        unit = units[wish] if given is None else given
+        return cls(
+            centre=centre, deviation=deviation, unit=np.where((deviation > 0) & (unit > 0), unit, 1)
+        )
+
+    def apply(self, values: Floats) -> Floats:
+        """Return the columns in units from the centre, 0 where missing; C order."""
+        scaled = (values - self.centre) / self.unit
+        scaled[np.isnan(scaled)] = 0.0
+        return np.ascontiguousarray(scaled)
+
+    def part(self, places: Sequence[int]) -> Scale:
+        """Return the scale of some of the columns."""
+        chosen = list(places)
+        return Scale(
+            centre=self.centre[chosen], deviation=self.deviation[chosen], unit=self.unit[chosen]
+        )
+
+
+def _measure(column: Floats, weights: Floats | None) -> tuple[float, float, float]:
+    """Weighted mean, weighted standard deviation, and range."""
+    seen = ~np.isnan(column)
+    if not seen.any():
+        return 0.0, 0.0, 0.0
+    numbers = column if seen.all() else column[seen]
+    weight = None if weights is None else weights[seen] / weights[seen].max()
+    spread = float(numbers.max() - numbers.min())
+    if spread == 0:
+        return float(numbers[0]), 0.0, 0.0
+    # In units of the range, from the first number: an offset costs no digits, no square overflows.
+    share = (numbers - numbers[0]) / spread
+    middle = np.average(share, weights=weight)
+    deviation = spread * float(np.sqrt(np.average((share - middle) ** 2, weights=weight)))
+    return float(numbers[0] + spread * middle), deviation, spread
+
+
+def _given_units(wish: Any, columns: Sequence[Name]) -> Floats | None:
+    if not isinstance(wish, Mapping):
+        if wish is not None and wish not in SCALES:
+            raise UnknownOptionError("scale", wish, [*SCALES, {"a column": "its unit"}])
+        return None
+    for name in wish:
+        if name not in columns:
+            raise UnknownColumnError(name, columns, who="scale")
+    units = [wish.get(name) for name in columns]
+    for name, unit in zip(columns, units):
+        if not Number(above=0).accepts(unit):
+            raise BadOptionError(
+                f"scale[{name!r}]",
+                unit,
+                "for every masked column the positive difference that counts as one",
+            )
+    return np.array(units, dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,75 +121,15 @@ class Selection:
 
 
 def select(
-    table: Any, *, columns: Any, blocks: Any, strata: Any, weights: Any, schema: Schema | None,
-    who: str = "Microaggregation",
+    table: Any, *, columns: Any, strata: Any, weights: Any, schema: Schema | None,
+    blocks: Any = None, who: str = "Microaggregation", categories: bool = False,
 ) -> Selection:  # fmt: skip
-    """Choose the columns of numbers to mask; the parameters are those of `Microaggregation`."""
-    view, layers, weight, taken = _split_and_weigh(table, strata, weights, schema)
-    if columns is None:
-        masked = _all_numbers(view.table, taken, schema, who)
-    else:
-        masked = _named_columns(view.table, columns, taken, schema)
-    return _selection(view, masked, _find_blocks(view.table, masked, blocks), layers, weight)
+    """Choose the columns of numbers, or of categories, to mask.
 
-
-def select_categories(
-    table: Any, *, columns: Any, strata: Any, weights: Any, schema: Schema | None, who: str
-) -> Selection:
-    """Choose the columns of categories to mask; whole numbers must be named."""
-    view, layers, weight, taken = _split_and_weigh(table, strata, weights, schema)
-    source, named = view.table, columns is not None
-    if named:
-        masked = _named_columns(source, columns, taken, None)
-    else:
-        masked = tuple(
-            name
-            for name in source.columns
-            if name not in taken and (schema is None or schema[name].role == "quasi-identifier")
-        )
-    fit = {"text", "category", "boolean"} | ({"integer"} if named or schema is not None else set())
-    others = [
-        name
-        for name in masked
-        if source.facts(name).family not in fit
-        or (schema is not None and schema[name].kind not in ("nominal", "ordinal"))
-    ]
-    if others:
-        listed = ", ".join(f"{name!r} ({_described(source, name, schema)})" for name in others[:8])
-        raise BadTableError(
-            f"{who} masks categories, and these columns hold something else: {listed}. Nothing is "
-            "released unmasked without your word: name the columns to mask in columns=[...], and "
-            "the others are released as they are; whole numbers that are codes may be named, too."
-        )
-    if not masked:
-        raise BadTableError("The table has no column of categories to mask.")
-    return _selection(view, masked, (masked,), layers, weight)
-
-
-def named_or_given(masker: Any, table: Table, **given: Any) -> dict[str, Any]:
-    """Return weights and strata: what was given for each record, or the columns a masker names."""
-    out = {}
-    for who, values in given.items():
-        own = getattr(masker, who)
-        if values is None and own is not None:
-            several = list(own) if who == "strata" and isinstance(own, list | tuple) else [own]
-            for name in several:
-                if not isinstance(name, Hashable):
-                    raise BadOptionError(
-                        who, type(own).__name__, f"names of columns; one value for each record is "
-                        f"given to fit_transform(table, {who}=...)"
-                    )  # fmt: skip
-                table.place(name, who=who)
-            _refuse_repeated(several, who)
-        out[who] = own if values is None else values
-    return out
-
-
-def _split_and_weigh(
-    table: Any, strata: Any, weights: Any, schema: Schema | None
-) -> tuple[View, Strata, Floats, dict[Name, str]]:
-    """Read strata and weights; also which columns they are."""
-    view = View.of(table, schema)
+    The parameters are those of `Microaggregation`. Categories that are whole numbers must be named,
+    or have a schema.
+    """
+    view = View(table, schema)
     if schema is not None:
         weights = _apply_roles(view.table, schema, weights)
     layers = view.strata(strata)
@@ -114,21 +137,51 @@ def _split_and_weigh(
     taken = dict.fromkeys(layers.columns, "strata")
     if weights is not None and view.is_name(weights):
         taken[weights] = "weights"
-    return view, layers, np.ones(view.n_rows) if weight is None else weight, taken
-
-
-def _selection(
-    view: View, masked: tuple[Name, ...], blocks: tuple[tuple[Name, ...], ...], strata: Strata,
-    weights: Floats,
-) -> Selection:  # fmt: skip
+    if columns is None:
+        masked = tuple(
+            name
+            for name in view.columns
+            if name not in taken and (schema is None or schema[name].role == "quasi-identifier")
+        )
+    else:
+        masked = _named_columns(view.table, columns, taken, None if categories else schema)
+    if categories:
+        _refuse_other_than_categories(view, masked, who, named=columns is not None)
+    elif columns is None:
+        _refuse_other_than_numbers(view, masked, who)
+    if not masked:
+        raise BadTableError(
+            "The table has no column of categories to mask."
+            if categories
+            else "The table has no column of numbers to mask. Give a table with at least one."
+        )
     hidden = set(masked)
     return Selection(
         masked=masked,
-        blocks=blocks,
+        blocks=_find_blocks(view.table, masked, blocks),
         untouched=tuple(name for name in view.columns if name not in hidden),
-        strata=strata,
-        weights=weights,
+        strata=layers,
+        weights=np.ones(view.n_rows) if weight is None else weight,
     )
+
+
+def named_or_given(
+    masker: Any, table: Table, *, weights: Any = None, strata: Any = None
+) -> dict[str, Any]:
+    """Return weights and strata: what was given for each record, or the columns a masker names."""
+    given = {"weights": weights, "strata": strata}
+    for who in (name for name, values in given.items() if values is None):
+        own = given[who] = getattr(masker, who)
+        several = list(own) if who == "strata" and isinstance(own, list | tuple) else [own]
+        for name in several if own is not None else ():
+            if not isinstance(name, Hashable):
+                raise BadOptionError(
+                    who, type(own).__name__, f"names of columns; one value for each record is "
+                    f"given to fit_transform(table, {who}=...)"
+                )  # fmt: skip
+            table.place(name, who=who)
+        _refuse_repeated(several, who)
+    return given
 
 
 def _apply_roles(table: Table, schema: Schema, weights: Any) -> Any:
@@ -159,31 +212,45 @@ def _apply_roles(table: Table, schema: Schema, weights: Any) -> Any:
     return weighing[0] if weights is None and weighing else weights
 
 
-def _all_numbers(
-    table: Table, taken: dict[Name, str], schema: Schema | None, who: str
-) -> tuple[Name, ...]:
-    """Choose the columns to mask when the caller names none."""
-    wanted = [
-        name
-        for name in table.columns
-        if name not in taken and (schema is None or schema[name].role == "quasi-identifier")
-    ]
-    masked = tuple(name for name in wanted if _is_measured(table, name, schema))
-    hidden = set(masked)
-    if others := [name for name in wanted if name not in hidden]:
-        named = ", ".join(f"{name!r} ({_described(table, name, schema)})" for name in others[:8])
+def _refuse_other_than_numbers(view: View, names: tuple[Name, ...], who: str) -> None:
+    if others := [name for name in names if not view.is_number(name)]:
         more = f" and {len(others) - 8} more" if len(others) > 8 else ""
         raise BadTableError(
-            f"{who} masks numbers, and these columns hold something else: {named}{more}."
+            f"{who} masks numbers, and these columns hold something else: "
+            f"{_described(view, others)}{more}."
             " Nothing is released unmasked without your word: drop them; or give "
             f"strata={others[:1]!r} to keep a category exact with k records in each; or name the "
             "columns to mask in columns=[...], and the others are released as they are."
         )
-    if not masked:
+
+
+def _refuse_other_than_categories(
+    view: View, names: tuple[Name, ...], who: str, *, named: bool
+) -> None:
+    with_schema = view.schema is not None
+    families = {"text", "category", "boolean", *(["integer"] if named or with_schema else [])}
+    others = [
+        name
+        for name in names
+        if view.table.facts(name).family not in families
+        or (with_schema and view.kind(name) not in ("nominal", "ordinal"))
+    ]
+    if others:
         raise BadTableError(
-            "The table has no column of numbers to mask. Give a table with at least one."
+            f"{who} masks categories, and these columns hold something else: "
+            f"{_described(view, others)}. Nothing is "
+            "released unmasked without your word: name the columns to mask in columns=[...], and "
+            "the others are released as they are; whole numbers that are codes may be named, too."
         )
-    return masked
+
+
+def _described(view: View, names: Sequence[Name]) -> str:
+    """Name up to eight columns, each with what it holds."""
+    facts = {name: view.table.facts(name) for name in names[:8]}
+    return ", ".join(
+        f"{name!r} ({view.kind(name) if own.numeric and view.schema is not None else own.family})"
+        for name, own in facts.items()
+    )
 
 
 def _named_columns(
@@ -215,7 +282,7 @@ def _find_blocks(
 ) -> tuple[tuple[Name, ...], ...]:
     if blocks is None:
         return (masked,)
-    if isinstance(blocks, int | np.integer) and not isinstance(blocks, bool):
+    if Whole().accepts(blocks):
         if blocks < 1:
             raise BadOptionError("blocks", blocks, "the number of columns in a block, 1 or more")
         return tuple(masked[i : i + blocks] for i in range(0, len(masked), blocks))
@@ -240,16 +307,6 @@ def _find_blocks(
             "unmasked. Add them to a block, or name the columns to mask in columns=[...]."
         )
     return out
-
-
-def _is_measured(table: Table, name: Name, schema: Schema | None) -> bool:
-    numeric = table.facts(name).numeric
-    return numeric and (schema is None or schema[name].kind in ("continuous", "integer"))
-
-
-def _described(table: Table, name: Name, schema: Schema | None) -> str:
-    facts = table.facts(name)
-    return schema[name].kind if facts.numeric and schema is not None else facts.family
 
 
 def _refuse_repeated(names: Sequence[Name], who: str) -> None:

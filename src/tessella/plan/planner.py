@@ -21,8 +21,7 @@ from .._types import Name
 from ..exceptions import BadOptionError, PlanError, UnknownColumnError
 from ..rules import Rules, forms
 from ..schema import Schema
-from .claims import Case, Claim, cases_of
-from .plan import Block, Choice, Plan
+from .plan import Block, Case, Choice, Claim, Plan, cases_of
 
 __all__ = ["make_plan"]
 

@@ -20,8 +20,7 @@ from ..frame import Table
 from ..io import Source
 from ..plan import make_plan
 from ..release import Step
-from ..release.patterns import count_rare
-from ..release.steps import PREPARING, drop, make_masker
+from ..release.steps import PREPARING, count_rare, drop, make_masker
 from ..rules import Rules
 from ..schema import Schema
 from .model import (

@@ -22,8 +22,8 @@ from ..exceptions import (
 )
 from ..frame import Table, View
 from ..grouping.base import check_k
-from ..masking.base import Scale
-from ..masking.engine.application import MaskedBlocks, apply_plan, as_floats, write_blocks
+from ..masking.engine import MaskedBlocks, apply_plan, as_floats, write_blocks
+from ..masking.selection import Scale
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema

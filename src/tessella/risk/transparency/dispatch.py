@@ -10,8 +10,7 @@ from ..._types import Name
 from ...exceptions import AttackError, BadOptionError, UnknownOptionError
 from ...frame import Table, View
 from ...masking import registry
-from ...masking.base import Scale
-from ...masking.selection import select
+from ...masking.selection import Scale, select
 from .scene import Candidates
 
 

@@ -15,7 +15,7 @@ from ...exceptions import AttackError, BadOptionError, BadTableError
 from ...fuzzy.field import Field, entropy_law, power_law
 from ...kernels.degrees import EXPONENTIAL, NEAREST, TINY, Law
 from ...kernels.memberships import EQUAL, Draws, log_chances, weigh_originals
-from ...masking.base import Scale
+from ...masking.selection import Scale
 from ...parallel import each
 from .scene import Candidates, Scene, number_equal_rows, set_scene
 

@@ -19,7 +19,7 @@ from ..._types import Floats, Integers, Truths
 from ...exceptions import AttackError, BadOptionError
 from ...grouping.base import check_k
 from ...kernels.candidates import in_all_lists
-from ...masking.base import Scale
+from ...masking.selection import Scale
 from .scene import MOST_PAIRS, Candidates, Pairs, Scene, number_equal_rows, set_scene
 
 GROUPINGS = {

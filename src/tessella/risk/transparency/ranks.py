@@ -17,7 +17,7 @@ from ..._types import Integers
 from ...exceptions import AttackError, BadOptionError
 from ...grouping.base import check_k
 from ...kernels.candidates import Exchanges, Windows, find_candidates
-from ...masking.perturbation import rows_of_strata
+from ...masking.base import rows_of_strata
 from ...masking.rank_swapping import window_of
 from ...parallel import each
 from .scene import MOST_PAIRS, Candidates, Pairs, Scene, set_scene

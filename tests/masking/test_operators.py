@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from tessella import Rules, Schema
 from tessella.frame import View
-from tessella.masking.aggregation import group_means
-from tessella.masking.engine.operators import log_means, lower_medians, medoids, modes
-from tessella.masking.engine.partition import BlockCells
-from tessella.plan.claims import cases_of
+from tessella.masking.parts import BlockCells, group_means, log_means, lower_medians, medoids, modes
+from tessella.plan.plan import cases_of
 
 
 def data_of(**columns):

@@ -1,26 +1,33 @@
-"""The partition of a table for grouping: by strata, cases of rules, signs, and missing cells.
+"""The parts of a table that are grouped apart, and one value for each of their groups.
 
-The columns of a block as numbers: values, or the codes of categories.
+Records are put apart by strata, cases of rules, signs of factors, and missing cells. A group then
+gets, in each column, the value of the operator that the plan chose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ..._types import Floats, Integers, Name, Signs
-from ...exceptions import BadTableError, GroupSizeError
-from ...frame import Strata, View, group_ids
-from ...plan import Block
-from ...plan.claims import Case, Claim, rows_of
-from ...rules import forms
-from ...rules.confront import amounts, judge
-from ...rules.domain import Operands
+from .._types import Floats, Integers, Name, Signs, Truths
+from ..exceptions import BadTableError, GroupSizeError
+from ..frame import Numbers, Strata, View, group_ids
+from ..kernels.groups import medians_of_runs, weighted_centres
+from ..plan import Block
+from ..plan.plan import Case, Claim, rows_of
+from ..rules import forms
+from ..rules.confront import amounts, judge
+from ..rules.domain import Operands
+from .base import rows_of_strata
 
-__all__ = ["BlockCells", "Part", "partition", "recompute_products"]
+__all__ = [
+    "AGGREGATES", "BlockCells", "Part", "allowed_of", "group_means", "group_medians", "log_means",
+    "lower_medians", "medians_among", "medoids", "modes", "partition", "parts_of",
+    "recompute_products",
+]  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -149,9 +156,7 @@ class Part:
 def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str) -> list[Part]:
     """Cut the records into parts that can be grouped on their own, each with at least k."""
     view, rules = cells.view, list(block.cases)
-    sizes = np.bincount(strata.ids)
-    if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
-        raise GroupSizeError.small_strata(k=k, sizes=few)
+    _refuse_small_strata(strata, k)
     keys = [strata.ids]
     for name in rules:
         keys.append(_case_of_each(cells, block.cases[name]))
@@ -165,16 +170,38 @@ def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small:
     distinct = np.column_stack([key[first] for key in keys])
     if not rules and not block.signs and lacking:
         _refuse_rare_patterns(distinct, np.bincount(ids), strata, lacking, k)
-    order = np.argsort(ids, kind="stable")
-    rows = np.split(order, np.cumsum(np.bincount(ids))[:-1])
-    merged = _join_small(distinct, rows, k, small, fixed=1 + len(rules) + len(block.signs))
+    fixed = 1 + len(rules) + len(block.signs)
+    merged = _join_small(distinct, rows_of_strata(ids), k, small, fixed=fixed)
     parts = []
     for at, (own_rows, joined) in sorted(merged.items()):
         chosen = distinct[at, 1 : 1 + len(rules)]
         claims = [c for n, way in zip(rules, chosen) if way >= 0 for c in block.cases[n][way]]
-        signs = distinct[at, 1 + len(rules) : 1 + len(rules) + len(block.signs)]
+        signs = distinct[at, 1 + len(rules) : fixed]
         parts.append(Part(own_rows, (*block.always, *claims), tuple(map(int, signs)), joined))
     return parts
+
+
+def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> Integers:
+    """Number the sets of records that may share a group: same stratum, same cells missing.
+
+    They count up by stratum, then by what is missing.
+    """
+    _refuse_small_strata(strata, k)
+    lacking = [j for j in places if original.state[:, j].any()]
+    keys = np.column_stack([strata.ids, original.state[:, lacking]])
+    ids = group_ids(keys.T)
+    distinct = keys[np.unique(ids, return_index=True)[1]]
+    names = [original.columns[j] for j in lacking]
+    _refuse_rare_patterns(distinct, np.bincount(ids), strata, names, k)
+    ranks = np.empty(len(distinct), dtype=np.int64)
+    ranks[np.lexsort(distinct.T[::-1])] = np.arange(len(distinct))
+    return ranks[ids]
+
+
+def _refuse_small_strata(strata: Strata, k: int) -> None:
+    sizes = np.bincount(strata.ids)
+    if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
+        raise GroupSizeError.small_strata(k=k, sizes=few)
 
 
 def _refuse_rare_patterns(
@@ -271,3 +298,168 @@ def recompute_products(cells: BlockCells, block: Block) -> int:
         cells.values[fixable, cells.place(alone.column)] = others[fixable] - alone.offset
         changed |= fixable
     return int(changed.sum())
+
+
+def group_means(values: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:
+    """Weighted mean of each group, shape (n_groups, d), never outside of the group's range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.masking.parts import group_means
+    >>> values = np.array([[1.0], [2.0], [6.0], [8.0]])
+    >>> group_means(values, np.ones(4), np.array([0, 0, 0, 0]), 1)
+    array([[4.25]])
+    """
+    means = weighted_centres(np.ascontiguousarray(values), weights, labels, n_groups)
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(n_groups))
+    for j in range(values.shape[1]):  # rounding may carry a mean past an end by an ulp
+        column = values[order, j]
+        low, high = np.minimum.reduceat(column, starts), np.maximum.reduceat(column, starts)
+        np.clip(means[:, j], low, high, out=means[:, j])
+    return means
+
+
+def group_medians(values: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:
+    """Weighted median of each group and column, shape (n_groups, d).
+
+    Notes
+    -----
+    With the values of a group in order, the median is the first value whose cumulated weight
+    exceeds half of the group's. Where the cumulated weight is exactly half (an even number of
+    equal weights), it is the mean of that value and the next: without weights, the usual median.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.masking.parts import group_medians
+    >>> values = np.array([[1.0], [2.0], [6.0], [8.0]])
+    >>> group_medians(values, np.ones(4), np.array([0, 0, 0, 0]), 1)
+    array([[4.]])
+    """
+    medians = np.empty((n_groups, values.shape[1]))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=n_groups))])
+    for j in range(values.shape[1]):
+        order = np.lexsort((values[:, j], labels))
+        medians[:, j] = medians_of_runs(values[order, j], weights[order], starts)
+    return medians
+
+
+AGGREGATES: dict[str, Callable[[Floats, Floats, Integers, int], Floats]] = {
+    "mean": group_means,
+    "median": group_medians,
+}
+
+
+def log_means(values: Floats, weights: Floats, labels: Integers, count: int) -> Floats:
+    """Weighted geometric mean of positive values, shape (groups, d)."""
+    return np.asarray(np.exp(group_means(np.log(values), weights, labels, count)))
+
+
+def lower_medians(values: Floats, weights: Floats, labels: Integers, count: int) -> Integers:
+    """Return, for each group, the place of the record with the lower weighted median of a column.
+
+    It is the first value, in order, at which half of the weight is reached.
+    """
+    order = np.lexsort((np.arange(len(values)), values, labels))
+    sorted_weights = weights[order]
+    starts = np.searchsorted(labels[order], np.arange(count))
+    before = np.concatenate([[0.0], np.cumsum(sorted_weights)])
+    ends = np.append(starts[1:], len(values))
+    half = before[starts] + 0.5 * (before[ends] - before[starts])
+    at = np.searchsorted(before[1:], half * (1 - 1e-12), side="left")
+    return np.asarray(order[np.clip(at, starts, ends - 1)])
+
+
+def medoids(
+    embedded: Floats, weights: Floats, labels: Integers, count: int, valid: Truths
+) -> Integers:
+    """Return, for each group, the place of the valid record nearest to the group's mean.
+
+    A group without an valid record takes the nearest one of the whole part; -1 if there is none.
+    """
+    centres = weighted_centres(embedded, weights, labels, count)
+    squares = ((embedded - centres[labels]) ** 2).sum(axis=1)
+    squares = np.where(valid, squares, np.inf)
+    order = np.lexsort((np.arange(len(labels)), squares, labels))
+    first = order[np.searchsorted(labels[order], np.arange(count))]
+    if not valid.any():
+        return np.full(count, -1, dtype=np.int64)
+    good = np.flatnonzero(valid)
+    for group in np.flatnonzero(~valid[first]):
+        away = ((embedded[good] - centres[group]) ** 2).sum(axis=1)
+        first[group] = good[away.argmin()]
+    return first
+
+
+def medians_among(
+    values: Floats, weights: Floats, labels: Integers, count: int, allowed: Truths
+) -> Integers:
+    """Return the lower median of the allowed records of each group.
+
+    A group without any takes the allowed record of the part that is nearest to its own median;
+    where the part has none, its own median.
+    """
+    found = lower_medians(values, weights, labels, count)
+    if allowed.all() or not allowed.any():
+        return found
+    good = np.flatnonzero(allowed)
+    has = np.bincount(labels[good], minlength=count) > 0
+    _, inner = np.unique(labels[good], return_inverse=True)
+    own = good[lower_medians(values[good], weights[good], inner, int(has.sum()))]
+    order = good[np.argsort(values[good], kind="stable")]
+    at = np.clip(np.searchsorted(values[order], values[found]), 1, len(order)) - 1
+    after = np.minimum(at + 1, len(order) - 1)
+    nearer = np.abs(values[order[after]] - values[found]) < np.abs(
+        values[order[at]] - values[found]
+    )
+    nearest = np.where(nearer, order[after], order[at])
+    nearest[has] = own
+    return nearest
+
+
+def modes(
+    cells: BlockCells,
+    rows: Integers,
+    columns: Sequence[Name],
+    weights: Floats,
+    labels: Integers,
+    count: int,
+    claims: Sequence[Claim],
+    strata: Sequence[Name] = (),
+) -> Integers:
+    """Return, for each group, the row of a record with the most frequent allowed combination.
+
+    A group without an allowed one takes the most frequent allowed one of the part; where the part
+    has none, its own. Of equally frequent ones that of the first record is taken.
+    """
+    code = group_ids([cells.view.codes(name)[rows] for name in columns])
+    first = np.unique(code, return_index=True)[1]
+    allowed = allowed_of(cells, rows, columns, claims, strata)[first]
+    pairs, place = np.unique(labels * len(first) + code, return_inverse=True)
+    often = np.bincount(place.ravel(), weights)
+    group, combination = pairs // len(first), pairs % len(first)
+    order = np.lexsort((first[combination], -often, ~allowed[combination], group))
+    best = combination[order[np.searchsorted(group[order], np.arange(count))]]
+    everywhere = np.bincount(code, weights)
+    if allowed.any():
+        usual = np.lexsort((first, -everywhere, ~allowed))[0]
+        best = np.where(allowed[best], best, usual)
+    return np.asarray(rows[first[best]])
+
+
+def allowed_of(
+    cells: BlockCells,
+    rows: Integers,
+    columns: Sequence[Name],
+    claims: Sequence[Claim],
+    strata: Sequence[Name] = (),
+) -> Truths:
+    """Return which records keep all claims about these columns, and strata, and no others."""
+    keeps = np.ones(len(rows), dtype=bool)
+    for claim in claims:
+        about = set(claim.columns)
+        if about & set(columns) and about <= {*columns, *strata}:
+            keeps &= cells.signs(claim)[rows] >= 0
+    return keeps

@@ -8,33 +8,64 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import isclass, signature
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadTableError, ContradictionError, RefusedError, UnknownOptionError
-from ...frame import Strata, Table, View
-from ...fuzzy.base import check_number
-from ...fuzzy.drawing import chance_of, crisp_groups, draw_keeping_k
-from ...fuzzy.field import power_law
-from ...grouping.base import Grouping, check_seed
-from ...kernels.groups import renumber
-from ...plan import Block, Plan
-from ..aggregation import AGGREGATES
-from ..base import Scale
-from ..methods import make_grouping
-from ..repair import Grid, project_claims
-from ..repair_products import project_mixed, project_products
-from .operators import allowed_of, log_means, medians_among, medoids, modes
-from .partition import BlockCells, Part, partition, recompute_products
+from .. import grouping as groupings
+from .._types import Floats, Integers, Name, Truths
+from ..exceptions import (
+    BadTableError,
+    ContradictionError,
+    GroupSizeError,
+    RefusedError,
+    UnknownOptionError,
+)
+from ..frame import Strata, Table, View
+from ..fuzzy.base import check_number
+from ..fuzzy.drawing import chance_of, crisp_groups, draw_keeping_k
+from ..fuzzy.field import power_law
+from ..grouping.base import Grouping, check_seed
+from ..kernels.groups import renumber
+from ..plan import Block, Plan
+from .base import write_numbers
+from .parts import (
+    AGGREGATES,
+    BlockCells,
+    Part,
+    allowed_of,
+    log_means,
+    medians_among,
+    medoids,
+    modes,
+    partition,
+    recompute_products,
+)
+from .repair import Grid, project_claims
+from .repair_products import project_mixed, project_products
+from .selection import Scale
 
-__all__ = ["MaskedBlocks", "apply_plan", "as_floats", "write_blocks"]
+__all__ = ["METHODS", "MaskedBlocks", "apply_plan", "as_floats", "make_grouping", "write_blocks"]
 
 
 # Operators whose values are computed; the others take a cell of a record.
 COMPUTED = ("mean", "interpolated median", "geometric mean", "project")
 MANY = 64  # categories
+
+# The class of each method; the door of `tessella.grouping` loads it when asked for.
+METHODS = {
+    "search": "Search",
+    "mdav": "MDAV",
+    "vmdav": "VMDAV",
+    "cbfs": "CBFS",
+    "ordered": "OrderedGrouping",
+    "imhm": "IMHM",
+    "repordmic": "RepOrdMic",
+    "igd": "IGD",
+    "univariate": "UnivariateOptimal",
+}
 
 
 @dataclass(eq=False)
@@ -208,6 +239,67 @@ def _group(
     return found
 
 
+def make_grouping(
+    grouping: Any, *, k: int, options: Mapping[str, Any] | None = None, seed: int | None = None
+) -> Grouping:
+    """Build an unfitted grouping.
+
+    Parameters
+    ----------
+    grouping : str or Grouping
+        A name of `METHODS`, or a grouping, which is cloned and gets this k.
+    k : int
+        The least number of records in a group.
+    options : mapping, optional
+        Arguments of the grouping that is named.
+    seed : int, optional
+        For a grouping with a `random_state` that has none yet.
+
+    Examples
+    --------
+    >>> from tessella.masking.engine import make_grouping
+    >>> make_grouping("mdav", k=5)
+    MDAV(k=5)
+    """
+    if isinstance(grouping, Grouping):
+        made = _with_k(grouping, k)
+        if options:
+            raise BadTableError(
+                f"options={dict(options)!r} are for a grouping given by name; "
+                f"give them to {type(grouping).__name__}(...) itself."
+            )
+    elif isinstance(grouping, str) and grouping in METHODS:
+        made = _with_options(getattr(groupings, METHODS[grouping]), k, options or {})
+    elif isclass(grouping) and issubclass(grouping, Grouping):
+        raise BadTableError(
+            f"grouping is the class {grouping.__name__}: give {grouping.__name__}()."
+        )
+    else:
+        raise UnknownOptionError(
+            "grouping", grouping, [*METHODS, "a grouping of tessella.grouping"]
+        )
+    if seed is not None and made.get_params().get("random_state", seed) is None:
+        made.set_params(random_state=seed)
+    return made
+
+
+def _with_k(method: Grouping, k: int) -> Grouping:
+    """Clone a grouping for this k, unless someone asked it for another."""
+    unasked = signature(type(method)).parameters["k"].default
+    if method.k not in (k, unasked):
+        raise GroupSizeError.given_twice(masker=k, method=method.k)
+    grouping: Grouping = clone(method).set_params(k=k)
+    return grouping
+
+
+def _with_options(kind: type[Grouping], k: int, options: Mapping[str, Any]) -> Grouping:
+    known = [name for name in signature(kind).parameters if name != "k"]
+    for name in options:
+        if name not in known:
+            raise UnknownOptionError(f"option of {kind.__name__}", name, known)
+    return kind(k, **options)
+
+
 def _draw_groups(
     plan: Plan, embedded: Floats, weights: Floats, parts: list[Part], seed: int
 ) -> Integers:
@@ -285,7 +377,7 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
                     "first, or give up a rule."
                 ) from None
             for j, name in enumerate(names):
-                out.numbers[name][rows] = computed[groups, j] + 0.0  # no minus before a zero
+                out.numbers[name][rows] = computed[groups, j]
 
 
 def _compute(kind: str, names: list[Name], own: PartOfBlock) -> Floats:
@@ -329,22 +421,12 @@ def _compute(kind: str, names: list[Name], own: PartOfBlock) -> Floats:
 
 def write_blocks(view: View, plan: Plan, masked: MaskedBlocks) -> Table:
     """Write numbers and categories into a table of the same kind; missing cells stay."""
-    source = view.table
-    moved = Table.read(source.rearrange(masked.rows)) if masked.rows else source
-    keep, numbers = {}, {}
+    moved = View(view.table.rearrange(masked.rows), view.schema) if masked.rows else view
+    numbers = {}
     for name, values in masked.numbers.items():
-        lost = keep[name] = view.missing(name)
-        numbers[name] = np.where(lost, 0.0, values) if lost.any() else values
-        decimals = source.facts(name).decimals
-        if decimals:  # a dtype of fixed decimals
-            numbers[name] = np.round(numbers[name], decimals) + 0.0
-        for code in view.missing_codes(name):
-            if not isinstance(code, str) and ((numbers[name] == code) & ~lost).any():
-                raise BadTableError(
-                    f"The released value of a group of {name!r} equals its missing code "
-                    f"{code!r}. Recode missing cells to a value outside of the column's range."
-                )
-    return Table.read(moved.replace(numbers, keep=keep, as_float=as_floats(source, plan)))
+        decimals = view.table.facts(name).decimals  # not 0 in a dtype of fixed decimals
+        numbers[name] = np.round(values, decimals) if decimals else values
+    return Table.read(write_numbers(moved, numbers, as_floats(view.table, plan)))
 
 
 def as_floats(source: Table, plan: Plan) -> list[Name]:

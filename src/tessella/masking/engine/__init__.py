@@ -1,1 +1,0 @@
-"""Masking that keeps rules: a plan is carried out part by part."""
