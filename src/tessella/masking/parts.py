@@ -280,8 +280,8 @@ def recompute_products(cells: BlockCells, block: Block) -> int:
     """
     changed = np.zeros(cells.n_rows, dtype=bool)
     for claim in block.always:
-        form = claim.form
-        if not isinstance(form, forms.Multiplicative) or form.operator != "==":
+        form = claim.product
+        if form is None:
             continue
         left, right = cells.sides(form)
         wrong = (np.sign(left) != np.sign(right)) & ~np.isnan(left) & ~np.isnan(right)

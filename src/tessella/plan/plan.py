@@ -67,6 +67,12 @@ class Claim:
                 return (form.column,)
         return ()
 
+    @property
+    def product(self) -> forms.Multiplicative | None:
+        """The form, if it is a product that equals another."""
+        form = self.form
+        return form if isinstance(form, forms.Multiplicative) and form.operator == "==" else None
+
     @cached_property
     def truth(self) -> Node:
         """The same as a truth that `tessella.rules.confront` judges."""

@@ -217,8 +217,7 @@ def _plan_block(
     factors = dict.fromkeys(
         (factor.column, factor.offset)
         for claim in claims
-        if isinstance(claim.form, forms.Multiplicative) and claim.form.operator == "=="
-        for factor in claim.form.factors
+        for factor in (claim.product.factors if claim.product else ())
         if operators.get(factor.column) in ("geometric mean", "project")
     )
     return Block(
@@ -256,36 +255,24 @@ def _choose(
             reasons[name] = f"it is {kind}, and a mean of categories means nothing"
     for claim in claims:
         form = claim.form
-        for name in claim.columns:
-            if name not in operators:
-                continue  # a stratum
-            if name in numbers and isinstance(form, forms.Linear):
+        for name in set(claim.columns) & set(operators):  # others are strata
+            if name not in numbers:
+                if len(claim.columns) > 1 and not isinstance(form, forms.ObservedValues):
+                    operators[name] = "joint mode"
+                    reasons[name] = f"{claim.rule} allows certain combinations only"
+            elif isinstance(form, forms.Linear):
                 reasons[name] = f"{claim.rule} is linear, and only means keep a linear rule"
-            elif name in numbers and isinstance(form, forms.Governing):
-                reasons.setdefault(name, "")
-                if reasons[name].startswith("no rule"):
-                    reasons[name] = f"{claim.rule} puts one column below another; means keep that"
-            elif (
-                name not in numbers
-                and len(claim.columns) > 1
-                and not isinstance(form, forms.ObservedValues)
-            ):
-                operators[name] = "joint mode"
-                reasons[name] = f"{claim.rule} allows certain combinations only"
+            elif isinstance(form, forms.Governing) and reasons[name].startswith("no rule"):
+                reasons[name] = f"{claim.rule} puts one column below another; means keep that"
     for claim in claims:
-        form = claim.form
-        for name in claim.columns:
-            together = (
-                isinstance(form, forms.ObservedValues | forms.Tuples)
-                and len(claim.columns) > 1
-                and (isinstance(form, forms.ObservedValues) or set(claim.columns) & set(numbers))
-            )
-            if name not in operators or (name not in numbers and not together):
-                continue
-            if isinstance(form, forms.Multiplicative) and form.operator == "==":
+        observed = isinstance(claim.form, forms.ObservedValues)
+        tuples = isinstance(claim.form, forms.Tuples) and set(claim.columns) & set(numbers)
+        together = len(claim.columns) > 1 and bool(observed or tuples)
+        for name in set(claim.columns) & set(columns if together else numbers):
+            if claim.product:
                 operators[name] = "geometric mean"
                 reasons[name] = f"{claim.rule} is a product, and only geometric means keep products"
-            elif isinstance(form, forms.ObservedValues | forms.Members | forms.Tuples):
+            elif isinstance(claim.form, forms.ObservedValues | forms.Members | forms.Tuples):
                 operators[name] = "medoid" if together else "median"
                 reasons[name] = f"{claim.rule} allows only values that exist: an order statistic"
     _spread_along(claims, operators, reasons, numbers)
@@ -316,54 +303,41 @@ def _troubles(
     rules: Rules, claims: Sequence[Claim], numbers: Sequence[Name]
 ) -> list[tuple[str, str, list[Name]]]:
     """Find columns for which no operator keeps all rules: why, what instead, which columns."""
-    linear, products, observed = (
-        _by_column(claims, numbers, which) for which in (_is_linear, _is_product, _is_observed)
+    linear = _by_column((c for c in claims if isinstance(c.form, forms.Linear)), numbers)
+    products = _by_column((c for c in claims if c.product), numbers)
+    observed = _by_column(
+        (c for c in claims if isinstance(c.form, forms.ObservedValues | forms.Members)), numbers
     )
     found: list[tuple[str, str, list[Name]]] = []
     for name in numbers:
         if name in linear and name in products:
-            found.append(
-                (
-                    f"{name!r} is in a linear rule ({_texts(rules, linear[name])}), which only "
-                    f"means keep, and in a product ({_texts(rules, products[name])}), which only "
-                    "geometric means keep",
-                    "project",
-                    [name],
-                )
+            why = (
+                f"{name!r} is in a linear rule ({_texts(rules, linear[name])}), which only "
+                f"means keep, and in a product ({_texts(rules, products[name])}), which only "
+                "geometric means keep"
             )
-        offsets = _offsets(claims, name)
-        if len(offsets) > 1:
-            found.append(
-                (
-                    f"{name!r} is a factor of products as it is and with another number added to "
-                    f"it ({_texts(rules, products[name])}): no geometric mean keeps both",
-                    "project",
-                    [name],
-                )
+            found.append((why, "project", [name]))
+        if len(_offsets(claims, name)) > 1:
+            why = (
+                f"{name!r} is a factor of products as it is and with another number added to "
+                f"it ({_texts(rules, products[name])}): no geometric mean keeps both"
             )
+            found.append((why, "project", [name]))
         if name in observed and (name in linear or name in products):
-            other = linear.get(name) or products[name]
-            found.append(
-                (
-                    f"{name!r} takes only values that exist ({_texts(rules, observed[name])}), "
-                    "which order statistics keep, and is in "
-                    f"{_texts(rules, other)}, which they break",
-                    "medoid",
-                    [name],
-                )
+            why = (
+                f"{name!r} takes only values that exist ({_texts(rules, observed[name])}), "
+                "which order statistics keep, and is in "
+                f"{_texts(rules, linear.get(name) or products[name])}, which they break"
             )
+            found.append((why, "medoid", [name]))
     for claim in claims:
-        if isinstance(claim.form, forms.General | forms.Unfixed) or (
-            isinstance(claim.form, forms.Multiplicative) and claim.form.operator != "=="
-        ):
-            found.append(
-                (
-                    f"{claim.rule} ({rules[claim.rule].text}) is neither linear nor a product that "
-                    "equals another: no operator is known to keep it",
-                    "medoid",
-                    [name for name in claim.columns if name in numbers],
-                )
+        unequal = isinstance(claim.form, forms.Multiplicative) and not claim.product
+        if unequal or isinstance(claim.form, forms.General | forms.Unfixed):
+            why = (
+                f"{claim.rule} ({rules[claim.rule].text}) is neither linear nor a product that "
+                "equals another: no operator is known to keep it"
             )
+            found.append((why, "medoid", [name for name in claim.columns if name in numbers]))
     return found
 
 
@@ -372,34 +346,19 @@ def _offsets(claims: Sequence[Claim], name: Name) -> set[float]:
     return {
         factor.offset
         for claim in claims
-        if isinstance(claim.form, forms.Multiplicative) and claim.form.operator == "=="
-        for factor in claim.form.factors
+        for factor in (claim.product.factors if claim.product else ())
         if factor.column == name
     }
 
 
-def _by_column(
-    claims: Sequence[Claim], numbers: Sequence[Name], which: Any
-) -> dict[Name, list[str]]:
+def _by_column(claims: Iterable[Claim], numbers: Sequence[Name]) -> dict[Name, list[str]]:
+    """Return for each column of numbers the rules that name it."""
     found: dict[Name, list[str]] = {}
     for claim in claims:
-        if which(claim):
-            for name in claim.columns:
-                if name in numbers and claim.rule not in found.setdefault(name, []):
-                    found[name].append(claim.rule)
-    return {name: named for name, named in found.items() if named}
-
-
-def _is_linear(claim: Claim) -> bool:
-    return isinstance(claim.form, forms.Linear)
-
-
-def _is_product(claim: Claim) -> bool:
-    return isinstance(claim.form, forms.Multiplicative) and claim.form.operator == "=="
-
-
-def _is_observed(claim: Claim) -> bool:
-    return isinstance(claim.form, forms.ObservedValues | forms.Members)
+        for name in claim.columns:
+            if name in numbers and claim.rule not in found.setdefault(name, []):
+                found[name].append(claim.rule)
+    return found
 
 
 def _texts(rules: Rules, names: Iterable[str]) -> str:

@@ -15,14 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Name
+from .._types import Integers, Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
-from ..frame import Table, View
-from ..masking import registry
+from ..frame import Table, View, group_ids
+from ..grouping.base import check_k
+from ..masking import registry, restore
 from ..schema import Schema
-from .planned import DEFAULTS
+from .result import DEFAULTS
 
-__all__ = ["PREPARING", "Step", "disclosed_method", "drop", "make_masker", "options_of", "recode"]
+__all__ = [
+    "PREPARING", "Step", "count_rare", "disclosed_method", "drop", "make_masker", "options_of",
+    "recode", "suppress",
+]  # fmt: skip
 
 PREPARING = {
     "drop": ("columns",),
@@ -127,20 +131,15 @@ def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any) -> Any:
 def mask(
     step: Step, table: Table, *, schema: Schema, rules: Any, seed: Any
 ) -> tuple[Any, Any, str]:
-    """Mask a table by a step with a masker.
+    """Mask a table by a step; return the masked table, the fitted masker, and a summary.
 
-    Returns
-    -------
-    masked, masker, account
-        The masked table, the fitted masker, and what is to be said of it. Records are moved back
-        to the rules where the masker does not do so itself and promises no groups.
+    Records are moved back to the rules where the masker does not do so itself and promises no
+    groups.
     """
     masker = make_masker(step, schema=schema, rules=rules, seed=seed)
     masked = masker.fit_transform(table)
     restoration = getattr(masker, "restoration_", None)
     if _is_restored(step, rules):
-        from ..masking import restore
-
         columns = getattr(masker, "columns_", None)
         if columns is None:
             columns = [name for block in masker.blocks_ for name in block]
@@ -183,19 +182,9 @@ def recode(
 ) -> tuple[Any, Schema]:
     """Return the table with coarser categories in one column.
 
-    Parameters
-    ----------
-    column : name
-        The column.
-    groups : mapping of new category to old values
-        Which values become one; those that are not named become `other`, or stay.
-    breaks : sequence of numbers, rising
-        Numbers become intervals, each with its lower end: below the first break, ..., from the
-        last one on.
-    labels : sequence of str, optional
-        The names of the intervals, one more than there are breaks.
-    other : str, optional
-        The category of values that no group names.
+    `groups` maps a new category to old values; those that are not named become `other`, or stay.
+    Or numbers become intervals between rising `breaks`, each with its lower end; `labels` name
+    them, one more than there are breaks.
     """
     if (groups is None) == (breaks is None):
         raise BadOptionError("recode", column, "either groups or breaks")
@@ -224,6 +213,82 @@ def recode(
     return coarse, schema.override({column: {"kind": "ordinal", "missing": (), "labels": {}}})
 
 
+def count_rare(table: Table, schema: Schema, k: int, columns: Sequence[Name] | None = None) -> int:
+    """Count the records whose pattern of missing cells fewer than k records have."""
+    _, own, sizes = _patterns(table, schema, _chosen(table, schema, columns))
+    return int((sizes[own] < k).sum())
+
+
+def suppress(
+    table: Table, schema: Schema, *, k: int, columns: Sequence[Name] | None = None
+) -> tuple[Any, Schema, int]:
+    """Return the table with further cells missing, the schema, and how many cells these are.
+
+    Missing cells stay missing, so records share a group only if they lack the same cells of the
+    columns (by default all quasi-identifiers). Where fewer than k do, the rarest pattern P joins
+    the pattern P' for which the fewest cells are suppressed,
+
+        n(P) |P' - P| + n(P') |P - P'|,
+
+    until no pattern has fewer than k records. Kinds of missing (null, or one code or another) are
+    different, and the larger pattern's are taken.
+    """
+    names = _chosen(table, schema, columns)
+    check_k(k, table.n_rows)
+    patterns, own, sizes = _patterns(table, schema, names)
+    donor = np.array([int(np.flatnonzero(own == p)[0]) for p in range(len(patterns))])
+    source = np.tile(donor[:, None], (1, len(names)))  # where a pattern's cell can be taken from
+    state, alive = patterns.copy(), np.ones(len(patterns), dtype=bool)
+    became = np.arange(len(patterns))
+    counts = sizes.copy()
+    while True:
+        living = np.flatnonzero(alive)
+        least = living[np.argmin(counts[living])]
+        if counts[least] >= k or len(living) == 1:
+            break
+        others = living[living != least]
+        mine, theirs = state[least] > 0, state[others] > 0
+        cost = counts[least] * (theirs & ~mine).sum(axis=1)
+        cost = cost + counts[others] * (mine & ~theirs).sum(axis=1)
+        differ = (theirs & mine & (state[others] != state[least])).sum(axis=1)
+        best = others[np.lexsort((differ, cost))[0]]
+        fill = mine & (state[best] == 0)  # those of the other pattern lose these cells, too
+        state[best, fill], source[best, fill] = state[least, fill], source[least, fill]
+        counts[best] += counts[least]
+        alive[least] = False
+        became[became == least] = best
+    goal, taken = state[became[own]], source[became[own]]
+    changed = (goal > 0) & (goal != patterns[own])
+    lost = int((changed & (patterns[own] == 0)).sum())
+    if not changed.any():
+        return table.native, schema, 0
+    rows = np.where(changed, taken, np.arange(table.n_rows)[:, None])
+    moved = {name: rows[:, j] for j, name in enumerate(names) if changed[:, j].any()}
+    return table.rearrange(moved), schema, lost
+
+
+def _chosen(table: Table, schema: Schema, columns: Sequence[Name] | None) -> list[Name]:
+    if columns is None:
+        return [name for name in table.columns if schema[name].role == "quasi-identifier"]
+    named: list[Name] = [columns] if isinstance(columns, str) else list(columns)
+    for name in named:
+        table.place(name, who="suppress")
+    if not named:
+        raise BadOptionError("columns", columns, "at least one column")
+    return named
+
+
+def _patterns(
+    table: Table, schema: Schema, names: Sequence[Name]
+) -> tuple[Integers, Integers, Integers]:
+    """Return the distinct patterns, the pattern of each record, and how many have each."""
+    view = View.of(table, schema)
+    own = group_ids([view.states(name).astype(np.int64) for name in names])
+    first = np.unique(own, return_index=True)[1]
+    patterns = np.column_stack([view.states(name)[first] for name in names]).astype(np.int64)
+    return patterns, own, np.bincount(own)
+
+
 def interval_names(ends: Any) -> list[str]:
     """Name the intervals between rising numbers.
 
@@ -243,22 +308,9 @@ def disclosed_method(
 ) -> Any:
     """Return what an intruder knows who knows the method, as `tessella.risk` takes it.
 
-    Parameters
-    ----------
-    steps : sequence of Step
-        All steps of the release.
-    table : table
-        The original, prepared alike.
-    schema, rules
-        Those of the release.
-    plan : Plan, optional
-        Of the step "protect", where there is one.
-
-    Returns
-    -------
-    masker, mapping or None
-        None where numbers were masked in several steps, or nothing is known that helps. Steps that
-        mask categories alone do not count.
+    `table` is the original, prepared alike; `plan` that of the step "protect", if there is one.
+    The result is a masker or a mapping, or None where numbers were masked in several steps, or
+    nothing is known that helps. Steps that mask categories alone do not count.
     """
     masking = [step for step in steps if step.method not in PREPARING]
     numeric = [step for step in masking if registry.find(step.method).masks != "categories"]
@@ -336,10 +388,6 @@ def _describe(options: Mapping[str, Any]) -> str:
     return f"{name}, k = {options['k']}"
 
 
-def _advise(options: Mapping[str, Any], facts: Mapping[str, Any]) -> Sequence[str]:
-    return registry.find(_kind(options)).advice(options, facts)
-
-
 def _kind(options: Mapping[str, Any]) -> str:
     fuzzy = options.get("grouping") == "fuzzy"
     return "fuzzy microaggregation" if fuzzy else "microaggregation"
@@ -356,6 +404,6 @@ METHOD = registry.register(
         variants=_variants,
         label=_label,
         description=_describe,
-        advice=_advise,
+        advice=lambda options, facts: registry.find(_kind(options)).advice(options, facts),
     )
 )

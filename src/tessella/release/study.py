@@ -1,38 +1,42 @@
 """A study: a table on its way to a release, step by step, each of which can be taken back.
 
 The table after some steps depends on the original, the steps and the seed alone: not on what was
-tried and undone in between.
+tried and undone in between. `protect` is a study of one step; it returns a `Release`, or raises why
+there is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from .._parameters import NONE, SEED, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
+from ..grouping.base import check_seed
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
-from .patterns import suppress
-from .planned import (
+from .result import (
     DEFAULTS,
+    Entry,
     Planned,
+    Protocol,
+    Release,
     as_planned,
     confirmed_schema,
     judge,
     mask_planned,
     refuse_identifying,
 )
-from .result import Entry, Protocol, Release
-from .steps import PREPARING, Step, drop, mask, recode
+from .steps import PREPARING, Step, drop, mask, recode, suppress
 
-__all__ = ["Study"]
+__all__ = ["Study", "protect"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +54,7 @@ class State:
     masked: tuple[Name, ...] = ()
     planned: Planned | None = None
     entry: Entry | None = None
+    step: Step | None = None  # the one that led here
 
 
 class Study:
@@ -88,6 +93,7 @@ class Study:
     [11, 11, 11, 53, 53, 53]
     """
 
+    @parameters(random_state=[Whole(0), NONE])
     def __init__(
         self,
         table: Any,
@@ -98,9 +104,6 @@ class Study:
         tolerance: float = 1e-9,
         random_state: int | None = None,
     ) -> None:
-        whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-        if random_state is not None and not (whole and random_state >= 0):
-            raise BadOptionError("random_state", random_state, "None or a whole number")
         source = Table.read(table)
         known = confirmed_schema(source, schema, weights)
         self.rules = Rules() if rules is None else Rules.of(rules)
@@ -110,8 +113,6 @@ class Study:
         self.random_state = None if random_state is None else int(random_state)
         self._states = [State(table=source, reference=View(source, known), schema=known, before=[])]
         self._undone: list[State] = []
-        self._steps: list[Step] = []
-        self._undone_steps: list[Step] = []
 
     @property
     def table(self) -> Any:
@@ -165,7 +166,7 @@ class Study:
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps that were taken and not taken back."""
-        return tuple(self._steps)
+        return tuple(s.step for s in self._states if s.step is not None)
 
     @property
     def protocol(self) -> Protocol:
@@ -181,29 +182,25 @@ class Study:
         began, here = perf_counter(), self._states[-1]
         if step.method in PREPARING and here.masked:
             raise PlanError(f"Do {step.method!r} before any masking: it changes what is compared.")
-        seed = self._seed(sum(earlier.method not in PREPARING for earlier in self._steps))
+        seed = self._seed(sum(earlier.method not in PREPARING for earlier in self.steps))
         after = _STEPS.get(step.method, _mask)(self, here, step, seed)
-        entry = Entry(
-            method=step.method,
+        entry = replace(
+            after.entry or Entry(method=step.method),
             name=step.name,
             options=step.options,
             public=step.public,
-            account=after.entry.account if after.entry else "",
-            columns=tuple(map(str, after.entry.columns if after.entry else ())),
             seconds=perf_counter() - began,
             seed=None if step.method in PREPARING else seed,
         )
-        self._states.append(replace(after, entry=entry))
-        self._steps.append(step)
-        self._undone, self._undone_steps = [], []
+        self._states.append(replace(after, entry=entry, step=step))
+        self._undone = []
         return self
 
     def undo(self, count: int = 1) -> Study:
         """Take the last steps back; `redo` brings them again until another step is taken."""
-        self._refuse_count(count, len(self._steps), "steps to take back")
+        self._refuse_count(count, len(self.steps), "steps to take back")
         for _ in range(count):
             self._undone.append(self._states.pop())
-            self._undone_steps.append(self._steps.pop())
         return self
 
     def redo(self, count: int = 1) -> Study:
@@ -211,7 +208,6 @@ class Study:
         self._refuse_count(count, len(self._undone), "steps to bring back")
         for _ in range(count):
             self._states.append(self._undone.pop())
-            self._steps.append(self._undone_steps.pop())
         return self
 
     def replay(self, steps: Iterable[Step] | None = None) -> Study:
@@ -246,7 +242,7 @@ class Study:
         return int(np.random.SeedSequence([self.random_state, place]).generate_state(1)[0])
 
     def _refuse_count(self, count: int, most: int, what: str) -> None:
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+        if not Whole(1, most).accepts(count):
             raise BadOptionError("count", count, f"from 1 to {most} {what}")
 
     def __repr__(self) -> str:
@@ -263,15 +259,15 @@ def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..
         if needed not in step.options:
             raise BadOptionError(needed, None, f"what {step.method!r} needs")
         table, schema, *lost = change(here.table, here.schema, **step.options)
-        prepared, said = Table.read(table), []
+        prepared, account = Table.read(table), []
         if lost:
-            said.append(f"{lost[0]:,} cells suppressed.")
+            account.append(f"{lost[0]:,} cells suppressed.")
         gone = [rule.name for rule in study.rules if not set(rule.columns) <= set(prepared.columns)]
         if gone:
-            said.append(f"No longer judged: {', '.join(gone)}.")
+            account.append(f"No longer judged: {', '.join(gone)}.")
         about = step.options.get("columns", step.options.get("column", ()))
         named = about if isinstance(about, list | tuple) else [about]
-        entry = Entry(method=step.method, account=" ".join(said), columns=tuple(map(str, named)))
+        entry = Entry(method=step.method, account=" ".join(account), columns=tuple(map(str, named)))
         reference = View(prepared, schema)
         before = _still_valid(here.before, reference, () if step.method == "drop" else named)
         return State(table=prepared, reference=reference, schema=schema, before=before, entry=entry)
@@ -306,26 +302,17 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
     if "k" not in step.options:
         raise BadOptionError("k", None, "the least number of records that share their values")
     refuse_identifying(here.schema)
-    own = ("k", "plan")
-    given = DEFAULTS | {name: value for name, value in step.options.items() if name not in own}
     weights, before = here.reference.weights(), study.confrontation
     if here.masked:  # an earlier step may have moved records off their rules, or onto them
         before = before.rules.confront(here.table, tolerance=study.tolerance, schema=here.schema)
     planned = mask_planned(
-        here.table, here.schema, k=step.options["k"], before=before,
-        plan=step.options.get("plan"),
-        weights=np.ones(here.table.n_rows) if weights is None else weights, random_state=seed,
-        **given,
+        here.table, here.schema, before=before, random_state=seed,
+        weights=np.ones(here.table.n_rows) if weights is None else weights,
+        **{"plan": None, **DEFAULTS, **step.options},
     )  # fmt: skip
     columns = [name for block in planned.plan.blocks for name in block.columns]
-    account = planned.plan.explain()
-    return replace(
-        here,
-        table=planned.table,
-        masked=tuple(dict.fromkeys([*here.masked, *columns])),
-        planned=planned,
-        entry=Entry(method=step.method, account=account, columns=tuple(map(str, columns))),
-    )
+    after = _masked(here, step, planned.table, columns, planned.plan.explain())
+    return replace(after, planned=planned)
 
 
 def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
@@ -334,9 +321,13 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     )
     untouched = set(getattr(masker, "untouched_", ()))
     columns = [name for name in here.table.columns if name not in untouched]
+    return _masked(here, step, Table.read(table), columns, account)
+
+
+def _masked(here: State, step: Step, table: Table, columns: list[Name], account: str) -> State:
     return replace(
         here,
-        table=Table.read(table),
+        table=table,
         masked=tuple(dict.fromkeys([*here.masked, *columns])),
         entry=Entry(method=step.method, account=account, columns=tuple(map(str, columns))),
     )
@@ -348,3 +339,111 @@ _STEPS: dict[str, Callable[..., State]] = {
     "suppress": _prepare(suppress, "k"),
     "protect": _protect,
 }
+
+
+@parameters({"method": "grouping", "missing": "on_missing"})
+def protect(
+    table: Any,
+    *,
+    k: int,
+    rules: Any = None,
+    plan: Plan | None = None,
+    schema: Schema | None = None,
+    columns: Sequence[Hashable] | None = None,
+    strata: Any = (),
+    blocks: Sequence[Sequence[Hashable]] | None = None,
+    weights: Hashable | None = None,
+    fit: str = "closed",
+    edit: str = "fix",
+    small: str = "refuse",
+    on_missing: str = "pattern",
+    distance: str = "original",
+    scale: Any = "zscore",
+    grouping: Any = "search",
+    options: dict[str, Any] | None = None,
+    tolerance: float = 1e-9,
+    random_state: Any = None,
+) -> Release:
+    """Mask a table so that every record stands for at least k and every rule holds, or refuse.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The original table; it is not changed.
+    k : int
+        The least number of records that share their released values.
+    rules : Rules, text, or list of lines, optional
+        What must be true of every released record.
+    plan : Plan, optional
+        A plan of `make_plan`; without it one is made from the arguments that follow.
+    schema : Schema, optional
+        Kinds and roles of the columns; guessed if not given.
+    columns, strata, blocks, fit, edit, small, on_missing, distance, scale, grouping, options
+        See `tessella.plan.make_plan`.
+    weights : name, optional
+        The column of sampling weights, if the schema does not say so.
+    tolerance : float, default 1e-9
+        How far sides of a rule between floats may be off, times the size of the terms.
+    random_state : int, RandomState or None, default None
+        None draws from the operating system's entropy.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PlanError
+        If no masking keeps the rules.
+    RefusedError
+        If the table breaks its rules and `edit` is "refuse", or if the audit of what was masked
+        finds a broken promise.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella import protect
+    >>> table = pd.DataFrame({"net": [10, 12, 11, 50, 52, 57], "tax": [2, 2, 3, 20, 21, 22]})
+    >>> table["gross"] = table.net + table.tax
+    >>> release = protect(table, k=3, rules=["net + tax == gross"], random_state=0)
+    >>> release.table
+       net  tax  gross
+    0   11    2     13
+    1   11    2     13
+    2   11    2     13
+    3   53   21     74
+    4   53   21     74
+    5   53   21     74
+    >>> release.audit.passed
+    True
+    """
+    if plan is not None and not isinstance(plan, Plan):
+        raise BadOptionError("plan", type(plan).__name__, "a plan of tessella.make_plan")
+    given: dict[str, Any] = {
+        "columns": columns, "strata": strata, "blocks": blocks, "fit": fit, "edit": edit,
+        "small": small, "on_missing": on_missing, "distance": distance, "scale": scale,
+        "grouping": grouping, "options": options, "plan": plan,
+    }  # fmt: skip
+    study = Study(
+        table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
+        tolerance=tolerance, random_state=_seed(random_state),
+    )  # fmt: skip
+    refuse_identifying(study.schema)
+    usual = DEFAULTS | {"plan": None}
+    unusual = {name: value for name, value in given.items() if _differs(value, usual[name])}
+    twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n != "plan")]
+    if plan is not None and twice:
+        expected = f"either a plan or {', '.join(twice)}; the plan has its own"
+        raise BadOptionError("plan", "a plan", expected)
+    return study.do("protect", k=k, **unusual).release()
+
+
+def _seed(random_state: Any) -> int | None:
+    """Draw a seed where a generator of random numbers is given."""
+    if random_state is None or (SEED.accepts(random_state) and not hasattr(random_state, "random")):
+        return random_state  # type: ignore[no-any-return]
+    return int(check_seed(random_state).randint(2**31 - 1))
+
+
+def _differs(value: Any, usual: Any) -> bool:
+    return not (value is usual or (type(value) is type(usual) and value == usual))
