@@ -26,18 +26,6 @@ from ..schema import Schema
 from .repair import Grid, Repair, Restoration
 from .selection import Scale, Selection, named_or_given, select
 
-__all__ = [
-    "MaskedColumns",
-    "Masker",
-    "NumberMasker",
-    "Perturbation",
-    "normal",
-    "renamed",
-    "restore",
-    "rows_of_strata",
-    "write_numbers",
-]
-
 Declared = Mapping[str, Sequence[Constraint]]  # what parameters may be
 Class = TypeVar("Class", bound=type)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -10,12 +9,11 @@ import numpy as np
 
 from .._parameters import Number, OneOf
 from .._types import Floats, Name
-from ..exceptions import BadOptionError, GroupSizeError, UnknownColumnError
+from ..exceptions import BadOptionError, GroupSizeError
 from ..grouping.base import check_k
 from .base import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register
-
-__all__ = ["TopBottomCoding"]
+from .selection import by_column
 
 
 @dataclass(eq=False, repr=False)
@@ -119,10 +117,8 @@ class TopBottomCoding(Perturbation):
         wish, masked = getattr(self, which), read.chosen.masked
         if wish is None:
             return {}
-        given = wish if isinstance(wish, Mapping) else dict.fromkeys(masked, wish)
+        given = by_column(wish, masked, who=which)
         for name, end in given.items():
-            if name not in masked:
-                raise UnknownColumnError(name, masked, who=which)
             if not Number().accepts(end):
                 raise BadOptionError(which, end, "a finite number, or None")
             if self.by == "quantile" and not 0 < end < 1:

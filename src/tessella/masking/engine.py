@@ -47,9 +47,6 @@ from .repair import Grid, project_claims
 from .repair_products import project_mixed, project_products
 from .selection import Scale
 
-__all__ = ["METHODS", "MaskedBlocks", "apply_plan", "as_floats", "make_grouping", "write_blocks"]
-
-
 # Operators whose values are computed; the others take a cell of a record.
 COMPUTED = ("mean", "interpolated median", "geometric mean", "project")
 MANY = 64  # categories
@@ -89,22 +86,10 @@ def apply_plan(
     valid: Truths | None = None,
     random_state: Any = None,
 ) -> MaskedBlocks:
-    """Find the values of all records.
+    """Find the values of all records; those of different strata share no group.
 
-    Parameters
-    ----------
-    plan : Plan
-        What to do.
-    view : View
-        The original table.
-    strata : Strata
-        Records of different strata share no group.
-    weights : ndarray of shape (n,)
-        Positive weights.
-    valid : ndarray of shape (n,), optional
-        Whether each record keeps all rules; without rules all do.
-    random_state : int, RandomState or None
-        None draws from the operating system's entropy.
+    `valid` are the records that keep all rules; without rules all do. Without a `random_state`,
+    seeds are drawn from the operating system's entropy.
     """
     out = MaskedBlocks()
     seeds = _seeds(random_state, len(plan.blocks))
@@ -142,12 +127,10 @@ def _is_computed(block: Block, name: Name, cells: BlockCells) -> bool:
 
 def _scale(cells: BlockCells, block: Block, weights: Floats, plan: Plan) -> Scale:
     """Measure the columns of numbers of a block."""
-    numbers = [name for name in block.columns if name not in cells.levels]
-    values = cells.values[:, [cells.place(name) for name in numbers]]
-    wish = plan.scale
+    numbers, wish = cells.numbers(block), plan.scale
     if isinstance(wish, Mapping):
         wish = {name: wish[name] for name in numbers if name in wish}
-    return Scale.of(values, weights, wish, numbers)
+    return Scale.of(cells.matrix(numbers), weights, wish, numbers)
 
 
 def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, plan: Plan) -> Floats:
@@ -156,9 +139,8 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
     Two different categories are one unit apart, as are two numbers a unit apart; ranks of
     ordinal categories are in units of their own standard deviation.
     """
-    numbers = [name for name in block.columns if name not in cells.levels]
-    places = [cells.place(name) for name in numbers]
-    values = cells.values[:, places]
+    numbers = cells.numbers(block)
+    values = cells.matrix(numbers)
     pieces = []
     if plan.distance == "representation" and block.signs:
         pieces.append(_in_logarithms(values, numbers, block, parts, plan))
@@ -175,9 +157,7 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
             pieces.append(_corners(codes))
     if not pieces:
         return np.zeros((cells.n_rows, 1))
-    if len(pieces) == 1:
-        return np.ascontiguousarray(pieces[0])
-    return np.ascontiguousarray(np.column_stack(pieces))
+    return np.ascontiguousarray(pieces[0] if len(pieces) == 1 else np.column_stack(pieces))
 
 
 def _in_logarithms(
@@ -242,18 +222,10 @@ def _group(
 def make_grouping(
     grouping: Any, *, k: int, options: Mapping[str, Any] | None = None, seed: int | None = None
 ) -> Grouping:
-    """Build an unfitted grouping.
+    """Build an unfitted grouping from a name of `METHODS` or by cloning one, which gets this k.
 
-    Parameters
-    ----------
-    grouping : str or Grouping
-        A name of `METHODS`, or a grouping, which is cloned and gets this k.
-    k : int
-        The least number of records in a group.
-    options : mapping, optional
-        Arguments of the grouping that is named.
-    seed : int, optional
-        For a grouping with a `random_state` that has none yet.
+    `options` are arguments of a grouping that is named; `seed` is for one with a `random_state`
+    that has none yet.
 
     Examples
     --------
@@ -383,7 +355,7 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
 def _compute(kind: str, names: list[Name], own: PartOfBlock) -> Floats:
     """Find the values of some columns of numbers for each group, repaired to keep the rules."""
     cells, block, weights, groups, count = own.cells, own.block, own.weights, own.groups, own.count
-    numbers = [name for name in block.columns if name not in cells.levels]
+    numbers = cells.numbers(block)
     grid = Grid.of_whole(
         names,
         unit=own.scale.unit[[numbers.index(name) for name in names]],

@@ -26,8 +26,6 @@ from .fuzzy_microaggregation import FuzzyMicroaggregation, Prepared
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Fuzziness", "choose_fuzziness"]
-
 Line = Callable[[float], tuple[float, float]]  # from m2 to loss and bits
 
 M1 = (1.0, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5)
@@ -174,17 +172,13 @@ def choose_fuzziness(
             raise UnreachableError("max_loss", limit, float(frame["loss"].min()), "per cent")
         raise UnreachableError("min_bits", limit, float(frame["bits"].max()), "bits")
     possible = [c for c in choices if c[0]]
-    best = max(possible, key=lambda c: c[2]) if min_bits is None else min(possible, key=_loss_of)
+    best = max(possible, key=lambda c: c[2] if min_bits is None else -c[1])
     _, loss, bits, first, second = best
     return Fuzziness(
-        m1=float(first), m2=float(second), loss=loss, bits=bits,
+        m1=first, m2=second, loss=loss, bits=bits,
         trade_off=frame.sort_values(["m1", "m2"], ignore_index=True),
-        masker=clone(masker).set_params(m1=float(first), m2=float(second)),
+        masker=clone(masker).set_params(m1=first, m2=second),
     )  # fmt: skip
-
-
-def _loss_of(choice: tuple[bool, float, float, float, float]) -> float:
-    return choice[1]
 
 
 def _lines_keeping_k(plan: Prepared, values: Sequence[float]) -> dict[float, Line]:
@@ -194,19 +188,19 @@ def _lines_keeping_k(plan: Prepared, values: Sequence[float]) -> dict[float, Lin
 
     def line(m1: float) -> Line:
         def at(m2: float) -> tuple[float, float]:
-            lost, bits = 0.0, 0.0
-            for part, crisp in zip(plan.parts, groups):
-                drawing = draw_keeping_k(
+            drawings = [
+                draw_keeping_k(
                     part.records, part.weights, crisp, power_law(m1), power_law(m2), k=plan.k,
                     chance=np.random.default_rng(1),
-                )  # fmt: skip
-                lost += float(part.weights @ drawing.expected_square)
-                bits += float(drawing.entropy.sum())
-            return plan.loss(lost), plan.per_record(bits)
+                )
+                for part, crisp in zip(plan.parts, groups)
+            ]  # fmt: skip
+            lost = sum(float(p.weights @ d.expected_square) for p, d in zip(plan.parts, drawings))
+            return plan.loss(lost), plan.per_record(sum(float(d.entropy.sum()) for d in drawings))
 
         return at
 
-    return {float(value): line(check_number("m1", value, 1.0)) for value in values}
+    return {value: line(value) for value in values}
 
 
 def _lines(
@@ -215,7 +209,7 @@ def _lines(
     """Find centres for each m1; return for each a function of m2 that tells loss and bits."""
     lines = {}
     for value in values:
-        model = clone(masker).set_params(m1=check_number("m1", value, 1.0))
+        model = clone(masker).set_params(m1=value)
         try:
             fits = [
                 find_centres(p.records, p.weights, model._model(p), plan.k, p.c) for p in plan.parts
@@ -223,7 +217,7 @@ def _lines(
         except CollapsedError:
             warnings.warn(f"m1={value:g} collapses on this table; it is left out.", stacklevel=3)
             continue
-        lines[float(value)] = _line(plan, fits, masker.neglect)
+        lines[value] = _line(plan, fits, masker.neglect)
     if not lines:
         raise BadTableError("Every m1 collapses on this table. Give smaller ones, such as [1.02].")
     return lines

@@ -38,9 +38,6 @@ from .parts import parts_of
 from .registry import Method, Options, Setting, Tuned, register, shrunk
 from .selection import Scale, Selection, named_or_given
 
-__all__ = ["FuzzyMicroaggregation", "Uncertainty"]
-
-
 FALL = 1e-4  # a sweep that lowers the objective by less ends the search for centres
 
 

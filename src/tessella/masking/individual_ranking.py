@@ -18,8 +18,6 @@ from .base import Declared, MaskedColumns, Perturbation, renamed, rows_of_strata
 from .parts import group_means, parts_of
 from .registry import Method, Options, Tuned, register, shrunk
 
-__all__ = ["IndividualRanking"]
-
 
 @renamed(method="grouping")
 @dataclass(eq=False, repr=False)

@@ -28,8 +28,6 @@ from .parts import AGGREGATES
 from .registry import Method, Options, Tuned, register, shrunk
 from .selection import Selection
 
-__all__ = ["GroupMasker", "Microaggregation", "released_sets"]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GroupMasker(NumberMasker):

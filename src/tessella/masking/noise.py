@@ -17,9 +17,6 @@ from .base import Declared, MaskedColumns, Perturbation, normal, renamed, rows_o
 from .registry import Method, Options, Tuned, register
 from .selection import Scale
 
-__all__ = ["NoiseAddition"]
-
-
 NOTHING = 1e-12  # an eigenvalue below this share of the largest is rounding
 
 

@@ -22,12 +22,7 @@ from ..rules import forms
 from ..rules.confront import amounts, judge
 from ..rules.domain import Operands
 from .base import rows_of_strata
-
-__all__ = [
-    "AGGREGATES", "BlockCells", "Part", "allowed_of", "group_means", "group_medians", "log_means",
-    "lower_medians", "medians_among", "medoids", "modes", "partition", "parts_of",
-    "recompute_products",
-]  # fmt: skip
+from .repair_products import solve_for
 
 
 @dataclass(eq=False)
@@ -88,6 +83,14 @@ class BlockCells:
     def column(self, name: Name) -> Floats:
         """Return the values of a column."""
         return self.values[:, self.place(name)]
+
+    def matrix(self, names: Sequence[Name]) -> Floats:
+        """Return the values of some columns side by side; a copy."""
+        return self.values[:, [self.place(name) for name in names]]
+
+    def numbers(self, block: Block) -> list[Name]:
+        """List the columns of numbers of a block."""
+        return [name for name in block.columns if name not in self.levels]
 
     @cached_property
     def operands(self) -> Operands:
@@ -288,29 +291,15 @@ def recompute_products(cells: BlockCells, block: Block) -> int:
         alone = form.alone
         if alone is None or not wrong.any():
             continue
-        others = form.constant ** float(alone.power) * np.ones(cells.n_rows)
-        for factor in form.factors:
-            if factor is not alone:
-                base = cells.column(factor.column) + factor.offset
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    others = others * base ** (-alone.power * factor.power)
-        fixable = wrong & np.isfinite(others)
-        cells.values[fixable, cells.place(alone.column)] = others[fixable] - alone.offset
+        solved = solve_for(form, alone, cells.column)
+        fixable = wrong & np.isfinite(solved)
+        cells.values[fixable, cells.place(alone.column)] = solved[fixable]
         changed |= fixable
     return int(changed.sum())
 
 
 def group_means(values: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:
-    """Weighted mean of each group, shape (n_groups, d), never outside of the group's range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.masking.parts import group_means
-    >>> values = np.array([[1.0], [2.0], [6.0], [8.0]])
-    >>> group_means(values, np.ones(4), np.array([0, 0, 0, 0]), 1)
-    array([[4.25]])
-    """
+    """Weighted mean of each group, shape (n_groups, d), never outside of the group's range."""
     means = weighted_centres(np.ascontiguousarray(values), weights, labels, n_groups)
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(n_groups))
@@ -324,19 +313,9 @@ def group_means(values: Floats, weights: Floats, labels: Integers, n_groups: int
 def group_medians(values: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:
     """Weighted median of each group and column, shape (n_groups, d).
 
-    Notes
-    -----
     With the values of a group in order, the median is the first value whose cumulated weight
     exceeds half of the group's. Where the cumulated weight is exactly half (an even number of
     equal weights), it is the mean of that value and the next: without weights, the usual median.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.masking.parts import group_medians
-    >>> values = np.array([[1.0], [2.0], [6.0], [8.0]])
-    >>> group_medians(values, np.ones(4), np.array([0, 0, 0, 0]), 1)
-    array([[4.]])
     """
     medians = np.empty((n_groups, values.shape[1]))
     starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=n_groups))])

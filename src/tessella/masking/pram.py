@@ -10,17 +10,14 @@ import numpy as np
 
 from .._parameters import FLAG, Number
 from .._types import Floats, Integers, Name, Truths
-from ..exceptions import BadOptionError, BadTableError, UnknownColumnError
+from ..exceptions import BadOptionError, BadTableError
 from ..frame import Table
 from ..fuzzy.drawing import Chance, chance_of
 from ..rules.collection import Rules
 from .base import Declared, Masker, rows_of_strata
 from .registry import Method, Options, Tuned, listed, register
 from .repair import Restoration
-from .selection import select
-
-__all__ = ["PRAM"]
-
+from .selection import by_column, select
 
 MOST = 2000  # categories; chances from each to each are held
 SHARE = Number(least=0, most=1)
@@ -142,11 +139,7 @@ class PRAM(Masker):
 
     def _refuse_strangers(self, masked: tuple[Name, ...]) -> None:
         for who in ("p", "matrix"):
-            given = getattr(self, who)
-            if isinstance(given, Mapping):
-                for name in given:
-                    if name not in masked:
-                        raise UnknownColumnError(name, masked, who=who)
+            by_column(getattr(self, who), masked, who=who)
         if self.matrix is not None and not isinstance(self.matrix, Mapping):
             raise BadOptionError(
                 "matrix", self.matrix, "{column: {category: {category: chance}}}; a pandas frame "

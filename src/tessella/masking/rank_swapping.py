@@ -15,8 +15,6 @@ from ..kernels.random_moves import draw_partners
 from .base import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register
 
-__all__ = ["RankSwapping", "window_of"]
-
 
 def window_of(percent: float, n: int) -> int:
     """Return how many ranks two exchanged numbers of n may be apart.

@@ -14,12 +14,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, Literal
 
 from .._types import Name
 from ..exceptions import BadOptionError, UnknownOptionError
-
-__all__ = ["Method", "Setting", "Tuned", "added", "find", "methods", "of_masker", "register"]
 
 Options = Mapping[str, Any]
 Text = str | Callable[[Options], str]  # a template of `str.format`, or a function of the options
@@ -186,8 +186,8 @@ def register(method: Method) -> Method:
 def find(name: Any) -> Method:
     """Return the method of a name, or raise an error that lists all names."""
     if isinstance(name, str):
-        if name not in _REGISTERED and f".{name.replace(' ', '_')}" in _built_in():
-            import_module(f".{name.replace(' ', '_')}", __package__)
+        if name not in _REGISTERED and (module := f".{name.replace(' ', '_')}") in _built_in():
+            import_module(module, __package__)
         if name in _REGISTERED:
             return _REGISTERED[name]
     raise UnknownOptionError("method", name, methods())
@@ -213,10 +213,8 @@ def added() -> list[Method]:
 
 
 def _built_in() -> list[str]:
-    """Return the modules of this room that hold something public."""
-    from . import _HOMES
-
-    return sorted(set(_HOMES.values()))
+    """Return the modules of this room, of which some end with a method."""
+    return [f".{module.name}" for module in iter_modules([str(Path(__file__).parent)])]
 
 
 def _home(method: Method) -> str:

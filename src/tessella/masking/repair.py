@@ -37,8 +37,6 @@ from ..rules.collection import Rule, Rules
 from ..rules.forms import Always, Form, Governing, Interval, Linear, Unfixed, linear_rows
 from ..schema import Schema
 
-__all__ = ["Grid", "Repair", "Restoration", "project_claims", "project_rows", "rows_about"]
-
 TOLERANCE = 1e-9  # of a row's scale, as in `Rules.confront`
 CLEAR = 2 * TOLERANCE  # by so much of its scale a strict row must hold
 MARGIN = 1e-6  # of the unit of a strict row: far above rounding, far below what anybody reads
@@ -152,24 +150,11 @@ def project_rows(
     rows: Sequence[Row],
     breaking: Callable[[Floats, Integers], Truths] | None = None,
 ) -> Floats:
-    """Return the nearest points, on the grid, that keep linear rows.
+    """Return the nearest points, on the grid, that keep linear rows, or raise which contradict.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, d)
-        The points; without missing values in the columns of the rows.
-    grid : Grid
-        Their columns.
-    rows : sequence of Row
-        The rows, by names of columns.
-    breaking : callable, optional
-        Returns which points, given with their places, do not clearly keep the strict rows; by
-        default, those that keep one by less than CLEAR of its scale.
-
-    Raises
-    ------
-    ContradictionError, NoWholeSolutionError
-        Where no point, or none on the grid, keeps the rows; they are named.
+    `values` lack no number in the columns of the rows. `breaking` returns which points, given with
+    their places, do not clearly keep the strict rows; by default, those that keep one by less than
+    CLEAR of its scale.
     """
     out = grid.rounded(values)
     used = {name for row in rows for name in row.coefficients}

@@ -16,7 +16,7 @@ J. Nocedal, S. J. Wright (2006), "Numerical optimization", chapter 18.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -28,21 +28,14 @@ from ..plan.plan import Claim
 from ..rules import forms
 from .repair import MARGIN, Grid, closed_system, rows_about
 
-__all__ = ["project_mixed", "project_products"]
-
 CONVERGED = 1e-12  # units of the columns: a sweep that moves less is the last
 SWEEPS = 60  # 300 random systems of three rules took 4 to 17, half of them 4
 TRIES = 200  # roundings of a point that are tried where the nearest breaks an inequality
 
 
-def _system(
-    grid: Grid, claims: Sequence[Claim], constants: Mapping[Name, float]
-) -> LinearSystem | None:
-    """Return the linear rows about these columns, checked; None if there are none."""
-    rows = rows_about(grid.columns, claims, constants)
-    if not rows:
-        return None
-    system = closed_system(grid, rows)
+def _system(grid: Grid, claims: Sequence[Claim], constants: Mapping[Name, float]) -> LinearSystem:
+    """Return the linear rows about these columns, checked."""
+    system = closed_system(grid, rows_about(grid.columns, claims, constants))
     system.check()
     return system
 
@@ -130,14 +123,12 @@ def project_mixed(
     """
     system = _system(grid, claims, constants)
     fixed = {grid.columns[j] for j in np.flatnonzero(frozen)}
-    products = [c.form for c in claims if _is_equation(c, grid) and not fixed & set(c.columns)]
+    equations = [c for c in claims if _is_equation(c, grid) and not fixed & set(c.columns)]
+    products = [c.product for c in equations if c.product]
     n, d = values.shape
-    A = np.zeros((0, d)) if system is None else system.A
-    b = np.zeros(0) if system is None else system.b
-    G = np.zeros((0, d)) if system is None else system.G
-    h = np.zeros(0) if system is None else system.h
-    pinned = np.eye(d)[frozen]
-    A, b = np.vstack([A, pinned]), np.concatenate([b, values[0, frozen] if n else np.zeros(0)])
+    G, h = system.G, system.h
+    A = np.vstack([system.A, np.eye(d)[frozen]])
+    b = np.concatenate([system.b, values[0, frozen] if n else np.zeros(0)])
     active = np.zeros((n, len(h)), dtype=bool)
     moved = values.copy()
     for _ in range(SWEEPS):
@@ -156,20 +147,16 @@ def project_mixed(
 
 
 def _is_equation(claim: Claim, grid: Grid) -> bool:
-    form = claim.form
-    return (
-        isinstance(form, forms.Multiplicative)
-        and form.operator == "=="
-        and {factor.column for factor in form.factors} <= set(grid.columns)
-    )
+    return claim.product is not None and set(claim.columns) <= set(grid.columns)
 
 
-def _tangents(products: Sequence[forms.Form], grid: Grid, values: Floats) -> tuple[Floats, Floats]:
+def _tangents(
+    products: Sequence[forms.Multiplicative], grid: Grid, values: Floats
+) -> tuple[Floats, Floats]:
     """Return gradients and right-hand sides of the products' tangents at each point."""
     n, d = values.shape
     slopes, rights = np.zeros((n, len(products), d)), np.zeros((n, len(products)))
     for r, form in enumerate(products):
-        assert isinstance(form, forms.Multiplicative)
         sides = []
         for wanted, scale in ((1, 1.0), (-1, form.constant)):
             value, slope = np.full(n, scale), np.zeros((n, d))
@@ -218,7 +205,7 @@ def _finish(
         return values
     first = _solved(np.where(grid.whole, np.round(values), values), grid, order)
     system = _system(grid, claims, constants)
-    if system is None or not grid.whole.any():
+    if not system.n_rows or not grid.whole.any():
         return first
     bad = np.flatnonzero(~system.holds(first))
     random = np.random.default_rng(0)
@@ -325,11 +312,18 @@ def _solved(values: Floats, grid: Grid, order: Sequence[tuple[Name, Claim]]) -> 
             out[:, j] = (form.constant - rest) / form.coefficients[name]
         elif isinstance(form, forms.Multiplicative):
             alone = next(f for f in form.factors if f.column == name)
-            value = np.full(len(out), form.constant ** float(alone.power))
-            for factor in form.factors:
-                if factor is not alone:
-                    base = out[:, grid.place(factor.column)] + factor.offset
-                    with np.errstate(divide="ignore", invalid="ignore"):
-                        value = value * base ** float(-alone.power * factor.power)
-            out[:, j] = value - alone.offset
+            out[:, j] = solve_for(form, alone, lambda n: out[:, grid.place(n)])
     return out
+
+
+def solve_for(
+    form: forms.Multiplicative, alone: forms.Factor, column: Callable[[Name], Floats]
+) -> Floats:
+    """Return the values of a factor's column with which a product holds; others are given."""
+    value = np.asarray(form.constant ** float(alone.power))
+    for factor in form.factors:
+        if factor is not alone:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                power = float(-alone.power * factor.power)
+                value = value * (column(factor.column) + factor.offset) ** power
+    return value - alone.offset

@@ -12,12 +12,11 @@ import numpy as np
 
 from .._parameters import FLAG, Number
 from .._types import Floats, Name
-from ..exceptions import BadOptionError, UnknownColumnError
+from ..exceptions import BadOptionError
 from ..fuzzy.drawing import chance_of
 from .base import Declared, MaskedColumns, Perturbation
 from .registry import Method, Options, Tuned, listed, register
-
-__all__ = ["Rounding"]
+from .selection import by_column
 
 
 @dataclass(eq=False, repr=False)
@@ -97,11 +96,7 @@ class Rounding(Perturbation):
 
     def _bases(self, read: MaskedColumns) -> dict[Name, float]:
         masked = read.chosen.masked
-        given = self.base if isinstance(self.base, Mapping) else dict.fromkeys(masked, self.base)
-        for name in given:
-            if name not in masked:
-                raise UnknownColumnError(name, masked, who="base")
-        bases = {}
+        given, bases = by_column(self.base, masked, who="base"), {}
         for name in masked:
             base = given.get(name)
             if base is None or not Number(above=0).accepts(base):

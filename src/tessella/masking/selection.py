@@ -19,9 +19,6 @@ from ..exceptions import BadOptionError, BadTableError, UnknownColumnError, Unkn
 from ..frame import Strata, Table, View
 from ..schema import Schema
 
-__all__ = ["Scale", "Selection", "named_or_given", "select"]
-
-
 SCALES = ("zscore", "range", None)
 
 
@@ -85,15 +82,23 @@ def _measure(column: Floats, weights: Floats | None) -> tuple[float, float, floa
     return float(numbers[0] + spread * middle), deviation, spread
 
 
+def by_column(given: Any, columns: Sequence[Name], *, who: str) -> dict[Name, Any]:
+    """Return what a parameter gives for columns by name, or for all alike."""
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(columns, given)
+    for name in given:
+        if name not in columns:
+            raise UnknownColumnError(name, columns, who=who)
+    return dict(given)
+
+
 def _given_units(wish: Any, columns: Sequence[Name]) -> Floats | None:
     if not isinstance(wish, Mapping):
         if wish is not None and wish not in SCALES:
             raise UnknownOptionError("scale", wish, [*SCALES, {"a column": "its unit"}])
         return None
-    for name in wish:
-        if name not in columns:
-            raise UnknownColumnError(name, columns, who="scale")
-    units = [wish.get(name) for name in columns]
+    given = by_column(wish, columns, who="scale")
+    units = [given.get(name) for name in columns]
     for name, unit in zip(columns, units):
         if not Number(above=0).accepts(unit):
             raise BadOptionError(

@@ -36,9 +36,6 @@ from ..rules.expressions import (
     negated,
 )
 
-__all__ = ["Block", "Case", "Choice", "Claim", "Plan", "cases_of", "rows_of"]
-
-
 LARGEST = 64  # cases of one rule
 
 

@@ -23,9 +23,6 @@ from ..rules import Rules, forms
 from ..schema import Schema
 from .plan import Block, Case, Choice, Claim, Plan, cases_of
 
-__all__ = ["make_plan"]
-
-
 CATEGORIES = ("nominal", "ordinal")
 
 

@@ -29,11 +29,6 @@ from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
 
-__all__ = [
-    "DEFAULTS", "Entry", "Planned", "Protocol", "Release", "as_planned", "confirmed_schema",
-    "judge", "mask_planned", "refuse_identifying",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -226,15 +221,17 @@ def judge(
     have. Loss is measured in the columns `masked`; `planned` is the step that promised k.
     """
     schema: Any = reference.schema
-    plan = None if planned is None else planned.plan
+    plan: Plan | None = None
+    promised: dict[str, Any] = {}
+    if planned is not None:
+        plan = planned.plan
+        blocks = [list(block.columns) for block in plan.blocks]
+        promised = {"k": plan.k, "blocks": blocks, "strata": list(plan.strata) or None}
     view = View(released, schema)
     after = before.rules.confront(view, tolerance=tolerance, schema=schema)
     found = audit(
-        expected, view,
-        k=None if plan is None else plan.k,
-        blocks=None if plan is None else [list(block.columns) for block in plan.blocks],
-        strata=(list(plan.strata) or None) if plan is not None else None,
-        rules=before.rules, schema=schema, tolerance=tolerance, confronted=(before, after),
+        expected, view, rules=before.rules, schema=schema, tolerance=tolerance,
+        confronted=(before, after), **promised,
     )  # fmt: skip
     if not found.passed:
         raise RefusedError(

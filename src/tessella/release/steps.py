@@ -23,11 +23,6 @@ from ..masking import registry, restore
 from ..schema import Schema
 from .result import DEFAULTS
 
-__all__ = [
-    "PREPARING", "Step", "count_rare", "disclosed_method", "drop", "make_masker", "options_of",
-    "recode", "suppress",
-]  # fmt: skip
-
 PREPARING = {
     "drop": ("columns",),
     "recode": ("column", "groups", "breaks", "labels", "other"),

@@ -36,8 +36,6 @@ from .result import (
 )
 from .steps import PREPARING, Step, drop, mask, recode, suppress
 
-__all__ = ["Study", "protect"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class State:
