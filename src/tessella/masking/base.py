@@ -215,7 +215,9 @@ class Perturbation(NumberMasker):
         self.columns_ = list(read.chosen.masked)
         self._keep_facts(source, read.chosen)
         self._measure_loss(read, released)
-        self.changed_ = _changed(read.original, released)
+        differs = (read.original.values != released.values) & read.known
+        shares = differs.sum(axis=0) / np.maximum(read.known.sum(axis=0), 1)
+        self.changed_ = dict(zip(read.chosen.masked, shares.tolist()))
         self._look_at(read, released)
         return masked
 
@@ -254,15 +256,7 @@ class Perturbation(NumberMasker):
 
 
 def normal(chance: Chance, size: int) -> Floats:
-    """Return standard normal numbers, by the inverse of their distribution function.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.masking.base import normal
-    >>> normal(np.random.default_rng(0), 3).round(3)
-    array([ 0.35 , -0.613, -1.739])
-    """
+    """Return standard normal numbers, by the inverse of their distribution function."""
     u = chance.random(size)  # multiples of 2**-53
     lower = np.where(u < 0.5, u + 2.0**-54, 1.0 - u)  # exact in both tails, and never 0
     return np.where(u < 0.5, 1.0, -1.0) * np.asarray(ndtri(lower), dtype=np.float64)
@@ -272,16 +266,6 @@ def rows_of_strata(place: Integers) -> list[Integers]:
     """Return the rows of each stratum, ascending, in the order of the strata's numbers."""
     order = np.argsort(place, kind="stable")
     return np.split(order, np.cumsum(np.bincount(place))[:-1])
-
-
-def _changed(original: Numbers, released: Numbers) -> dict[Name, float]:
-    """Return for each column the share of its known numbers that were changed."""
-    shares = {}
-    for j, name in enumerate(original.columns):
-        known = ~original.missing[:, j]
-        differs = original.values[known, j] != released.values[known, j]
-        shares[name] = float(differs.mean()) if known.any() else 0.0
-    return shares
 
 
 @parameters(round_integers=[FLAG], schema=[Instance(Schema, "a tessella.Schema"), NONE])

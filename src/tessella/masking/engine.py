@@ -226,22 +226,23 @@ def make_grouping(
 
     `options` are arguments of a grouping that is named; `seed` is for one with a `random_state`
     that has none yet.
-
-    Examples
-    --------
-    >>> from tessella.masking.engine import make_grouping
-    >>> make_grouping("mdav", k=5)
-    MDAV(k=5)
     """
     if isinstance(grouping, Grouping):
-        made = _with_k(grouping, k)
+        if grouping.k not in (k, signature(type(grouping)).parameters["k"].default):
+            raise GroupSizeError.given_twice(masker=k, method=grouping.k)
         if options:
             raise BadTableError(
                 f"options={dict(options)!r} are for a grouping given by name; "
                 f"give them to {type(grouping).__name__}(...) itself."
             )
+        made: Grouping = clone(grouping).set_params(k=k)
     elif isinstance(grouping, str) and grouping in METHODS:
-        made = _with_options(getattr(groupings, METHODS[grouping]), k, options or {})
+        kind = getattr(groupings, METHODS[grouping])
+        known = [name for name in signature(kind).parameters if name != "k"]
+        for name in options or {}:
+            if name not in known:
+                raise UnknownOptionError(f"option of {kind.__name__}", name, known)
+        made = kind(k, **options or {})
     elif isclass(grouping) and issubclass(grouping, Grouping):
         raise BadTableError(
             f"grouping is the class {grouping.__name__}: give {grouping.__name__}()."
@@ -253,23 +254,6 @@ def make_grouping(
     if seed is not None and made.get_params().get("random_state", seed) is None:
         made.set_params(random_state=seed)
     return made
-
-
-def _with_k(method: Grouping, k: int) -> Grouping:
-    """Clone a grouping for this k, unless someone asked it for another."""
-    unasked = signature(type(method)).parameters["k"].default
-    if method.k not in (k, unasked):
-        raise GroupSizeError.given_twice(masker=k, method=method.k)
-    grouping: Grouping = clone(method).set_params(k=k)
-    return grouping
-
-
-def _with_options(kind: type[Grouping], k: int, options: Mapping[str, Any]) -> Grouping:
-    known = [name for name in signature(kind).parameters if name != "k"]
-    for name in options:
-        if name not in known:
-            raise UnknownOptionError(f"option of {kind.__name__}", name, known)
-    return kind(k, **options)
 
 
 def _draw_groups(
@@ -330,12 +314,11 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
             allowed = allowed_of(cells, rows, [name], own.claims, own.strata)
             at = medians_among(cells.column(name)[rows], weights, groups, count, allowed)
             out.rows[name][rows] = rows[at][groups]
-        elif operator == "mode":
-            found = modes(cells, rows, [name], weights, groups, count, own.claims, own.strata)
-            out.rows[name][rows] = found[groups]
-    if joint := [name for name, operator in chosen.items() if operator == "joint mode"]:
-        found = modes(cells, rows, joint, weights, groups, count, own.claims, own.strata)
-        for name in joint:
+    single = [[name] for name, operator in chosen.items() if operator == "mode"]
+    joint = [name for name, operator in chosen.items() if operator == "joint mode"]
+    for names in [*single, *([joint] if joint else [])]:
+        found = modes(cells, rows, names, weights, groups, count, own.claims, own.strata)
+        for name in names:
             out.rows[name][rows] = found[groups]
     for kind in COMPUTED:
         names = [name for name, operator in chosen.items() if operator == kind]

@@ -54,11 +54,6 @@ class FuzzyPart:
     rules: LinearSystem | None  # in the table's units
     c: int | None
 
-    def inner_rules(self) -> LinearSystem | None:
-        """Return the rules on the scale of distances."""
-        rules = self.rules
-        return None if rules is None else rules.rescaled(self.scale.centre, self.scale.unit)
-
     def confirm(self, released: Floats) -> None:
         """Refuse what breaks the rules once it is written: float32 has too few digits."""
         if self.rules is not None and not self.rules.holds(np.nan_to_num(released)).all():
@@ -364,11 +359,12 @@ class FuzzyMicroaggregation(GroupMasker):
         return entropy_law(check_number("lambda1", self.lambda1, 0.0, open_end=True))
 
     def _model(self, part: FuzzyPart) -> FuzzyClusterer:
-        """Return the unfitted clusterer of the centres of a part."""
+        """Return the unfitted clusterer of the centres of a part, on the scale of distances."""
+        rules, scale = part.rules, part.scale
         shared: dict[str, Any] = {
             "n_init": 5, "tol": self.tol, "fall": FALL, "max_iter": self.max_iter,
             "neglect": self.neglect, "on_collapse": "merge", "random_state": 0,
-            "constraints": part.inner_rules(),
+            "constraints": None if rules is None else rules.rescaled(scale.centre, scale.unit),
         }  # fmt: skip
         if self.lambda1 is not None:
             return EntropyFuzzyCMeans(lambda_=self.lambda1, **shared)

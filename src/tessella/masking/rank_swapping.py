@@ -17,14 +17,7 @@ from .registry import Method, Options, Tuned, register
 
 
 def window_of(percent: float, n: int) -> int:
-    """Return how many ranks two exchanged numbers of n may be apart.
-
-    Examples
-    --------
-    >>> from tessella.masking.rank_swapping import window_of
-    >>> window_of(10, 58)
-    5
-    """
+    """Return how many ranks two exchanged numbers of n may be apart."""
     return int(np.floor(float(percent) * n / 100 * (1 + 1e-12)))
 
 

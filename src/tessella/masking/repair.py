@@ -122,6 +122,11 @@ class Grid:
         """Return where a column is."""
         return self.columns.index(name)
 
+    def used_by(self, rows: Sequence[Row]) -> list[int]:
+        """Return where the columns are that some rows name."""
+        used = {name for row in rows for name in row.coefficients}
+        return [j for j, name in enumerate(self.columns) if name in used]
+
     def part(self, places: Sequence[int]) -> Grid:
         """Return the grid of some of the columns."""
         return Grid(
@@ -157,8 +162,7 @@ def project_rows(
     CLEAR of its scale.
     """
     out = grid.rounded(values)
-    used = {name for row in rows for name in row.coefficients}
-    places = [j for j, name in enumerate(grid.columns) if name in used]
+    places = grid.used_by(rows)
     if not places:
         return out
     own, cells = grid.part(places), values[:, places]
@@ -304,9 +308,7 @@ class Repair:
                 give = rule.tolerance or 0.0
                 rows += [row for f in rule.forms for row in linear_rows(f, _text(rule), give)]
         if rows:
-            used = {name for row in rows for name in row.coefficients}
-            places = [j for j, name in enumerate(grid.columns) if name in used]
-            closed_system(grid.part(places), rows).check()
+            closed_system(grid.part(grid.used_by(rows)), rows).check()
         return cls(rules=rules, grid=grid, rows=tuple(rows), not_restored=left)
 
     def restore(self, values: Floats, known: Truths) -> Floats:

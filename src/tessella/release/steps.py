@@ -285,14 +285,7 @@ def _patterns(
 
 
 def interval_names(ends: Any) -> list[str]:
-    """Name the intervals between rising numbers.
-
-    Examples
-    --------
-    >>> from tessella.release.steps import interval_names
-    >>> interval_names([18, 65])
-    ['below 18', '18 to below 65', '65 or more']
-    """
+    """Name the intervals between rising numbers."""
     shown = [f"{end:g}" for end in ends]
     between = [f"{low} to below {high}" for low, high in pairwise(shown)]
     return [f"below {shown[0]}", *between, f"{shown[-1]} or more"]
