@@ -103,7 +103,7 @@ def apply_plan(
         embedded = _embed(cells, block, parts, scale, plan)
         labels = _group(out, plan, embedded, weights, parts, seed)
         for name in block.columns:
-            if _is_computed(block, name, cells):
+            if name in measured:
                 out.numbers[name] = np.zeros(view.n_rows)
             else:
                 out.rows[name] = np.arange(view.n_rows)
@@ -119,10 +119,6 @@ def _seeds(random_state: Any, count: int) -> list[int]:
     if random_state is None:
         return [int(share * (2**31 - 1)) for share in chance_of(None).random(count)]
     return [int(seed) for seed in check_seed(random_state).randint(2**31 - 1, size=count)]
-
-
-def _is_computed(block: Block, name: Name, cells: BlockCells) -> bool:
-    return name not in cells.levels and block.choice(name).operator in COMPUTED
 
 
 def _scale(cells: BlockCells, block: Block, weights: Floats, plan: Plan) -> Scale:

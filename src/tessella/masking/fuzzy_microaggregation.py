@@ -294,7 +294,8 @@ class FuzzyMicroaggregation(GroupMasker):
     def _prepare(self, table: Any, **given: Any) -> Prepared:
         """Read a table and cut it into the parts that are drawn on their own."""
         source = Table.read(table)
-        k = self._size(source.n_rows)
+        n = source.n_rows
+        k = self._size(n)
         self._first_law(), self._second_law()  # raise what is wrong with them before anything else
         read = self._read_blocks(source, **given or named_or_given(self, source))
         chosen, original = read.chosen, read.original
@@ -311,10 +312,16 @@ class FuzzyMicroaggregation(GroupMasker):
                         block=number, rows=rows, places=places, records=records[rows],
                         weights=chosen.weights[rows], scale=own,
                         rules=None if system is None else _on_known(system, known),
-                        c=self._share_of_c(len(rows), source.n_rows),
+                        c=self.c and min(len(rows), max(1, round(self.c * len(rows) / n))),
                     )
                 )  # fmt: skip
-        unrounded = {name for system in systems if system for name in _columns_of(system)}
+        unrounded = {
+            name
+            for system in systems
+            if system is not None
+            for name, own in zip(system.columns or (), np.vstack([system.A, system.G]).T)
+            if own.any()
+        }
         return Prepared(read=read, k=k, parts=parts, unrounded=unrounded)
 
     def _draw(self, part: FuzzyPart, law: Law, k: int, chance: Chance) -> Drawing:
@@ -339,9 +346,6 @@ class FuzzyMicroaggregation(GroupMasker):
                 "at_least_k=True makes as many groups as k allows; give k, and leave out c."
             )
         return max(1, n // int(self.c)) if self.k is None else check_k(self.k, n)
-
-    def _share_of_c(self, n_part: int, n: int) -> int | None:
-        return None if self.c is None else min(n_part, max(1, round(int(self.c) * n_part / n)))
 
     def _second_law(self) -> Law:
         """Return how degrees follow from distances in the draw."""
@@ -387,12 +391,6 @@ def _on_known(system: LinearSystem, known: Truths) -> LinearSystem:
     return LinearSystem(
         system.A[equal], system.b[equal], system.G[unequal], system.h[unequal], names=names
     )
-
-
-def _columns_of(system: LinearSystem) -> list[Any]:
-    """Return the names of the columns that take part."""
-    coefficients = np.vstack([system.A, system.G]).T
-    return [name for name, own in zip(system.columns or (), coefficients) if own.any()]
 
 
 def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001

@@ -75,10 +75,6 @@ class Setting:
     effort: str
 
 
-def _no_advice(options: Options, facts: Options) -> Sequence[str]:  # noqa: ARG001
-    return ()
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Method:
     """A masking method: its masker, its step, its candidates, its attack, its advice.
@@ -138,7 +134,7 @@ class Method:
     groups: Callable[[Options, Sequence[Name]], list[list[Name]]] | None = None
     attack: str = ""
     attack_options: Callable[[Any], Options] = lambda masker: {}  # noqa: ARG005
-    advice: Callable[[Options, Options], Sequence[str]] = _no_advice
+    advice: Callable[[Options, Options], Sequence[str]] = lambda options, facts: ()  # noqa: ARG005
 
     def __post_init__(self) -> None:
         if self.masker is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import product
 from typing import Any, cast
 
@@ -124,7 +124,8 @@ def _truth(form: forms.Form, *, loose: bool = False) -> Node:
                     base = Sum((base, Constant(factor.offset)), (1, 1))
                 side = left if factor.power > 0 else right
                 side.append(Arithmetic("**", base, Constant(abs(factor.power))))
-            return _compare(reduce(_times, left), operator, reduce(_times, right))
+            times = partial(Arithmetic, "*")
+            return _compare(reduce(times, left), operator, reduce(times, right))
         case forms.YesNo(column, value):
             return _compare(ColumnRef(column), "==", Flag(value))
         case forms.Missingness(column, missing):
@@ -138,10 +139,6 @@ def _truth(form: forms.Form, *, loose: bool = False) -> Node:
 
 def _compare(left: Node, operator: str, right: Node) -> Node:
     return Compare((left, right), cast(Any, (operator,)))
-
-
-def _times(left: Node, right: Node) -> Node:
-    return Arithmetic("*", left, right)
 
 
 def cases_of(rule: Rule) -> list[Case]:

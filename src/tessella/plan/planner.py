@@ -283,17 +283,20 @@ def _spread_along(
     numbers: Sequence[Name],
 ) -> None:
     """Give columns that a rule puts in order the same operator, where that is a monotone one."""
+    pairs = [
+        (claim, [name for name in claim.columns if name in numbers])
+        for claim in claims
+        if isinstance(claim.form, forms.Governing)
+    ]
     changed = True
     while changed:
         changed = False
-        for claim in claims:
-            if isinstance(claim.form, forms.Governing):
-                pair = [name for name in claim.columns if name in numbers]
-                special = {operators[n] for n in pair if n in operators} & {"median"}
-                for name in pair:
-                    if special and operators.get(name) == "mean":
-                        operators[name], changed = "median", True
-                        reasons[name] = f"{claim.rule} puts it in order with an order statistic"
+        for claim, pair in pairs:
+            ordered = any(operators[name] == "median" for name in pair)
+            for name in pair if ordered else ():
+                if operators[name] == "mean":
+                    operators[name], changed = "median", True
+                    reasons[name] = f"{claim.rule} puts it in order with an order statistic"
 
 
 def _troubles(
@@ -314,7 +317,8 @@ def _troubles(
                 "geometric means keep"
             )
             found.append((why, "project", [name]))
-        if len(_offsets(claims, name)) > 1:
+        factors = [f for c in claims if c.product for f in c.product.factors if f.column == name]
+        if len({factor.offset for factor in factors}) > 1:
             why = (
                 f"{name!r} is a factor of products as it is and with another number added to "
                 f"it ({_texts(rules, products[name])}): no geometric mean keeps both"
@@ -336,16 +340,6 @@ def _troubles(
             )
             found.append((why, "medoid", [name for name in claim.columns if name in numbers]))
     return found
-
-
-def _offsets(claims: Sequence[Claim], name: Name) -> set[float]:
-    """Return what is added to a column where it is a factor."""
-    return {
-        factor.offset
-        for claim in claims
-        for factor in (claim.product.factors if claim.product else ())
-        if factor.column == name
-    }
 
 
 def _by_column(claims: Iterable[Claim], numbers: Sequence[Name]) -> dict[Name, list[str]]:

@@ -195,7 +195,11 @@ def recode(
     ends = np.asarray(breaks, dtype=np.float64)
     if ends.ndim != 1 or not len(ends) or (np.diff(ends) <= 0).any():
         raise BadOptionError("breaks", breaks, "rising numbers")
-    names = interval_names(ends) if labels is None else [str(label) for label in labels]
+    shown = [f"{end:g}" for end in ends]
+    between = [f"{low} to below {high}" for low, high in pairwise(shown)]
+    names = [f"below {shown[0]}", *between, f"{shown[-1]} or more"]
+    if labels is not None:
+        names = [str(label) for label in labels]
     if len(names) != len(ends) + 1 or len(set(names)) != len(names):
         raise BadOptionError("labels", labels, f"{len(ends) + 1} different names")
     numbers = View(table, schema).numbers(column)
@@ -282,13 +286,6 @@ def _patterns(
     first = np.unique(own, return_index=True)[1]
     patterns = np.column_stack([view.states(name)[first] for name in names]).astype(np.int64)
     return patterns, own, np.bincount(own)
-
-
-def interval_names(ends: Any) -> list[str]:
-    """Name the intervals between rising numbers."""
-    shown = [f"{end:g}" for end in ends]
-    between = [f"{low} to below {high}" for low, high in pairwise(shown)]
-    return [f"below {shown[0]}", *between, f"{shown[-1]} or more"]
 
 
 def disclosed_method(
