@@ -103,12 +103,17 @@ class TopBottomCoding(Perturbation):
                     x, w = sign * values[known, j], read.chosen.weights[known]
                     limit = _quantile(x, w, wish) if self.by == "quantile" else sign * wish
                     beyond = x > limit
-                    self._refuse_few(int(beyond.sum()), k, f"{name!r} in stratum {stratum!r}")
-                    if beyond.any():
-                        mean = self.replace == "mean"
-                        to = np.average(x[beyond], weights=w[beyond]) if mean else limit
-                        out[known[beyond], j] = sign * to
-                        counts[end] += int(beyond.sum())
+                    count = int(beyond.sum())
+                    if 0 < count < k:
+                        raise GroupSizeError(
+                            f"Only {count} numbers of {name!r} in stratum {stratum!r} would be "
+                            f"coded together, and k={k}: their mean would tell them. Code more, "
+                            'merge strata, or give replace="threshold".'
+                        )
+                    if count and self.replace == "mean":
+                        limit = np.average(x[beyond], weights=w[beyond])
+                    out[known[beyond], j] = sign * limit
+                    counts[end] += count
             self.coded_[name] = (counts[0], counts[1])
         return out
 
@@ -140,13 +145,6 @@ class TopBottomCoding(Perturbation):
             crossed, what = bottom >= top, "a bottom below the top"
         if crossed:
             raise BadOptionError(f"top={top!r} with bottom", bottom, f"{what}, for {name!r}")
-
-    def _refuse_few(self, count: int, k: int, where: str) -> None:
-        if 0 < count < k:
-            raise GroupSizeError(
-                f"Only {count} numbers of {where} would be coded together, and k={k}: their mean "
-                'would tell them. Code more, merge strata, or give replace="threshold".'
-            )
 
 
 def _quantile(x: Floats, weights: Floats, share: float) -> float:

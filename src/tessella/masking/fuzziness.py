@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,9 +71,10 @@ class Fuzziness:
         figures = optional("matplotlib.figure", extra="plots", purpose="A picture")
         figure: Figure = figures.Figure(figsize=(6.4, 4.4), layout="constrained")
         axes = figure.add_subplot()
-        for (m1, rows), style in zip(self.trade_off.groupby("m1"), STYLES * 3):
+        styles = cycle(zip(COLOURS, DASHES))
+        for (m1, rows), (colour, dash) in zip(self.trade_off.groupby("m1"), styles):
             line = rows.sort_values("m2")
-            axes.plot(line["bits"], line["loss"], label=f"m1 = {m1:g}", **style)
+            axes.plot(line["bits"], line["loss"], dash, color=colour, label=f"m1 = {m1:g}")
         axes.plot([self.bits], [self.loss], "o", color="black", markersize=10, fillstyle="none")
         axes.annotate(
             f"m1 = {self.m1:.3g}, m2 = {self.m2:.3g}", (self.bits, self.loss),
@@ -90,15 +92,8 @@ class Fuzziness:
 
 
 # Okabe and Ito's colours, and dashes that tell lines apart in print.
-STYLES: list[dict[str, Any]] = [
-    {"color": "#0072B2", "linestyle": "-"},
-    {"color": "#D55E00", "linestyle": "--"},
-    {"color": "#009E73", "linestyle": "-."},
-    {"color": "#CC79A7", "linestyle": ":"},
-    {"color": "#56B4E9", "linestyle": "-"},
-    {"color": "#E69F00", "linestyle": "--"},
-    {"color": "#000000", "linestyle": "-."},
-]
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+DASHES = ("-", "--", "-.", ":", "-", "--", "-.")
 
 
 def choose_fuzziness(

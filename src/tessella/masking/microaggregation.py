@@ -231,11 +231,10 @@ class Microaggregation(GroupMasker):
         """Return the plan without rules that this masker is."""
         chosen = read.chosen
         operator = "mean" if self.aggregate == "mean" else "interpolated median"
-        whole = {
-            name: self.round_integers and self._is_whole(read.view, name) for name in chosen.masked
-        }
         blocks = [
-            Block.of_numbers(names, operator, [whole[name] for name in names])
+            Block.of_numbers(
+                names, operator, [self._stays_whole(read.view, name) for name in names]
+            )
             for names in chosen.blocks
         ]
         return Plan(
@@ -245,9 +244,11 @@ class Microaggregation(GroupMasker):
             options=dict(self.options or {}),
         )  # fmt: skip
 
-    def _is_whole(self, view: View, name: Name) -> bool:
-        """Return whether a column holds whole numbers, by the schema or as it would be guessed."""
+    def _stays_whole(self, view: View, name: Name) -> bool:
+        """Return whether to round to whole numbers: by the schema, or as it would be guessed."""
         facts = view.table.facts(name)
+        if not self.round_integers:
+            return False
         if view.schema is not None or facts.family != "float":
             return view.kind(name) == "integer" if view.schema is not None else facts.decimals == 0
         numbers = view.numbers(name)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -251,19 +252,11 @@ def _solving_order(
 
 def _in_turn(given: dict[Name, Claim]) -> list[tuple[Name, Claim]] | None:
     """Order columns so that each comes after those that it is computed from; None in a circle."""
-    order: list[tuple[Name, Claim]] = []
-    waiting = dict(given)
-    while waiting:
-        ready = [
-            name
-            for name, claim in waiting.items()
-            if not any(other in waiting for other in claim.columns if other != name)
-        ]
-        if not ready:
-            return None
-        for name in ready:
-            order.append((name, waiting.pop(name)))
-    return order
+    needed = {name: set(claim.columns) & set(given) - {name} for name, claim in given.items()}
+    try:
+        return [(name, given[name]) for name in TopologicalSorter(needed).static_order()]
+    except CycleError:
+        return None
 
 
 def _is_sum(claim: Claim, grid: Grid) -> bool:
