@@ -116,21 +116,11 @@ def make_plan(
     ]
     taken = set(masked)
     return Plan(
-        k=k,
-        blocks=tuple(planned),
-        strata=tuple(strata),
-        untouched=tuple(c.name for c in schema if c.name not in taken),
-        rules=rules,
-        grouping=grouping,
-        options=dict(options or {}),
-        scale=scale,
-        notes=tuple(notes.values()),
-        fit=fit,
-        edit=edit,
-        small=small,
-        on_missing=on_missing,
-        distance=distance,
-    )
+        k=k, blocks=tuple(planned), strata=tuple(strata),
+        untouched=tuple(c.name for c in schema if c.name not in taken), rules=rules,
+        grouping=grouping, options=dict(options or {}), scale=scale, notes=tuple(notes.values()),
+        fit=fit, edit=edit, small=small, on_missing=on_missing, distance=distance,
+    )  # fmt: skip
 
 
 def _masked(
@@ -210,27 +200,22 @@ def _plan_block(
         for name in _connected(seeds, claims, numbers):
             if operators[name] != "medoid":
                 operators[name], reasons[name] = operator, why
-    several = {name: ways for name, ways in own.items() if len(ways) > 1}
     factors = dict.fromkeys(
         (factor.column, factor.offset)
         for claim in claims
         for factor in (claim.product.factors if claim.product else ())
         if operators.get(factor.column) in ("geometric mean", "project")
     )
+    whole = {name: schema[name].kind == "integer" for name in columns}
+    choices = [
+        Choice(column=n, operator=operators[n], whole=whole[n], because=reasons[n]) for n in columns
+    ]
     return Block(
         columns=columns,
-        choices=tuple(
-            Choice(
-                column=name,
-                operator=operators[name],
-                whole=schema[name].kind == "integer",
-                because=reasons[name],
-            )
-            for name in columns
-        ),
+        choices=tuple(choices),
         rules=tuple(own),
         always=tuple(c for ways in own.values() if len(ways) == 1 for c in ways[0]),
-        cases=several,
+        cases={name: ways for name, ways in own.items() if len(ways) > 1},
         signs=tuple(factors),
     )
 
