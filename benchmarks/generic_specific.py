@@ -81,8 +81,8 @@ def one(name: str, key: tuple[str, dict[str, Any]]) -> dict[str, Any]:
 def measure(names: tuple[str, ...] = tuple(DATASETS)) -> pd.DataFrame:
     from joblib.externals.loky import ProcessPoolExecutor
 
-    from tessella.explore.grid import default_candidates
-    from tessella.explore.task import Task
+    from tessella.explore.candidate import Task
+    from tessella.explore.exploring import default_candidates
     from tessella.parallel import n_cores
 
     env = {"TESSELLA_CORES": "1", "OMP_NUM_THREADS": "1"}

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 os.environ["TESSELLA_CORES"] = "1"
 
-from tessella.grouping.pricing import nearest_others
+from tessella.grouping.column_generation import nearest_others
 
 
 def seconds(function: Callable[[], object]) -> float:

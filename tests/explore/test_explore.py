@@ -20,9 +20,8 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.explore import Candidate, Exploration, Point, explore, load
-from tessella.explore.exploring import _budget
-from tessella.explore.grid import propose
-from tessella.explore.point import front_of
+from tessella.explore.evaluate import front_of
+from tessella.explore.exploring import _budget, propose
 from tessella.risk import ATTACKS, Attack, Estimate, assess
 
 QUICK = ["euclidean"]

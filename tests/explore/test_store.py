@@ -16,8 +16,8 @@ import pytest
 
 from tessella.exceptions import BadTableError
 from tessella.explore import Candidate, explore
-from tessella.explore.store import Store
-from tessella.explore.task import Task
+from tessella.explore.candidate import Task
+from tessella.explore.crew import Store
 from tessella.risk import Attack, Estimate
 
 

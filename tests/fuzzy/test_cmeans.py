@@ -21,8 +21,7 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.fuzzy import EntropyFuzzyCMeans, FuzzyCMeans, TolerantFuzzyCMeans
-from tessella.fuzzy.base import critical_lambda, critical_m
-from tessella.fuzzy.field import Field, entropy_law, power_law
+from tessella.fuzzy.field import Field, critical_lambda, critical_m, entropy_law, power_law
 from tests.reference import fuzzy as reference
 
 ALL = [FuzzyCMeans, EntropyFuzzyCMeans, TolerantFuzzyCMeans]

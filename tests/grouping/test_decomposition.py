@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from tessella.exceptions import BadOptionError
 from tessella.grouping import IGD, MDAV, VMDAV, OrderedGrouping
-from tessella.grouping.decomposition import nearest_groups, refine
+from tessella.grouping.refining import nearest_groups, refine
 from tessella.kernels.decompose import decompose, partition_of, shrink
 from tests.reference.sequences import sse_of_labels
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tessella.exceptions import BadOptionError, UnfinishedWarning, UnknownOptionError
 from tessella.grouping import MDAV, Search
-from tessella.grouping.pool import Pool
+from tessella.grouping.refining import Pool
 from tests.reference.optimum import least_sse
 
 Floats = NDArray[np.float64]
@@ -151,37 +151,40 @@ def test_ends_when_the_time_is_up() -> None:
     assert np.bincount(found.labels_).min() >= 3
 
 
-def test_callback_hears_progress_and_may_stop() -> None:
+def test_progress_is_reported_and_may_stop() -> None:
     X = np.random.default_rng(8).standard_normal((400, 3))
-    heard = []
+    calls = []
 
-    def listen(news: object) -> bool:
-        heard.append(news)
-        return len(heard) == 3
+    def report(done: int, total: int, name: str) -> bool:
+        calls.append((done, total, name))
+        return len(calls) == 3
 
-    found = quick(3, callback=listen).fit(X)
+    found = quick(3, progress=report).fit(X)
     assert found.stopped_ == "callback"
-    assert [news.sse for news in heard] == sorted((n.sse for n in heard), reverse=True)
-    assert all(0 <= news.done <= 1 for news in heard)
-    assert found.inertia_ <= heard[-1].sse * (1 + 1e-9)
+    least = [float(name.rpartition("SSE ")[2]) for _, _, name in calls]
+    assert least == sorted(least, reverse=True)
+    assert all(0 <= done <= total == 100 for done, total, _ in calls)
+    assert found.inertia_ <= least[-1] * (1 + 1e-5)  # six digits are reported
+    with pytest.raises(TypeError, match="it is now called 'progress'"):
+        Search(3, callback=report)
 
 
-def test_progress_ends_at_one() -> None:
+def test_progress_ends_at_a_hundred() -> None:
     X = np.random.default_rng(8).standard_normal((400, 3))
-    heard = []
-    quick(3, callback=lambda news: heard.append(news.done)).fit(X, strata=np.arange(400) % 2)
-    assert heard == sorted(heard)
-    assert heard[-1] == pytest.approx(1.0)
+    shares = []
+    quick(3, progress=lambda done, *_: shares.append(done)).fit(X, strata=np.arange(400) % 2)
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
 
 
 def test_ctrl_c_gives_the_best_so_far() -> None:
     X = np.random.default_rng(9).standard_normal((500, 3))
 
-    def interrupt(news: object) -> None:
-        if news.stage != "start":
+    def interrupt(done: int, total: int, name: str) -> None:
+        if not name.startswith("start"):
             raise KeyboardInterrupt
 
-    search = quick(3, callback=interrupt)
+    search = quick(3, progress=interrupt)
     with pytest.warns(UnfinishedWarning, match="interrupted"):
         search.fit(X, strata=np.arange(500) % 3)
     assert search.stopped_ == "interrupt"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from tessella.grouping.pricing import nearest_others
+from tessella.grouping.column_generation import nearest_others
 
 
 def scan(X, count):

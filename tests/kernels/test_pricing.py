@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessella.grouping.pricing import Cuts, PricingProblem
+from tessella.grouping.column_generation import Cuts, PricingProblem
 from tessella.kernels.bound import (
     broken_cuts,
     charges_of_pairs,

@@ -27,7 +27,7 @@ from tessella.loss import (
     regression_loss,
     specific_loss,
 )
-from tessella.loss.regression import fit_linear, fit_logistic
+from tessella.loss.specific import fit_linear, fit_logistic
 
 
 def survey(n=300, seed=0):

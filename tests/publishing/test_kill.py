@@ -22,7 +22,7 @@ from pathlib import Path
 import tessella.publishing.workflow, tessella.io.csv_reading, tessella.io.csv_writing
 import tessella.io.arrow, tessella.masking.engine
 import tessella.grouping.mdav, jinja2, pandas
-import tessella.kernels.mdav, tessella.loss.overall
+import tessella.kernels.mdav, tessella.loss.generic
 from tessella import publish
 
 home, times = Path(sys.argv[1]), int(sys.argv[2])

@@ -23,7 +23,7 @@ from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFou
 from ..frame import Pair, Table, View
 from ..io import read_file
 from ..loss import measure
-from ..loss.result import Summary
+from ..loss.base import Summary
 from ..rules import Rules
 from ..schema import Schema
 from .conduct import audit

@@ -13,17 +13,17 @@ from .._lazy import on_first_use
 
 if TYPE_CHECKING:
     from .candidate import Candidate as Candidate
+    from .evaluate import MEASURES as MEASURES
+    from .evaluate import Point as Point
     from .exploration import Exploration as Exploration
     from .exploration import load as load
     from .exploring import explore as explore
-    from .measures import MEASURES as MEASURES
-    from .point import Point as Point
 
 _HOMES = {
     "Candidate": ".candidate",
     "Exploration": ".exploration",
-    "MEASURES": ".measures",
-    "Point": ".point",
+    "MEASURES": ".evaluate",
+    "Point": ".evaluate",
     "explore": ".exploring",
     "load": ".exploration",
 }

@@ -1,52 +1,158 @@
-"""A candidate: a way to protect a table, as data.
+"""What is explored: a table with its columns to mask (a task), and ways to protect it (candidates).
 
-It has the name of a step and values for its options, and nothing else, so that it can be hashed,
-stored, compared, run again, and written into a plan.
+A candidate has the name of a step and values for its options, and nothing else, so that it can be
+hashed, stored, compared, run again, and written into a plan.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from .._parameters import Whole
 from .._plain import toml_key, toml_value
-from .._types import Floats
+from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
+from ..frame import Table, View
 from ..masking import registry
 from ..release import Step, Study
 from ..release.steps import options_of
-from .task import Task
+from ..rules import Rules
+from ..schema import Schema
 
-__all__ = ["BLOCKINGS", "Candidate", "Plain", "cut_columns", "steps_to_toml"]
+BLOCKINGS = ("order", "correlation", "contrast", "random")  # how columns can be cut
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """A table that was read for exploring."""
+
+    table: Any  # as it was given
+    numbers: tuple[Name, ...]  # the columns to mask, by what they hold
+    categories: tuple[Name, ...]
+    rules: Rules | None  # that every released record must obey
+    given: Schema | None = None  # what its holder knows of the columns
+
+    @classmethod
+    def of(
+        cls, table: Any, *, columns: Any = None, rules: Any = None, schema: Schema | None = None
+    ) -> Task:
+        """Read a table, or raise an error that says why it cannot be explored."""
+        source = Table.read(table)
+        if source.n_rows < 2:
+            raise BadTableError(
+                f"The table has {source.n_rows} record, and a risk of being found needs others "
+                "to be found among. Give a table of two records or more."
+            )
+        if schema is not None:
+            schema.check(source)
+            if columns is None:
+                columns = list(schema.names("quasi-identifier"))
+        names = _chosen(source, columns)
+        coded = {c.name for c in schema or () if c.kind in ("nominal", "ordinal")}
+        numbers = tuple(name for name in names if source.facts(name).numeric and name not in coded)
+        categories = tuple(
+            name
+            for name in names
+            if name in coded or source.facts(name).family in ("text", "category", "boolean")
+        )
+        if others := [n for n in names if n not in {*numbers, *categories}]:
+            listed = ", ".join(f"{name!r} ({source.facts(name).family})" for name in others)
+            raise BadTableError(
+                f"No method masks these columns: {listed}. Convert them to numbers or texts, or "
+                "name the columns to mask in columns=[...]; the others are released as they are."
+            )
+        given = None if rules is None else Rules.of(rules)
+        if given is not None:
+            given = given.fix(source, schema=schema)
+        return cls(table=table, numbers=numbers, categories=categories, rules=given, given=schema)
+
+    @property
+    def masked(self) -> tuple[Name, ...]:
+        """All columns to mask, in the order of the table."""
+        chosen = {*self.numbers, *self.categories}
+        return tuple(name for name in self.source.columns if name in chosen)
+
+    @cached_property
+    def source(self) -> Table:
+        """The table as tessella reads it."""
+        return Table.read(self.table)
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return self.source.n_rows
+
+    @cached_property
+    def schema(self) -> Schema:
+        """All columns to mask as quasi-identifiers, the others untouched."""
+        chosen = set(self.masked)
+        known = Schema.guess(self.source) if self.given is None else self.given
+        roles = {
+            name: {"role": "quasi-identifier" if name in chosen else "untouched"}
+            for name in self.source.columns
+        }
+        if self.given is None:
+            for name in self.categories:
+                ordered = self.source.order(name) is not None
+                roles[name]["kind"] = "ordinal" if ordered else "nominal"
+            for name in self.numbers:
+                whole = self.source.facts(name).decimals == 0
+                roles[name]["kind"] = "integer" if whole else "continuous"
+        return known.override(roles)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the table's content, columns to mask and rules: of no use without the table.
+
+        It is as confidential as the store that it is kept in: whoever guesses the whole table
+        can confirm the guess.
+        """
+        digest = hashlib.sha256()
+        for name in self.source.columns:
+            facts = self.source.facts(name)
+            digest.update(repr((str(name), facts.family, facts.decimals)).encode())
+            if facts.numeric:
+                read = View(self.source).read([name])
+                digest.update(np.where(read.missing, 0.0, read.values).tobytes())
+                digest.update(read.state.tobytes())
+            else:
+                place, texts = self.source.labels(name)
+                digest.update(np.ascontiguousarray(place).tobytes())
+                digest.update("\x00".join(map(str, texts)).encode())
+                digest.update(repr(self.source.order(name)).encode())
+        rules = () if self.rules is None else tuple(rule.text for rule in self.rules)
+        known = None if self.given is None else self.given.to_dict()
+        digest.update(repr((self.numbers, self.categories, rules, known)).encode())
+        return digest.hexdigest()
+
+
+def _chosen(source: Table, columns: Any) -> tuple[Name, ...]:
+    if columns is None:
+        return tuple(source.columns)
+    if isinstance(columns, str) or source.has(columns):
+        columns = (columns,)
+    if not isinstance(columns, list | tuple):
+        raise BadOptionError("columns", columns, "a list of names of columns to mask")
+    for name in columns:
+        source.place(name, who="columns")
+    if not columns or len(set(columns)) < len(columns):
+        raise BadOptionError("columns", columns, "at least one column, and each once")
+    return tuple(columns)
 
 
 def cut_columns(values: Floats, size: int, by: str, *, seed: int = 0) -> list[list[int]]:
-    """Cut columns into blocks of `size`; the last may be smaller.
+    """Cut columns into blocks of `size`, the last may be smaller; return the places of each.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, d)
-        The columns; missing cells are NaN.
-    size : int
-        How many columns a block has.
-    by : {"order", "correlation", "contrast", "random"}
-        Neighbours in the table; columns that are correlated; columns that are not; by lot.
-    seed : int, default 0
-        The lot.
-
-    Returns
-    -------
-    list of lists of int
-        The places of the columns of each block, in ascending order.
-
-    Notes
-    -----
-    A block is begun with the column whose |correlation| with the others left is largest in sum
-    ("correlation") or least ("contrast"), and takes, one by one, the column whose mean
-    |correlation| with the block is largest or least.
+    A block of "correlation" ("contrast") is begun with the column whose |correlation| with the
+    others left is largest (least) in sum, and takes, one by one, the column whose mean
+    |correlation| with the block is largest (least). "order" takes neighbours, "random" a lot.
 
     Examples
     --------
@@ -56,28 +162,14 @@ def cut_columns(values: Floats, size: int, by: str, *, seed: int = 0) -> list[li
     >>> cut_columns(np.column_stack([a, b, -a, b + 1]), 2, "correlation")
     [[0, 2], [1, 3]]
     """
-    return sorted(sorted(block) for block in BLOCKINGS[by](values, size, seed))
-
-
-def _in_order(values: Floats, size: int, seed: int) -> list[list[int]]:  # noqa: ARG001
-    return _pieces(list(range(values.shape[1])), size)
-
-
-def _at_random(values: Floats, size: int, seed: int) -> list[list[int]]:
-    lot = np.random.default_rng(seed).permutation(values.shape[1])
-    return _pieces(lot.tolist(), size)
-
-
-def _correlated(values: Floats, size: int, seed: int) -> list[list[int]]:  # noqa: ARG001
-    return _greedy(_closeness(values), size)
-
-
-def _contrasting(values: Floats, size: int, seed: int) -> list[list[int]]:  # noqa: ARG001
-    return _greedy(-_closeness(values), size)
-
-
-def _pieces(places: list[int], size: int) -> list[list[int]]:
-    return [places[at : at + size] for at in range(0, len(places), size)]
+    if by in ("correlation", "contrast"):
+        close = _closeness(values)
+        blocks = _greedy(close if by == "correlation" else -close, size)
+    else:
+        d = values.shape[1]
+        places = np.random.default_rng(seed).permutation(d) if by == "random" else np.arange(d)
+        blocks = [places[at : at + size].tolist() for at in range(0, d, size)]
+    return sorted(sorted(block) for block in blocks)
 
 
 def _closeness(values: Floats) -> Floats:
@@ -96,25 +188,14 @@ def _closeness(values: Floats) -> Floats:
 def _greedy(close: Floats, size: int) -> list[list[int]]:
     left, blocks = list(range(len(close))), []
     while left:
-        first = max(left, key=lambda j: (close[j, left].sum(), -j))
-        block = [first]
-        left.remove(first)
+        block = [max(left, key=lambda j: (close[j, left].sum(), -j))]
+        left.remove(block[0])
         while left and len(block) < size:
-            here = tuple(block)
-            best = max(left, key=lambda j, here=here: (close[j, here].mean(), -j))  # type: ignore[misc]
+            best = max(left, key=lambda j, here=tuple(block): (close[j, here].mean(), -j))  # type: ignore[misc]
             block.append(best)
             left.remove(best)
         blocks.append(block)
     return blocks
-
-
-# How columns can be cut, by the name that a candidate uses.
-BLOCKINGS: dict[str, Callable[[Floats, int, int], list[list[int]]]] = {
-    "order": _in_order,
-    "correlation": _correlated,
-    "contrast": _contrasting,
-    "random": _at_random,
-}
 
 
 Plain = bool | int | float | str | None | list[Any] | dict[str, Any]
@@ -155,24 +236,21 @@ class Candidate(Mapping[str, Plain]):
 
     def __init__(self, method: str, /, **options: Plain) -> None:
         entry = registry.find(method)
-        allowed = [name for name in self._allowed(entry) if name not in OWN]
+        allowed = [name for name in options_of(method) if name not in OWN]
+        if entry.masks != "categories":
+            allowed.append("pram")
         whole = dict(entry.defaults)
         for name, value in options.items():
             if name not in allowed:
                 raise UnknownOptionError(f"option of {method!r}", name, allowed)
             whole[name] = _plain(name, value)
-        unsaid = {"pram": None, **entry.signature_defaults}
+        implied = {"pram": None, **entry.signature_defaults}
         self.method = method
         self._options = {
             name: whole[name]
             for name in sorted(whole)
-            if name in entry.defaults or name not in unsaid or whole[name] != unsaid[name]
+            if name in entry.defaults or name not in implied or whole[name] != implied[name]
         }
-
-    @staticmethod
-    def _allowed(entry: registry.Method) -> list[str]:
-        names = list(options_of(entry.name))
-        return [*names, "pram"] if entry.masks != "categories" else names
 
     def __getitem__(self, name: str) -> Plain:
         return self.options[name]
@@ -190,7 +268,7 @@ class Candidate(Mapping[str, Plain]):
         return isinstance(other, Candidate) and self.key == other.key
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.method, self.options)
+        return partial(Candidate, self.method, **self.options), ()
 
     @property
     def options(self) -> dict[str, Plain]:
@@ -210,8 +288,7 @@ class Candidate(Mapping[str, Plain]):
         return name if self.get("pram") is None else f"{name} + PRAM"
 
     def __str__(self) -> str:
-        text = registry.find(self.method).describe(self._options)
-        chance = self.get("pram")
+        text, chance = registry.find(self.method).describe(self._options), self.get("pram")
         return text if chance is None else f"{text}; categories kept with chance {chance:g}"
 
     def __repr__(self) -> str:
@@ -300,14 +377,13 @@ class Candidate(Mapping[str, Plain]):
         alone = entry.masks == "both" and chance is None
         columns = task.masked if alone else task.numbers
         if entry.masks == "categories":
-            self._refuse(task.numbers, "PRAM alone masks categories, and these columns hold "
-                         "numbers: {}. Take a method for numbers with pram=0.8.")  # fmt: skip
+            _refuse(task.numbers, "PRAM alone masks categories, and these columns hold numbers: "
+                    "{}. Take a method for numbers with pram=0.8.")  # fmt: skip
             columns = task.categories
         elif not alone and chance is None:
-            self._refuse(task.categories, f"{self.method.capitalize()} masks numbers, and these "
-                         "columns hold categories: {}. Give the candidate pram=0.8, the chance "
-                         "that a category stays, or name the columns to mask in "
-                         "columns=[...].")  # fmt: skip
+            _refuse(task.categories, f"{self.method.capitalize()} masks numbers, and these columns "
+                    "hold categories: {}. Give the candidate pram=0.8, the chance that a category "
+                    "stays, or name the columns to mask in columns=[...].")  # fmt: skip
         if isinstance(blocks := options.get("blocks"), dict):
             options["blocks"] = _cut(task, columns, **blocks)
         steps = [_step(self.method, {**options, "columns": list(columns)})] if columns else []
@@ -316,9 +392,10 @@ class Candidate(Mapping[str, Plain]):
             steps.append(_step("pram", drawn))
         return steps
 
-    def _refuse(self, columns: tuple[Any, ...], text: str) -> None:
-        if columns:
-            raise BadTableError(text.format(", ".join(map(repr, columns))))
+
+def _refuse(columns: tuple[Any, ...], text: str) -> None:
+    if columns:
+        raise BadTableError(text.format(", ".join(map(repr, columns))))
 
 
 def only(steps: list[Step]) -> Step:
@@ -330,16 +407,17 @@ def only(steps: list[Step]) -> Step:
 
 def steps_to_toml(steps: list[Step]) -> str:
     """Write steps as a plan file has them, to be pasted."""
-    return "\n".join(
-        "\n".join(["[[steps]]", *(f"{toml_key(n)} = {toml_value(v)}" for n, v in known.items())])
-        + "\n"
-        for known in (step.to_dict() for step in steps)
-    )
+    tables = []
+    for step in steps:
+        pairs = [
+            f"{toml_key(name)} = {toml_value(value)}" for name, value in step.to_dict().items()
+        ]
+        tables.append("\n".join(["[[steps]]", *pairs, ""]))
+    return "\n".join(tables)
 
 
 def _step(method: str, options: Mapping[str, Any]) -> Step:
-    options = {n: v for n, v in options.items() if v is not None}
-    return Step(method=method, options=options)
+    return Step(method=method, options={n: v for n, v in options.items() if v is not None})
 
 
 def _cut(
@@ -348,9 +426,10 @@ def _cut(
     """Cut columns into blocks; those that a rule ties are one block, a category is its own."""
     if by not in BLOCKINGS:
         raise UnknownOptionError("by", by, BLOCKINGS)
-    if isinstance(size, bool) or not isinstance(size, int) or not size >= 1:
+    if not Whole(1).accepts(size):
         raise BadOptionError("size", size, "the number of columns in a block, 1 or more")
-    places = cut_columns(task.values, size, by, seed=lot)
+    values = View(task.source, task.given).matrix(task.numbers)  # NaN where missing
+    places = cut_columns(values, size, by, seed=lot)
     blocks = [[task.numbers[at] for at in block] for block in places]
     for rule in task.rules or ():
         tied = [block for block in blocks if set(block) & set(rule.columns)]
@@ -370,7 +449,3 @@ def _plain(name: str, value: Any) -> Any:
     except (TypeError, ValueError):
         expected = "a number, a text, True, False, None, or a list or mapping of these"
         raise BadOptionError(name, value, expected) from None
-
-
-def _rebuild(method: str, options: dict[str, Any]) -> Candidate:
-    return Candidate(method, **options)

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._lazy import optional
+from .._parameters import NONE, Number, Whole, parameters
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
-from .point import Point, front_of
+from ..io.writing import whole_or_nothing
+from .evaluate import Point, by_loss, by_risk, by_score, front_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Exploration", "load"]
-
 SHOWN = 12  # lines that printing shows beside the front
+WHOLE = ("k_promised", "k_reached", "rules_broken")  # columns of a frame
 META = b"tessella.explore"
+
+
+@dataclass(frozen=True)
+class _PerCent(Number):
+    least: float = 0
+    most: float = 100
+
+    def __str__(self) -> str:
+        return "per cent, from 0 to 100"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -96,6 +104,7 @@ class Exploration:
         """The points whose audit found a problem: rules broken, or a promised k not kept."""
         return [point for point in self.points if point.tried and not point.passed]
 
+    @parameters(max_risk=[_PerCent(), NONE], max_loss=[_PerCent(), NONE], min_k=[Whole(), NONE])
     def best(
         self,
         *,
@@ -118,15 +127,6 @@ class Exploration:
         NoCandidateError
             If nothing is within the limits; it names what comes nearest.
         """
-        for name, given in (("max_risk", max_risk), ("max_loss", max_loss)):
-            if given is not None and (
-                isinstance(given, bool)
-                or not isinstance(given, int | float)
-                or not 0 <= given <= 100
-            ):
-                raise BadOptionError(name, given, "per cent, from 0 to 100")
-        if min_k is not None and (isinstance(min_k, bool) or not isinstance(min_k, int)):
-            raise BadOptionError("min_k", min_k, "a whole number of records")
         good = [
             point
             for point in self.points
@@ -140,11 +140,9 @@ class Exploration:
         ]
         if not within:
             raise _nothing(good, max_risk, max_loss, min_k)
-        if max_risk is not None and max_loss is None:
-            return min(within, key=lambda p: (p.loss, p.risk, p.candidate.key))
-        if max_loss is not None and max_risk is None:
-            return min(within, key=lambda p: (p.risk, p.loss, p.candidate.key))
-        return min(within, key=lambda p: (p.score, p.candidate.key))
+        if (max_risk is None) == (max_loss is None):
+            return min(within, key=by_score)
+        return min(within, key=by_risk if max_risk is None else by_loss)
 
     def frame(self) -> pd.DataFrame:
         """Return a pandas frame with one row for each point, in the order tried."""
@@ -158,17 +156,11 @@ class Exploration:
                 "method": point.candidate.method,
                 "label": point.candidate.label,
                 "options": json.dumps(point.candidate.options),
-                "loss": point.loss,
-                "risk": point.risk,
-                "score": point.score,
+                **{name: getattr(point, name) for name in ("loss", "risk", "score")},
                 "worst_attack": point.worst,
                 "on_front": point.candidate in front,
                 "passed": point.passed,
-                "k_promised": point.k_promised,
-                "k_reached": point.k_reached,
-                "rules_broken": point.rules_broken,
-                "seconds": point.seconds,
-                "seconds_all": point.seconds_all,
+                **{name: getattr(point, name) for name in (*WHOLE, "seconds", "seconds_all")},
             }
             row |= {f"loss_{name}": point.losses.get(name, math.nan) for name in self.measures}
             row |= {f"risk_{name}": point.risks.get(name, math.nan) for name in self.attacks}
@@ -179,8 +171,7 @@ class Exploration:
             }
             rows.append(row)
         frame = pd.DataFrame(rows)
-        whole = ["k_promised", "k_reached", "rules_broken"]
-        return frame.astype(dict.fromkeys([name for name in whole if name in frame], "Int64"))
+        return frame.astype(dict.fromkeys([name for name in WHOLE if name in frame], "Int64"))
 
     def picture(self, **options: Any) -> Any:
         """Draw the risk-utility map: see `tessella.pictures.risk_utility_map`."""
@@ -198,25 +189,15 @@ class Exploration:
         table = arrow.Table.from_pandas(self.frame(), preserve_index=False)
         whole = json.dumps(self.to_dict(), allow_nan=False).encode()
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), META: whole})
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-        try:
-            parquet.write_table(table, beside)
-            with open(beside, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
+        with whole_or_nothing(target, overwrite=True) as file:
+            parquet.write_table(table, file)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, texts and numbers."""
-        return {
+        return vars(self) | {
             "points": [point.to_dict() for point in self.points],
             "measures": list(self.measures),
             "attacks": list(self.attacks),
-            "n_records": self.n_records,
-            "n_columns": self.n_columns,
-            "finished": self.finished,
-            "reused": self.reused,
             "seconds": None if math.isnan(self.seconds) else self.seconds,
         }
 
@@ -235,10 +216,8 @@ class Exploration:
             best = self.best()
             lines += ["", f"least score: {best}", "", "The front:", *_table(front)]
         on_front = {point.candidate for point in front}
-        others = sorted(
-            (p for p in self.points if p.tried and p.candidate not in on_front),
-            key=lambda p: (p.score, p.candidate.key),
-        )
+        others = [p for p in self.points if p.tried and p.candidate not in on_front]
+        others.sort(key=by_score)
         if others:
             lines += ["", "The best of the others:", *_table(others[:SHOWN])]
             if len(others) > SHOWN:
@@ -273,26 +252,21 @@ def load(path: Any) -> Exploration:
 def _nothing(
     good: list[Point], max_risk: float | None, max_loss: float | None, min_k: int | None
 ) -> NoCandidateError:
-    wished = [
-        f"a {what} of at most {limit:g}"
-        for what, limit in (("risk", max_risk), ("loss", max_loss))
-        if limit is not None
-    ]
+    wished, nearest = [], []
+    for what, limit, key in (("risk", max_risk, by_risk), ("loss", max_loss, by_loss)):
+        if limit is not None:
+            wished.append(f"a {what} of at most {limit:g}")
+            if good:
+                least = min(good, key=key)
+                one, other = key(least)[:2]
+                rest = "loss" if what == "risk" else "risk"
+                nearest.append(
+                    f"the least {what} is {one:.1f}, with {rest} {other:.1f} ({least.candidate})"
+                )
     if min_k is not None:
         wished.append(f"{min_k} records alike")
     if not good:
         return NoCandidateError([*wished, "a passed audit"], ["none was tried with success"])
-    nearest = []
-    if max_risk is not None:
-        least = min(good, key=lambda p: (p.risk, p.loss, p.candidate.key))
-        nearest.append(
-            f"the least risk is {least.risk:.1f}, with loss {least.loss:.1f} ({least.candidate})"
-        )
-    if max_loss is not None:
-        least = min(good, key=lambda p: (p.loss, p.risk, p.candidate.key))
-        nearest.append(
-            f"the least loss is {least.loss:.1f}, with risk {least.risk:.1f} ({least.candidate})"
-        )
     return NoCandidateError(wished, nearest)
 
 

@@ -1,16 +1,16 @@
-"""Which protection is best for this table: many candidates, tried and compared."""
+"""Which protection is best for this table: many candidates, tried and compared.
+
+Those of a first list are tried where nobody names others, then those that these make promising.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
+import math
 import re
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from itertools import pairwise, zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -21,175 +21,126 @@ from ..grouping.base import check_k
 from ..masking import registry
 from ..parallel import n_cores
 from ..schema import Schema
-from .candidate import Candidate
-from .evaluate import Settings, evaluate
+from .candidate import Candidate, Task
+from .crew import Crew, Store, fresh_seed
+from .evaluate import Point, Settings, find_attacks, find_measures, front_of
 from .exploration import Exploration
-from .grid import default_candidates, propose
-from .measures import find_attacks, find_measures
-from .point import Point
-from .store import Store, fresh_seed
-from .task import Task
 
-__all__ = ["Crew", "explore"]
-
-DIED = (
-    "the process that tried it, or another at the same time, was ended from outside, perhaps for "
-    "lack of memory; try it again with n_jobs=1"
-)
-_OWN: dict[str, Any] = {}  # of a worker: the task, the settings, the store
+STAYS = 0.9  # the chance that a category stays, beside methods for numbers
+# The order in which methods of the package are tried, the most telling ones first.
+ORDER = ("protect", "fuzzy microaggregation", "individual ranking", "rank swapping", "noise",
+         "rounding", "coding")  # fmt: skip
 
 
-class Crew:
-    """Those who try candidates: this process, or `jobs` of its own.
+def default_candidates(task: Task, k: Sequence[int], *, effort: str) -> list[Candidate]:
+    """Return the candidates for a table: methods in turn, so that a short list has all of them."""
+    setting = registry.Setting(
+        n_numbers=len(task.numbers), has_rules=task.rules is not None, effort=effort
+    )
+    known = registry.methods()
+    names = [*ORDER, *(name for name in known if name not in ORDER)]
+    kinds = ("numbers", "both") if task.numbers else ("categories",)
+    groups = [
+        group
+        for name in names
+        if known[name].masks in kinds
+        for group in _variants(known[name], setting, task, k)
+    ]
+    turns = [one for turn in zip_longest(*groups) for one in turn if one is not None]
+    if not task.categories:
+        return turns
+    together = [
+        Candidate("protect", k=size, **options)
+        for size in k
+        for options in ({"grouping": "mdav"}, {"grouping": "search", "options": {"effort": effort}})
+    ]
+    if not task.numbers:
+        return [*turns, *together[::2]]
+    return [*together, *(one.with_value("pram", STAYS) for one in turns)]
 
-    Parameters
-    ----------
-    task, settings
-        What is tried, and how.
-    store : Store or None
-        Where results are kept; each as soon as it is there.
-    jobs : int
-        How many processes; 1 works in this one.
+
+def _variants(
+    method: registry.Method, setting: registry.Setting, task: Task, k: Sequence[int]
+) -> list[list[Candidate]]:
+    """Return for each variant of a method its candidates, by rising value of what is tuned."""
+    tuned = method.tuned
+    if tuned is None:
+        return []
+    values = k if tuned.name == "k" else tuned.values
+    fitting = [value for value in values if value * task.n >= tuned.least_records]
+    return [
+        [Candidate(method.name, **dict(options)).tuned_to(value) for value in fitting]
+        for options in method.variants(setting)
+    ]
+
+
+def propose(points: list[Point], untried: list[Candidate], most: int) -> list[Candidate]:
+    """Return up to `most` candidates that are worth trying next, the most promising first.
+
+    Between two neighbours of a family that were tried, one of them on the front, the geometric
+    middle is tried, the largest gaps first; and beyond an end of a family that is on the front, the
+    next value at the same ratio. `untried` are candidates of the first list that were not reached.
     """
-
-    def __init__(self, task: Task, settings: Settings, store: Store | None, jobs: int) -> None:
-        self.task, self.settings, self.store, self.jobs = task, settings, store, jobs
-        self._pool: Any = None
-
-    def __enter__(self) -> Crew:
-        return self
-
-    def __exit__(self, kind: Any, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, kill_workers=kind is not None)
-            self._pool = None
-
-    def try_all(
-        self, candidates: list[Candidate], go_on: Callable[[], bool]
-    ) -> Iterator[tuple[Point, bool]]:
-        """Give each point as it is there, and whether it came from the store.
-
-        `go_on` is asked before each new candidate is begun.
-        """
-        names = {one: self._name(one) for one in candidates}
-        left = []
-        for one in candidates:
-            held = None if self.store is None else self.store.find(names[one])
-            if held is None:
-                left.append(one)
-            else:
-                yield held, True
-        yield from self._try_new(left, names, go_on)
-
-    def _name(self, candidate: Candidate) -> str:
-        return "" if self.store is None else self.store.name(candidate, self.task, self.settings)
-
-    def _try_new(
-        self, left: list[Candidate], names: dict[Candidate, str], go_on: Callable[[], bool]
-    ) -> Iterator[tuple[Point, bool]]:
-        if self.jobs == 1:
-            for one in left:
-                if not go_on():
-                    return
-                yield _try_here(one, names[one], self.task, self.settings, self.store), False
-            return
-        waiting: dict[Future[Point], Candidate] = {}
-        todo = iter(left)
-        more = True
-        while more or waiting:
-            while more and len(waiting) < self.jobs:
-                following = next(todo, None) if go_on() else None
-                more = following is not None
-                if following is not None:
-                    begun = self._workers().submit(_try_there, following, names[following])
-                    waiting[begun] = following
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            if any(isinstance(ready.exception(), BrokenExecutor) for ready in done):
-                done = set(waiting)  # with one process all are lost
-                self._pool = None
-            for ready in done:
-                yield self._result(ready, waiting.pop(ready)), False
-
-    def _result(self, ready: Future[Point], candidate: Candidate) -> Point:
-        """Return a point; where its process died, say so, and keep nothing: it may be repeated."""
-        if self._pool is None and (not ready.done() or ready.exception() is not None):
-            held = None if self.store is None else self.store.find(self._name(candidate))
-            return Point(candidate=candidate, error=DIED) if held is None else held
-        return ready.result()
-
-    def _workers(self) -> Any:
-        if self._pool is None:
-            from joblib.externals.loky import ProcessPoolExecutor
-
-            single = dict.fromkeys(
-                ("TESSELLA_CORES", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-                "1",
-            )
-            self._pool = ProcessPoolExecutor(
-                self.jobs, initializer=_begin, env=single,
-                initargs=(self.task, self.settings, self.store, registry.added()),
-            )  # fmt: skip
-        return self._pool
+    front = {point.candidate for point in front_of(points)}
+    families: dict[Candidate, list[Point]] = defaultdict(list)
+    for point in points:
+        if point.tried and registry.find(point.candidate.method).tuned is not None:
+            families[_family(point.candidate)].append(point)
+    seen = {point.candidate for point in points}
+    found: list[tuple[float, str, Candidate]] = []
+    for members in families.values():
+        members.sort(key=_place)
+        for one, other in pairwise(members):
+            if {one.candidate, other.candidate} & front:
+                between = _between(one, other)
+                if between is not None and between not in seen:
+                    gap = math.hypot(one.loss - other.loss, one.risk - other.risk)
+                    found.append((-gap, between.key, between))
+        for end, beyond in _ends(members):
+            if end.candidate in front and beyond is not None and beyond not in seen:
+                found.append((-end.risk / 2, beyond.key, beyond))
+    near = [
+        one for one in untried if any(_family(one) == _family(held) for held in front)
+    ]  # the first list knows better values than the middle does
+    chosen = [*near, *(one for _, _, one in sorted(found, key=lambda f: f[:2]))]
+    return list(dict.fromkeys([*chosen, *untried]))[:most]
 
 
-def _begin(
-    task: Task, settings: Settings, store: Store | None, methods: list[registry.Method]
-) -> None:
-    """Prepare a worker; Ctrl-C is for the process that has started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    for method in methods:  # of others: this process has not imported them
-        registry.register(method)
-    _OWN.update(task=task, settings=settings, store=store)
+def _tuned(candidate: Candidate) -> registry.Tuned:
+    tuned = registry.find(candidate.method).tuned
+    assert tuned is not None  # others are in no family
+    return tuned
 
 
-def _end_with(parent: int) -> None:
-    """End this process when the one that has started it is gone; a point is kept whole or not."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+def _family(candidate: Candidate) -> Candidate:
+    """Return the candidate with the default of what is tuned: the same for all of its family."""
+    entry = registry.find(candidate.method)
+    if entry.tuned is None:
+        return candidate
+    return candidate.tuned_to(entry.defaults[entry.tuned.name])
 
 
-def _try_there(candidate: Candidate, name: str) -> Point:
-    point = evaluate(candidate, _OWN["task"], _OWN["settings"])
-    if _OWN["store"] is not None:
-        _OWN["store"].keep(name, point)
-    return point
+def _place(point: Point) -> float:
+    return float(point.candidate[_tuned(point.candidate).name])  # type: ignore[arg-type]
 
 
-def _try_here(
-    candidate: Candidate, name: str, task: Task, settings: Settings, store: Store | None
-) -> Point:
-    from threadpoolctl import threadpool_limits
-
-    with _noting_interrupts() as noted, threadpool_limits(1):
-        point = evaluate(candidate, task, settings)
-        if noted:  # a search may end early on Ctrl-C, and be worse for it: not a result
-            raise KeyboardInterrupt
-    if store is not None:
-        store.keep(name, point)
-    return point
+def _between(one: Point, other: Point) -> Candidate | None:
+    middle = _tuned(one.candidate).between(_place(one), _place(other))
+    return None if middle is None else one.candidate.tuned_to(middle)
 
 
-@contextlib.contextmanager
-def _noting_interrupts() -> Iterator[list[int]]:
-    """Collect interrupts, and pass them on as usual; only the main thread gets them."""
-    noted: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-    usual = signal.getsignal(signal.SIGINT)
-
-    def note(number: int, frame: Any) -> None:
-        noted.append(number)
-        if callable(usual):
-            usual(number, frame)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield noted
-    finally:
-        signal.signal(signal.SIGINT, usual)
+def _ends(members: list[Point]) -> list[tuple[Point, Candidate | None]]:
+    """Return the last members of a family, and what lies beyond them at the same ratio."""
+    if len(members) < 2:
+        return []
+    tuned = _tuned(members[0].candidate)
+    out: list[tuple[Point, Candidate | None]] = []
+    for end, inner in ((members[0], members[1]), (members[-1], members[-2])):
+        beyond = _place(end) ** 2 / _place(inner)
+        value: float = round(beyond) if tuned.whole else float(f"{beyond:.3g}")
+        inside = tuned.low <= value <= tuned.high and value != _place(end)
+        out.append((end, end.candidate.tuned_to(value) if inside else None))
+    return out
 
 
 BATCH = 8  # candidates proposed at a time: a fixed number, or results would depend on the cores
@@ -293,11 +244,14 @@ def explore(
     task = Task.of(table, columns=columns, rules=rules, schema=schema)
     points_left, seconds_left = _budget(budget)
     kept = None if store is None else Store(store)
+    seed = random_state
+    if seed is None:
+        seed = fresh_seed() if kept is None else kept.seed
     settings = Settings(
         attacks=find_attacks(attacks),
         measures=find_measures(measures),
         effort=effort,
-        seed=_seed(random_state, kept),
+        seed=seed,
     )
     grid = _first_list(candidates, task, k, effort)
     many = min(n_jobs or n_cores(), len(grid))
@@ -393,7 +347,7 @@ def _budget(budget: Any) -> tuple[int | None, float | None]:
     expected = 'a number of points such as 80, or a time such as "5 min"'
     if budget is None:
         return None, None
-    if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0:
+    if Whole(1).accepts(budget):
         return budget, None
     if isinstance(budget, timedelta) and budget.total_seconds() > 0:
         return None, budget.total_seconds()
@@ -402,9 +356,3 @@ def _budget(budget: Any) -> tuple[int | None, float | None]:
         if match and match[2] in UNITS and float(match[1]) > 0:
             return None, float(match[1]) * UNITS[match[2]]
     raise BadOptionError("budget", budget, expected)
-
-
-def _seed(random_state: int | None, store: Store | None) -> int:
-    if random_state is None:
-        return fresh_seed() if store is None else store.seed
-    return random_state

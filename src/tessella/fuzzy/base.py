@@ -4,22 +4,10 @@ A clusterer names its fuzziness (`_fuzziness`, and the attribute that holds the 
 answers three questions: by which law degrees follow from distances (`_law`, `_law_at`), how records
 are swept (`_step`), and what to advise when centres coincide (`_milder`, `_advice`).
 
-Collapse: too much fuzziness puts centres on top of each other, and c clusters are fewer. The place
-where all centres are at the mean is always a rest of the loop. It attracts the loop when the table
-has no direction in which it is much wider than in others:
-
-- with the exponent m, if m > 1 / (1 - 2 F), F the largest eigenvalue of the mean of z z' / |z|^2,
-  z a record minus the mean (Yu, Cheng and Huang 2004), for F < 1/2;
-- with entropy, if lambda < 1 / (2 V), V the largest eigenvalue of the covariance (Rose 1998).
-
-Fewer centres may coincide long before; that is found by looking at them.
-
-References
-----------
-J. Yu, Q. Cheng and H. Huang (2004). Analysis of the weighting exponent in the FCM. IEEE
-Transactions on Systems, Man, and Cybernetics B 34(1).
-K. Rose (1998). Deterministic annealing for clustering, compression, classification, regression,
-and related optimization problems. Proceedings of the IEEE 86(11).
+They run one alternating loop (`alternate`): degrees from centres, centres from degrees, until they
+rest. Each half minimises the same objective with the other half held fixed, so it never rises.
+Variants differ in two parts only: how records are swept (`step`), and where centres may be
+(`project`).
 """
 
 from __future__ import annotations
@@ -31,9 +19,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,10 +29,7 @@ from ..grouping.base import check_records, check_seed, check_weights
 from ..kernels.degrees import NEAREST, Law
 from ..kernels.groups import number_equal
 from ..parallel import each
-from .constraints import Constraints
-from .field import Field, Run, Swept, alternate, first_centres, given_centres
-
-__all__ = ["FuzzyClusterer", "check_number", "critical_lambda", "critical_m"]
+from .field import Constraints, Field, Swept, find_collapse, first_centres, given_centres, power_law
 
 Step = Callable[[Floats], Swept]
 
@@ -57,9 +39,8 @@ TRIAL_ITER, TRIAL_TOL = 300, 1e-4
 TRIES = 9  # milder fuzziness, or mergers, after a collapse
 TRIAL_TRIES = 12  # milder fuzziness in trials
 MERGED = 0.1  # share of centres that may be merged
-CLOSE = 0.01  # centres nearer than this share of their clusters' radius coincide
-LOOKED_AT = 10_000  # records
-EVEN = 1.01  # the largest degrees are on average less than this times 1/c: all degrees are 1/c
+WINDOW = 6  # steps that a leap looks back on
+RIDGE = 1e-10  # relative, against steps that are nearly parallel
 
 
 def check_number(name: str, value: Any, low: float, *, open_end: bool = False) -> float:
@@ -82,57 +63,113 @@ def check_clusters(c: Any, X: Floats) -> int:
     raise ClusterCountError.more_than_distinct(c=count, distinct=distinct, n=len(X))
 
 
-@dataclass(frozen=True, eq=False)
-class Collapse:
-    """How many of c centres coincide with another."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """One descent, from a start to a rest."""
 
-    coincide: int
-    c: int
-    even: bool  # all degrees are 1/c
-    spare: Integers  # the centres that could go: all but the first of those that coincide
+    centres: Floats
+    history: list[float]  # the objective of the centres of each sweep; the last is theirs
+    rests: bool  # whether the centres came to rest
 
-
-def find_collapse(field: Field, centres: Floats, law: Law) -> Collapse | None:
-    """Look for centres that coincide, compared with the radius of their own clusters."""
-    c = len(centres)
-    if c < 2:
-        return None
-    field = field.sample(max(LOOKED_AT, 4 * c))  # radii need no more to be told from gaps
-    totals = field.spread(centres, law)
-    radius = np.sqrt(totals[:, 1] / np.maximum(totals[:, 0], 1e-300))
-    gap, other = (found[:, 1] for found in KDTree(centres).query(centres, k=2))
-    close = np.flatnonzero(gap <= CLOSE * np.minimum(radius, radius[other]))
-    outlook, _ = field.draw(centres, law, np.full(field.n, -1.0))
-    even = bool(np.average(outlook.largest, weights=field.weights) * c < EVEN)
-    if len(close) == 0 and not even:
-        return None
-    return Collapse(len(close), c, even, _all_but_first(close, other[close], c))
+    @property
+    def objective(self) -> float:
+        """The last, and least, value of the objective."""
+        return self.history[-1]
 
 
-def _all_but_first(ones: Integers, others: Integers, c: int) -> Integers:
-    """Return what is linked to a centre of a lower number."""
-    links = coo_array((np.ones(len(ones)), (ones, others)), shape=(c, c))
-    _, place = connected_components(links, directed=False)
-    first = np.unique(place, return_index=True)[1]
-    return np.flatnonzero(first[place] < np.arange(c))
+def alternate(
+    field: Field,
+    centres: Floats,
+    law: Law,
+    *,
+    step: Callable[[Floats], Swept],
+    project: Callable[[Floats], Floats],
+    max_iter: int,
+    tol: float,
+    fall: float = 0.0,
+    accelerate: bool = False,
+) -> Run:
+    """Move centres until none moves by more than tol, in units of the table's spread.
+
+    `step` sweeps the records: centres in; objective, better centres and their weights out.
+    `project` brings each centre to the nearest place where it may be. Centres rest, too, when a
+    sweep lowers the objective by less than the share `fall`. With `accelerate` they leap ahead
+    where the last steps lead, if the objective falls there.
+    """
+    history: list[float] = []
+    centres, rests = project(centres), False
+    ahead = Ahead()
+    safe = centres
+    for _ in range(max_iter):
+        swept = step(centres)
+        if history and swept.objective > history[-1] and ahead.leapt:
+            ahead, centres = Ahead(), safe  # the leap went uphill: take the plain step instead
+            swept = step(centres)
+        history.append(swept.objective)
+        better = project(_fill_empty(field, swept, law))
+        moved = float(((better - centres) ** 2).sum(axis=1).max()) ** 0.5
+        lowered = len(history) < 2 or history[-2] - history[-1] >= fall * abs(history[-1])
+        if moved <= tol * field.size or not lowered:
+            rests = True  # they stay: a descent from a place of rest ends exactly there
+            break
+        safe = better
+        centres = project(ahead.leap(centres, better)) if accelerate else better
+    if not rests:
+        last = step(centres).objective
+        if last > history[-1]:
+            centres, last = safe, step(safe).objective
+        history.append(last)
+    return Run(centres=centres, history=history, rests=rests)
 
 
-def critical_m(field: Field) -> float:
-    """Return the m above which the mean attracts all centres; infinity if it never does."""
-    squares = (field.records**2).sum(axis=1)
-    away = squares > 0
-    if not away.any():
-        return 1.0
-    unit = field.records[away] * np.sqrt(field.weights[away] / squares[away])[:, None]
-    share = float(np.linalg.eigvalsh(unit.T @ unit / field.weights.sum())[-1])
-    return 1 / (1 - 2 * share) if share < 0.5 else float("inf")
+class Ahead:
+    """Anderson's extrapolation: from the last steps to where they lead.
+
+    With steps f_k = g_k - v_k from places v_k to g_k, the combination of the last places whose
+    steps nearly cancel is a better guess than the last place alone. The caller checks that the
+    objective falls.
+
+    References
+    ----------
+    H. F. Walker and P. Ni (2011). Anderson acceleration for fixed-point iterations. SIAM Journal on
+    Numerical Analysis 49(4).
+    """
+
+    def __init__(self) -> None:
+        self.places: list[Floats] = []
+        self.steps: list[Floats] = []
+        self.leapt = False
+
+    def leap(self, place: Floats, better: Floats) -> Floats:
+        """Return the next place, after a step from `place` to `better`."""
+        self.places, self.steps = self.places[-WINDOW:], self.steps[-WINDOW:]
+        self.places.append(better.ravel())
+        self.steps.append((better - place).ravel())
+        self.leapt = len(self.steps) > 2
+        if not self.leapt:
+            return better
+        steps = np.diff(np.array(self.steps), axis=0)
+        places = np.diff(np.array(self.places), axis=0)
+        gram = steps @ steps.T
+        gram[np.diag_indices_from(gram)] *= 1 + RIDGE
+        share = np.linalg.lstsq(gram, steps @ self.steps[-1], rcond=None)[0]
+        leap: Floats = self.places[-1] - share @ places
+        return leap.reshape(better.shape)
 
 
-def critical_lambda(field: Field) -> float:
-    """Return the lambda, in the field's units, below which the mean attracts all centres."""
-    scaled = field.records * np.sqrt(field.weights / field.weights.sum())[:, None]
-    wide = float(np.linalg.eigvalsh(scaled.T @ scaled)[-1])
-    return 1 / (2 * wide) if wide > 0 else float("inf")
+def _fill_empty(field: Field, swept: Swept, law: Law) -> Floats:
+    """Move centres that no record belongs to onto the records that are worst off.
+
+    Another centre harms no record, so the objective does not rise.
+    """
+    empty = np.flatnonzero(swept.weights == 0)
+    if len(empty) == 0:
+        return swept.centres
+    centres = swept.centres.copy()
+    outlook, _ = field.draw(centres, power_law(1, law.neglect), np.full(field.n, -1.0))
+    worst = np.argsort(-(field.weights * outlook.square), kind="stable")[: len(empty)]
+    centres[empty] = field.records[worst]
+    return centres
 
 
 class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]

@@ -22,11 +22,8 @@ from .._types import Floats
 from ..exceptions import BadOptionError, BadTableError
 from ..kernels.degrees import NEAREST, Centres, Law
 from ..kernels.memberships import Sums, sweep_tolerant
-from .base import TRIAL_TRIES, FuzzyClusterer, Step, check_number, critical_lambda, critical_m
-from .field import Field, Swept, arrange, entropy_law, power_law
-
-__all__ = ["EntropyFuzzyCMeans", "FuzzyCMeans", "TolerantFuzzyCMeans"]
-
+from .base import TRIAL_TRIES, FuzzyClusterer, Step, check_number
+from .field import Field, Swept, arrange, critical_lambda, critical_m, entropy_law, power_law
 
 RESTING, REST_ITER = 1e-9, 200  # displacements rest, in the field's units; steps until then
 LARGEST_AUTO = 2.0  # the m that is customary where the table allows it

@@ -22,9 +22,6 @@ from ..exceptions import BadTableError
 from ..grouping.base import check_seed
 from .base import FuzzyClusterer
 
-__all__ = ["ClusterLoss", "Comparison", "cluster_loss", "compare"]
-
-
 SAME = 1e-7  # objectives that differ by less, as a share, are of the same basin
 
 

@@ -33,11 +33,6 @@ from ..kernels.random_moves import Standing, exchange, stand
 from .base import FuzzyClusterer
 from .field import Field, arrange
 
-__all__ = [
-    "Chance", "Drawing", "SystemChance", "chance_of", "crisp_groups", "draw_keeping_k", "draw_part",
-    "find_centres",
-]  # fmt: skip
-
 LIST = 24  # centres where a record may stand: the nearest ones
 MIXING = 100  # sweeps (n steps each) until the assignment is taken
 FAINT = 1e-12  # the least weight of a record in the mean of its group, before its own

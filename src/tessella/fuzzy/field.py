@@ -4,23 +4,43 @@ Records are centred and scaled by a power of two, so that offsets cost no digits
 overflows, and cut into pieces that cores may work on side by side. The pieces depend on the table
 alone: every number of cores gives the same sums.
 
-On the field runs the one alternating loop (`alternate`): degrees from centres, centres from
-degrees, until they rest. Each half minimises the same objective with the other half held fixed, so
-it never rises. Variants differ in two parts only: how records are swept (`step`), and where centres
-may be (`project`).
+Collapse: too much fuzziness puts centres on top of each other, and c clusters are fewer. The place
+where all centres are at the mean is always a rest of the loop. It attracts the loop when the table
+has no direction in which it is much wider than in others:
+
+- with the exponent m, if m > 1 / (1 - 2 F), F the largest eigenvalue of the mean of z z' / |z|^2,
+  z a record minus the mean (Yu, Cheng and Huang 2004), for F < 1/2;
+- with entropy, if lambda < 1 / (2 V), V the largest eigenvalue of the covariance (Rose 1998).
+
+Fewer centres may coincide long before; that is found by looking at them.
+
+Constraints are linear equations and inequalities between the columns. Given degrees, the objective
+of a centre is its weight times the squared distance to the weighted mean of the records, plus a
+constant. So the best admissible centre is the orthogonal projection of that mean: equations 5 and
+11 of Torra (2020) for one equation, and for any number of them.
+
+References
+----------
+J. Yu, Q. Cheng and H. Huang (2004). Analysis of the weighting exponent in the FCM. IEEE
+Transactions on Systems, Man, and Cybernetics B 34(1).
+K. Rose (1998). Deterministic annealing for clustering, compression, classification, regression,
+and related optimization problems. Proceedings of the IEEE 86(11).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
 from .._types import Floats, Integers
-from ..exceptions import BadTableError, UnknownOptionError
+from ..exceptions import BadTableError, UnknownColumnError, UnknownOptionError
 from ..kernels.degrees import EXPONENTIAL, FEW, LANES, NEAREST, POWER, TILE, Centres, Law, pack
 from ..kernels.groups import spread_out
 from ..kernels.memberships import (
@@ -33,12 +53,11 @@ from ..kernels.memberships import (
     write_degrees,
 )
 from ..kernels.tree import order_by_leaves, rounded
+from ..linear import LinearSystem
+from ..linear.rows import Row
 from ..parallel import each
-
-__all__ = [
-    "Field", "Run", "Swept", "alternate", "arrange", "entropy_law", "first_centres",
-    "given_centres", "power_law",
-]  # fmt: skip
+from ..plan.claims import cases_of, rows_of
+from ..rules import Rules
 
 Result = TypeVar("Result")
 
@@ -46,9 +65,10 @@ HUGE = 1e140  # squares, and sums of them, stay finite
 PIECES, LEAST_PIECE = 8, 2048  # pieces at most, and records in a piece at least
 STARTS = ("k-means++", "records")
 OFF = 0.99  # of the way from the mean to a record
+CLOSE = 0.01  # centres nearer than this share of their clusters' radius coincide
+LOOKED_AT = 10_000  # records
+EVEN = 1.01  # the largest degrees are on average less than this times 1/c: all degrees are 1/c
 MANY = 10**8  # records times centres beyond which a centre is drawn only once
-WINDOW = 6  # steps that a leap looks back on
-RIDGE = 1e-10  # relative, against steps that are nearly parallel
 
 
 def power_law(m: float, neglect: float = 0.0) -> Law:
@@ -272,110 +292,138 @@ def given_centres(init: Any, c: int, d: int) -> Floats | None:
     return centres
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
-    """One descent, from a start to a rest."""
+@dataclass(frozen=True, eq=False)
+class Collapse:
+    """How many of c centres coincide with another."""
 
-    centres: Floats
-    history: list[float]  # the objective of the centres of each sweep; the last is theirs
-    rests: bool  # whether the centres came to rest
-
-    @property
-    def objective(self) -> float:
-        """The last, and least, value of the objective."""
-        return self.history[-1]
+    coincide: int
+    c: int
+    even: bool  # all degrees are 1/c
+    spare: Integers  # the centres that could go: all but the first of those that coincide
 
 
-def alternate(
-    field: Field,
-    centres: Floats,
-    law: Law,
-    *,
-    step: Callable[[Floats], Swept],
-    project: Callable[[Floats], Floats],
-    max_iter: int,
-    tol: float,
-    fall: float = 0.0,
-    accelerate: bool = False,
-) -> Run:
-    """Move centres until none moves by more than tol, in units of the table's spread.
-
-    `step` sweeps the records: centres in; objective, better centres and their weights out.
-    `project` brings each centre to the nearest place where it may be. Centres rest, too, when a
-    sweep lowers the objective by less than the share `fall`. With `accelerate` they leap ahead
-    where the last steps lead, if the objective falls there.
-    """
-    history: list[float] = []
-    centres, rests = project(centres), False
-    ahead = Ahead()
-    safe = centres
-    for _ in range(max_iter):
-        swept = step(centres)
-        if history and swept.objective > history[-1] and ahead.leapt:
-            ahead, centres = Ahead(), safe  # the leap went uphill: take the plain step instead
-            swept = step(centres)
-        history.append(swept.objective)
-        better = project(_fill_empty(field, swept, law))
-        moved = float(((better - centres) ** 2).sum(axis=1).max()) ** 0.5
-        lowered = len(history) < 2 or history[-2] - history[-1] >= fall * abs(history[-1])
-        if moved <= tol * field.size or not lowered:
-            rests = True  # they stay: a descent from a place of rest ends exactly there
-            break
-        safe = better
-        centres = project(ahead.leap(centres, better)) if accelerate else better
-    if not rests:
-        last = step(centres).objective
-        if last > history[-1]:
-            centres, last = safe, step(safe).objective
-        history.append(last)
-    return Run(centres=centres, history=history, rests=rests)
+def find_collapse(field: Field, centres: Floats, law: Law) -> Collapse | None:
+    """Look for centres that coincide, compared with the radius of their own clusters."""
+    c = len(centres)
+    if c < 2:
+        return None
+    field = field.sample(max(LOOKED_AT, 4 * c))  # radii need no more to be told from gaps
+    totals = field.spread(centres, law)
+    radius = np.sqrt(totals[:, 1] / np.maximum(totals[:, 0], 1e-300))
+    gap, other = (found[:, 1] for found in KDTree(centres).query(centres, k=2))
+    close = np.flatnonzero(gap <= CLOSE * np.minimum(radius, radius[other]))
+    outlook, _ = field.draw(centres, law, np.full(field.n, -1.0))
+    even = bool(np.average(outlook.largest, weights=field.weights) * c < EVEN)
+    if len(close) == 0 and not even:
+        return None
+    return Collapse(len(close), c, even, _all_but_first(close, other[close], c))
 
 
-class Ahead:
-    """Anderson's extrapolation: from the last steps to where they lead.
-
-    With steps f_k = g_k - v_k from places v_k to g_k, the combination of the last places whose
-    steps nearly cancel is a better guess than the last place alone. The caller checks that the
-    objective falls.
-
-    References
-    ----------
-    H. F. Walker and P. Ni (2011). Anderson acceleration for fixed-point iterations. SIAM Journal on
-    Numerical Analysis 49(4).
-    """
-
-    def __init__(self) -> None:
-        self.places: list[Floats] = []
-        self.steps: list[Floats] = []
-        self.leapt = False
-
-    def leap(self, place: Floats, better: Floats) -> Floats:
-        """Return the next place, after a step from `place` to `better`."""
-        self.places, self.steps = self.places[-WINDOW:], self.steps[-WINDOW:]
-        self.places.append(better.ravel())
-        self.steps.append((better - place).ravel())
-        self.leapt = len(self.steps) > 2
-        if not self.leapt:
-            return better
-        steps = np.diff(np.array(self.steps), axis=0)
-        places = np.diff(np.array(self.places), axis=0)
-        gram = steps @ steps.T
-        gram[np.diag_indices_from(gram)] *= 1 + RIDGE
-        share = np.linalg.lstsq(gram, steps @ self.steps[-1], rcond=None)[0]
-        leap: Floats = self.places[-1] - share @ places
-        return leap.reshape(better.shape)
+def _all_but_first(ones: Integers, others: Integers, c: int) -> Integers:
+    """Return what is linked to a centre of a lower number."""
+    links = coo_array((np.ones(len(ones)), (ones, others)), shape=(c, c))
+    _, place = connected_components(links, directed=False)
+    first = np.unique(place, return_index=True)[1]
+    return np.flatnonzero(first[place] < np.arange(c))
 
 
-def _fill_empty(field: Field, swept: Swept, law: Law) -> Floats:
-    """Move centres that no record belongs to onto the records that are worst off.
+def critical_m(field: Field) -> float:
+    """Return the m above which the mean attracts all centres; infinity if it never does."""
+    squares = (field.records**2).sum(axis=1)
+    away = squares > 0
+    if not away.any():
+        return 1.0
+    unit = field.records[away] * np.sqrt(field.weights[away] / squares[away])[:, None]
+    share = float(np.linalg.eigvalsh(unit.T @ unit / field.weights.sum())[-1])
+    return 1 / (1 - 2 * share) if share < 0.5 else float("inf")
 
-    Another centre harms no record, so the objective does not rise.
-    """
-    empty = np.flatnonzero(swept.weights == 0)
-    if len(empty) == 0:
-        return swept.centres
-    centres = swept.centres.copy()
-    outlook, _ = field.draw(centres, power_law(1, law.neglect), np.full(field.n, -1.0))
-    worst = np.argsort(-(field.weights * outlook.square), kind="stable")[: len(empty)]
-    centres[empty] = field.records[worst]
-    return centres
+
+def critical_lambda(field: Field) -> float:
+    """Return the lambda, in the field's units, below which the mean attracts all centres."""
+    scaled = field.records * np.sqrt(field.weights / field.weights.sum())[:, None]
+    wide = float(np.linalg.eigvalsh(scaled.T @ scaled)[-1])
+    return 1 / (2 * wide) if wide > 0 else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """A system in the table's units and in the field's, or none."""
+
+    outside: LinearSystem | None = None
+    inside: LinearSystem | None = None
+
+    @classmethod
+    def of(cls, wish: Any, columns: Sequence[Hashable], field: Field) -> Constraints:
+        """Read a wish, see `as_system`, and bring it into the field."""
+        if wish is None:
+            return cls()
+        outside = as_system(wish, columns)
+        outside.check()
+        unit = np.full(len(columns), 1 / field.scale)
+        return cls(outside, outside.rescaled(field.origin, unit))
+
+    def project(self, centres: Floats) -> Floats:
+        """Move centres of the field to the nearest admissible points."""
+        return centres if self.inside is None else self.inside.project(centres)
+
+    def polish(self, centres: Floats) -> Floats:
+        """Take back, in the table's units, what rounding on the way there may have broken."""
+        return centres if self.outside is None else self.outside.project(centres)
+
+
+def as_system(wish: Any, columns: Sequence[Hashable]) -> LinearSystem:
+    """Read constraints on the columns of a table: a system, rules, or a pair (A, b) for A v = b."""
+    if isinstance(wish, Rules):
+        wish = _linear_rules(wish)
+    if isinstance(wish, LinearSystem):
+        return _over(wish, columns)
+    if not isinstance(wish, tuple | list) or len(wish) != 2:
+        raise BadTableError(
+            f"constraints is a {type(wish).__name__}; give a pair (A, b) for A v = b, a "
+            "tessella.linear.LinearSystem, or parsed rules."
+        )
+    try:
+        matrix = np.atleast_2d(np.asarray(wish[0], dtype=np.float64))
+        right = np.atleast_1d(np.asarray(wish[1], dtype=np.float64))
+    except (TypeError, ValueError):
+        raise BadTableError(
+            "constraints must be numbers: a pair (A, b) for A v = b, with one row of A and one "
+            "number of b for each equation."
+        ) from None
+    return _over(LinearSystem.equalities(matrix, right), columns)
+
+
+def _linear_rules(rules: Rules) -> LinearSystem:
+    """Collect the rows of rules that are linear; < is taken as <=."""
+    found: list[Row] = []
+    for rule in rules:
+        ways = cases_of(rule)
+        rows = [row for claim in ways[0] for row in rows_of(claim)] if len(ways) == 1 else []
+        if not rule.is_affine or not rows:
+            raise BadTableError(
+                f"{rule.name} ({rule.text}) is not linear, and centres keep linear rules only. "
+                "Leave it out, or use tessella.protect, which keeps others too."
+            )
+        found += [replace(row, name=f"{rule.name}: {rule.text}") for row in rows]
+    return LinearSystem.of_rows(found, rules.columns)
+
+
+def _over(system: LinearSystem, columns: Sequence[Hashable]) -> LinearSystem:
+    """Write a system over all columns of a table; those that it does not name take no part."""
+    if system.columns is None and system.n_columns != len(columns):
+        raise BadTableError(
+            f"The constraints have {system.n_columns} coefficients a row, and the table has "
+            f"{len(columns)} columns. Give one coefficient for each column, 0 where it takes no "
+            "part, or name the columns."
+        )
+    own = tuple(columns) if system.columns is None else system.columns
+    places = []
+    for j, name in enumerate(own):
+        if name in columns:
+            places.append((j, list(columns).index(name)))
+        elif system.A[:, j].any() or system.G[:, j].any():
+            raise UnknownColumnError(name, columns, who="constraints")
+    A, G = np.zeros((len(system.b), len(columns))), np.zeros((len(system.h), len(columns)))
+    for inner, outer in places:
+        A[:, outer], G[:, outer] = system.A[:, inner], system.G[:, inner]
+    return LinearSystem(A, system.b, G, system.h, columns=columns, names=system.names)

@@ -13,26 +13,26 @@ from .._lazy import on_first_use
 if TYPE_CHECKING:
     from .base import Grouping as Grouping
     from .bound import lower_bound as lower_bound
-    from .decomposition import IGD as IGD
     from .mdav import CBFS as CBFS
     from .mdav import MDAV as MDAV
     from .mdav import VMDAV as VMDAV
     from .ordering import OrderedGrouping as OrderedGrouping
+    from .ordering import UnivariateOptimal as UnivariateOptimal
+    from .refining import IGD as IGD
     from .reordering import IMHM as IMHM
     from .reordering import RepOrdMic as RepOrdMic
     from .search import Search as Search
-    from .univariate import UnivariateOptimal as UnivariateOptimal
 
 _HOMES = {
     "CBFS": ".mdav",
     "Grouping": ".base",
-    "IGD": ".decomposition",
+    "IGD": ".refining",
     "IMHM": ".reordering",
     "MDAV": ".mdav",
     "OrderedGrouping": ".ordering",
     "RepOrdMic": ".reordering",
     "Search": ".search",
-    "UnivariateOptimal": ".univariate",
+    "UnivariateOptimal": ".ordering",
     "VMDAV": ".mdav",
     "lower_bound": ".bound",
 }

@@ -3,16 +3,13 @@
 A *grouping* partitions records into groups of at least k. A method only answers one question:
 given the records of one stratum, which goes with which (`_group`). Everything else is here, once.
 
-What is asked of all that a grouping or a clusterer is given: records, k, weights, strata, seed.
-
 Messages never repeat a value of the table: they end up in logs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,12 +22,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._parameters import Constraint, check_parameters
+from .._parameters import Constraint, Whole, check_parameters
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError, GroupSizeError
 from ..kernels.groups import renumber, squared_error, weighted_centres
-
-__all__ = ["Grouping", "check_k", "check_records", "check_seed", "check_weights", "split_strata"]
 
 
 def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Floats:
@@ -61,9 +56,9 @@ def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Float
 
 def check_k(k: object, n: int) -> int:
     """Return k as an int that n records can honour, or say why not."""
-    if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
+    if not Whole().accepts(k):
         raise GroupSizeError.not_an_integer(k=k)
-    size = int(k)
+    size = int(cast(int, k))
     if size < 2:
         raise GroupSizeError.too_small(k=size)
     if size > n:
@@ -120,6 +115,12 @@ def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
         raise GroupSizeError.small_strata(k=k, sizes=small)
     order = np.argsort(place, kind="stable")
     return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def sse_of(X: Floats, weights: Floats, labels: Integers) -> float:
+    """Return the (weighted) sum of squared distances from records to the mean of their group."""
+    centres = weighted_centres(X, weights, labels, int(labels.max()) + 1)
+    return float(squared_error(X, weights, labels, centres))
 
 
 class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -188,36 +189,30 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._finish(records, weights, parts, k)
         return self
 
-    def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
+    def _group(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, /
+    ) -> Integers:
         """Return the group number of each record; n >= 2k. Overridden by each method."""
         raise NotImplementedError
 
     def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
         if len(X) < 2 * k:  # two groups of k do not fit
             return np.zeros(len(X), dtype=np.int64)
-        labels = self._group(X, weights, k, np.random.default_rng(seed))
-        smallest = int(np.bincount(labels).min())
-        if smallest < k:
-            raise BrokenPromiseError.group_too_small(
-                k=k, smallest=smallest, method=type(self).__name__
-            )
-        return labels
+        return self._group(X, weights, k, np.random.default_rng(seed))
 
     def _seeds(self, count: int) -> Integers:
         """One seed for each stratum, drawn from random_state where the method has one."""
         if "random_state" not in self.get_params():
             return np.zeros(count, dtype=np.int64)
-        random = check_seed(self.random_state)
-        seeds: Integers = random.randint(2**31 - 1, size=count)
+        seeds: Integers = check_seed(self.random_state).randint(2**31 - 1, size=count)
         return seeds
 
     def _finish(self, X: Floats, weights: Floats, parts: list[Integers], k: int) -> None:
         self.labels_ = renumber(self.labels_, self.n_groups_)
         smallest = int(np.bincount(self.labels_, minlength=self.n_groups_).min())
         if smallest < k:
-            raise BrokenPromiseError.group_too_small(
-                k=k, smallest=smallest, method=type(self).__name__
-            )
+            name = type(self).__name__
+            raise BrokenPromiseError.group_too_small(k=k, smallest=smallest, method=name)
         self.cluster_centers_ = weighted_centres(X, weights, self.labels_, self.n_groups_)
         self.inertia_ = float(squared_error(X, weights, self.labels_, self.cluster_centers_))
         self._fitted_on = (X, weights, parts)

@@ -21,13 +21,9 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from .._parameters import EFFORT, NONE, Number, parameters
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning
-from ..kernels.groups import squared_error, weighted_centres
-from .base import check_k, check_records, check_weights, split_strata
-from .column_generation import ColumnGeneration
-from .pricing import PricingProblem, cheap_prices
-
-__all__ = ["LowerBound", "bound_of_parts", "lower_bound"]
-
+from ..kernels.bound import weighted_prices
+from .base import check_k, check_records, check_weights, split_strata, sse_of
+from .column_generation import LISTED, ColumnGeneration, PricingProblem, nearest_others
 
 # Seconds that standard effort takes at most, unless a time limit says otherwise.
 STANDARD_SECONDS = 60.0
@@ -196,7 +192,7 @@ def lower_bound(
     groups: Integers | None = None
     if labels is not None:
         groups = _check_labels(labels, parts, len(records), k)
-        upper = _sse(records, weights, groups)
+        upper = sse_of(records, weights, groups)
     work = _Work(records, weights, parts, k, upper, callback)
     if effort != "quick":
         if time_limit is None and effort == "standard":
@@ -212,13 +208,26 @@ def bound_of_parts(X: Floats, weights: Floats, parts: list[Integers], k: int) ->
 
 def _quick(X: Floats, weights: Floats, k: int) -> float:
     if len(X) < 2 * k:
-        return _sse(X, weights, np.zeros(len(X), dtype=np.int64))
+        return sse_of(X, weights, np.zeros(len(X), dtype=np.int64))
     return float(cheap_prices(X, weights, k).sum()) * (1.0 - ROUNDING)
 
 
-def _sse(X: Floats, weights: Floats, labels: Integers) -> float:
-    centres = weighted_centres(X, weights, labels, int(labels.max()) + 1)
-    return float(squared_error(X, weights, labels, centres))
+def cheap_prices(X: Floats, weights: Floats, k: int) -> Floats:
+    """Sound prices from nearest neighbours alone; n >= 2k.
+
+    With equal weights w, SSE(G) = w / (2 |G|) times the sum over i and j in G of d_ij, so record i
+    pays at least w / (2s) times the sum of its s - 1 smallest d_ij. Among s >= k the least is at
+    s = k: the next neighbour is at least as far as the mean of those before, so it raises the
+    sum by more than s raises the divisor.
+    """
+    n = len(X)
+    if (weights == weights[0]).all():
+        _, squares = nearest_others(X, k - 1)
+        return np.asarray(weights[0] * squares.sum(axis=1) / (2 * k))
+    listed = min(LISTED * k, n - 1)
+    near, squares = nearest_others(X, listed)
+    prices: Floats = weighted_prices(near, squares, weights, weights, listed == n - 1, k)
+    return prices
 
 
 def _check_labels(labels: ArrayLike, parts: list[Integers], n: int, k: int) -> Integers:
@@ -321,7 +330,7 @@ class _Work:
                 self.methods[part] = CUTS if (columns.cuts.prices > 0).any() else COLUMNS
             self.note()
 
-        columns.run(with_cuts=True, note=rise)
+        columns.run(rise)
         if columns.finished:
             rise(columns.value)
         elif not self.met():

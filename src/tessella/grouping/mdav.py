@@ -18,9 +18,6 @@ from ..kernels.mdav import build_sectors, mean_of, sums_of, take_groups
 from ..kernels.tree import build_tree, group_equal
 from .base import Grouping
 
-__all__ = ["CBFS", "MDAV", "VMDAV"]
-
-
 # One sector is best where records are densest in the middle, many where they are in clusters. Which
 # it is shows while groups are formed: if a search looks at more than MUCH of all points, the other
 # is tried. Both numbers are guesses, and only time depends on them.
@@ -79,11 +76,6 @@ class MDAV(Grouping):
     k : int
         The number of records in a group; the last group may have up to 2k - 1.
 
-    Attributes
-    ----------
-    labels_, cluster_centers_, inertia_, n_groups_
-        See `Grouping`.
-
     See Also
     --------
     Search : groups with much less squared error.
@@ -118,13 +110,7 @@ class MDAV(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
-    def _group(
-        self,
-        X: Floats,
-        weights: Floats,
-        k: int,
-        random: np.random.Generator,  # noqa: ARG002
-    ) -> Integers:
+    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
         labels = outside_in(X, weights, k, WAYS.MDAV)
         labels[labels < 0] = labels.max() + 1
         return labels
@@ -141,11 +127,6 @@ class VMDAV(Grouping):
         How willing groups are to grow. The authors advise 0.2 for scattered records and 1.1 for
         records in clusters; 0.2 is the default because it does the least harm where there are
         none. With 0 no group grows.
-
-    Attributes
-    ----------
-    labels_, cluster_centers_, inertia_, n_groups_
-        See `Grouping`.
 
     See Also
     --------
@@ -183,13 +164,7 @@ class VMDAV(Grouping):
         super().__init__(k)
         self.gamma = gamma
 
-    def _group(
-        self,
-        X: Floats,
-        weights: Floats,
-        k: int,
-        random: np.random.Generator,  # noqa: ARG002
-    ) -> Integers:
+    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
         labels = outside_in(X, weights, k, WAYS.VMDAV, gamma=float(self.gamma))
         return join_nearest(X, weights, labels)
 
@@ -202,11 +177,6 @@ class CBFS(Grouping):
     k : int
         The least number of records in a group; all have k but those that the last, fewer than k,
         records join.
-
-    Attributes
-    ----------
-    labels_, cluster_centers_, inertia_, n_groups_
-        See `Grouping`.
 
     See Also
     --------
@@ -232,12 +202,6 @@ class CBFS(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
-    def _group(
-        self,
-        X: Floats,
-        weights: Floats,
-        k: int,
-        random: np.random.Generator,  # noqa: ARG002
-    ) -> Integers:
+    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
         labels = outside_in(X, weights, k, WAYS.CBFS)
         return join_nearest(X, weights, labels)

@@ -26,9 +26,6 @@ from ..parallel import each
 from .base import Grouping
 from .ordering import ORDERS, farthest_from_centre
 
-__all__ = ["IMHM", "RepOrdMic", "kmeans_starts"]
-
-
 Outcome = tuple[Integers, float]  # labels, SSE
 
 GOLDEN = (np.sqrt(5) - 1) / 2
@@ -55,7 +52,7 @@ def first_records(X: Floats, weights: Floats, count: int) -> Integers:
 def fewer(count: int, n: int, least: int = 1) -> int:
     """Scale a number of repetitions down with the square of the number of records.
 
-    A walk takes more than twice as long for twice the records, and more rounds until it settles.
+    A walk takes more than twice as long for twice the records, and more rounds until it ends.
     """
     return max(min(least, count), min(count, count * FULL**2 // n**2))
 
@@ -78,11 +75,6 @@ class IMHM(Grouping):
         with n, to no fewer than 20.
     patience : int
         Stop after this number of rounds in a row that gain less than 1e-5 of the SSE.
-
-    Attributes
-    ----------
-    labels_, cluster_centers_, inertia_, n_groups_
-        See `Grouping`.
 
     See Also
     --------
@@ -136,13 +128,7 @@ class IMHM(Grouping):
             check({"an order of orders": [OneOf(tuple(ORDERS))]}, {"an order of orders": order})
         return super()._group_part(X, weights, k, seed)
 
-    def _group(
-        self,
-        X: Floats,
-        weights: Floats,
-        k: int,
-        random: np.random.Generator,  # noqa: ARG002
-    ) -> Integers:
+    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
         remaining = all_rows(X)
         firsts = first_records(X, weights, fewer(self.max_rounds, len(X), least=20))
         orders = self.orders or [o for o in ORDERS if len(X) <= SAMPLE or o not in SLOW_ORDERS]
@@ -179,11 +165,6 @@ class RepOrdMic(Grouping):
         ended. 0 is the paper's algorithm alone.
     random_state : int, RandomState or None
         Seeds k-means.
-
-    Attributes
-    ----------
-    labels_, cluster_centers_, inertia_, n_groups_
-        See `Grouping`.
 
     See Also
     --------
@@ -275,17 +256,10 @@ def mean_variance(X: Floats, weights: Floats) -> float:
 def kmeans_starts(
     X: Floats, weights: Floats, max_clusters: int, random: np.random.Generator
 ) -> list[Integers]:
-    """Cluster the records by k-means with 1, 2, ... max_clusters clusters.
-
-    Returns
-    -------
-    starts : list of arrays of shape (n,)
-        The cluster of each record.
-    """
+    """Cluster the records by k-means with 1, 2, ... max_clusters clusters; return the labels."""
     n, seed = len(X), int(random.integers(2**31 - 1))
     sample = np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
-    distinct = len(np.unique(X[sample], axis=0))
-    largest = min(max_clusters, distinct)
+    largest = min(max_clusters, len(np.unique(X[sample], axis=0)))
     numbers = np.unique(np.linspace(largest, 1, fewer(largest, n)).astype(np.int64))
     threads = ThreadpoolController()
 

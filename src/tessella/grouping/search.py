@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -19,26 +18,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._parameters import EFFORT, NONE, SEED, Number, check_parameters
-from .._types import Floats, Integers
+from .._parameters import EFFORT, NONE, SEED, Number, check_parameters, parameters
+from .._types import Floats, Integers, Progress
 from ..exceptions import InterruptedWarning
-from ..kernels.groups import renumber, squared_error, weighted_centres
+from ..kernels.groups import renumber
 from ..kernels.random_moves import anneal
 from ..kernels.windows import (
-    balls,
     improve_windows,
     nearest_in_window,
     number_by_window,
-    rows_of_windows,
     spread,
     start_in_tiles,
     tile,
 )
 from ..parallel import each
-from .base import Grouping
-from .pool import Pool
-
-__all__ = ["Progress", "Search"]
+from .base import Grouping, sse_of
+from .refining import Pool, cut_windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,26 +53,17 @@ EFFORTS = {
     "thorough": Effort(moves=10.0, runs=16, pooled=WHOLE_TABLE),
 }
 
-# Groups in a window of a small table, round after round: small ones settle detail, large ones move
+# Groups in a window of a small table, round after round: small ones find detail, large ones move
 # mass. Large tables use windows of LARGE_WINDOW records, as many as the cache holds: the larger
 # the window, the fewer records have a near one outside it.
 WINDOWS = (20, 10, 40, 80)
 LARGE_WINDOW = 4_096
 
-
-@dataclass(frozen=True, kw_only=True)
-class Heat:
-    """Temperatures at the beginning and end of an anneal, relative to a record's mean cost."""
-
-    hot: float
-    cold: float
-
-
-# A run begins at twice the cost-weighted mean cost (see `spread`), where outliers still move.
-RUN_HOT, RUN_COLD = 2.0, 0.01
-POLISH = Heat(hot=1.0, cold=0.01)
-# Rounds of a large table, first and second half.
-MIX, SETTLE = Heat(hot=0.5, cold=0.1), Heat(hot=0.2, cold=0.02)
+# Temperatures at the beginning and end of an anneal, relative to a record's mean cost. A run begins
+# at twice the cost-weighted mean cost (see `spread`), where outliers still move. POLISH is for
+# rounds after a run, MIX and REFINE for the first and second half of rounds of a large table.
+RUN, POLISH = (2.0, 0.01), (1.0, 0.01)
+MIX, REFINE = (0.5, 0.1), (0.2, 0.02)
 # Pieces of a round that cores take in turn; a fixed number, so that answers do not depend on cores.
 PIECES = 64
 
@@ -90,26 +76,14 @@ def standard_moves(n: int) -> float:
     return 200_000.0 * float(max(1.0, n / 1_000) ** -0.7)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """What a callback hears of a search."""
-
-    stage: str  # "start", "runs", "rounds" or "pool"
-    done: float  # share of the work, 0 to 1; under a time limit, of the time
-    sse: float  # of the best partition so far
-    seconds: float
-
-
 class Watch:
-    """Knows when to stop: time is up, the callback says so, or somebody pressed Ctrl-C.
+    """Knows when to stop: time is up, `progress` returned True, or somebody pressed Ctrl-C.
 
     Kernels look at `halt` every few thousand moves; a partition is valid after every move.
     """
 
-    def __init__(
-        self, n: int, time_limit: float | None, callback: Callable[[Progress], object] | None
-    ) -> None:
-        self.n_left, self.n, self.time_limit, self.callback = n, n, time_limit, callback
+    def __init__(self, n: int, time_limit: float | None, progress: Progress | None) -> None:
+        self.n_left, self.n, self.time_limit, self.progress = n, n, time_limit, progress
         self.halt = np.zeros(1, dtype=np.uint8)
         self.reason = "done"
         self.began = self.entered = time.perf_counter()
@@ -138,23 +112,18 @@ class Watch:
         self.halt[0], self.reason = 1, reason
 
     def over(self) -> bool:
-        """Tell whether the stratum's work or time is used up."""
+        """Return whether the stratum's time is used up."""
         return bool(self.halt[0])
 
-    def spend(self, moves: float) -> None:
-        """Count moves a record towards the stratum's total."""
-        self.spent += moves
-
     def report(self, stage: str, sse: float) -> None:
-        """Tell the callback, which may answer with True to stop."""
-        if self.callback is None:
+        """Call `progress`, which may return True to stop."""
+        if self.progress is None:
             return
         share = self.spent / self.moves
         if self.time_limit is not None:
             share = (time.perf_counter() - self.entered) / self.allotted
         done = (self.n - self.n_left + min(1.0, share) * self.rows) / self.n
-        seconds = time.perf_counter() - self.began
-        if self.callback(Progress(stage=stage, done=done, sse=sse, seconds=seconds)):
+        if self.progress(round(100 * done), 100, f"{stage}, SSE {sse:.6g}"):
             self.stop("callback")
 
 
@@ -174,8 +143,10 @@ class Search(Grouping):
     time_limit : float, optional
         Seconds after which the search ends with the best it has. It then works as long as it may,
         whatever the effort, and the result depends on the machine.
-    callback : callable, optional
-        Called with a `Progress` after each step; a true answer ends the search with its best.
+    progress : callable, optional
+        Called as ``progress(done, total, name)`` after each step: per cent of the work, or of the
+        time under a limit; 100; and "start", "runs", "rounds" or "pool" with the least SSE so far.
+        If it returns True, the search ends with its best.
     random_state : int, RandomState or None, default=None
         An integer makes the result repeatable.
 
@@ -215,19 +186,20 @@ class Search(Grouping):
         "random_state": [SEED],
     }
 
+    @parameters({"callback": "progress"})
     def __init__(
         self,
         k: int = 3,
         *,
         effort: str = "standard",
         time_limit: float | None = None,
-        callback: Callable[[Progress], object] | None = None,
+        progress: Progress | None = None,
         random_state: Any = None,
     ) -> None:
         super().__init__(k)
         self.effort = effort
         self.time_limit = time_limit
-        self.callback = callback
+        self.progress = progress
         self.random_state = random_state
 
     def fit(
@@ -240,7 +212,7 @@ class Search(Grouping):
     ) -> Self:
         """Partition the records; see `Grouping.fit`."""
         check_parameters(self)
-        self._watch = Watch(_n_rows(X), self.time_limit, self.callback)
+        self._watch = Watch(_n_rows(X), self.time_limit, self.progress)
         try:
             super().fit(X, y, sample_weight=sample_weight, strata=strata)
             self.stopped_ = self._watch.reason
@@ -280,7 +252,9 @@ class Search(Grouping):
             found = table.run_many(runs, 0.5 * moves / runs)
             for labels in found:
                 for r in range(3):
-                    labels = table.round(labels, table.small(r), 0.05 * moves / runs, POLISH)
+                    labels = table.round(
+                        labels, WINDOWS[r % len(WINDOWS)], 0.05 * moves / runs, POLISH
+                    )
                 pool.add(labels)
                 table.offer(labels, "runs")
             pool.add(table.best)
@@ -289,7 +263,9 @@ class Search(Grouping):
             for r in range(count):
                 if table.watch.over():
                     break
-                labels = table.round(table.best, table.small(r), 0.35 * moves / count, POLISH)
+                labels = table.round(
+                    table.best, WINDOWS[r % len(WINDOWS)], 0.35 * moves / count, POLISH
+                )
                 table.offer(labels, "rounds")
                 pool.add(table.best)
             table.recombine(pool)
@@ -300,7 +276,7 @@ class Search(Grouping):
         count = int(np.clip(moves / 250, 6, 60))
         turn = 0
         while not table.watch.over() and (turn < count or self.time_limit is not None):
-            heat = MIX if 2 * turn < count else SETTLE
+            heat = MIX if 2 * turn < count else REFINE
             table.offer(table.round(table.best, table.large(), moves / count, heat), "rounds")
             turn += 1
 
@@ -316,24 +292,20 @@ class StratumSearch:
         self.weights, self.k, self.watch, self.random = weights, k, watch, random
         self.count = min(2 * k + 14, 128)  # near records that a move looks at
 
-    def seed(self) -> int:
+    def _seed(self) -> int:
         return int(self.random.integers(2**31))
 
     def start(self) -> None:
         """Group in tiles: the partition that everything else improves."""
-        order, starts = tile(self.X, max(256, 4 * self.k), self.seed())
+        order, starts = tile(self.X, max(256, 4 * self.k), self._seed())
         self.best = start_in_tiles(self.X, order, starts, self.k)
-        self.sse = self.cost(self.best)
+        self.sse = sse_of(self.X, self.weights, self.best)
         self.watch.report("start", self.sse)
-
-    def cost(self, labels: Integers) -> float:
-        centres = weighted_centres(self.X, self.weights, labels, int(labels.max()) + 1)
-        return float(squared_error(self.X, self.weights, labels, centres))
 
     def offer(self, labels: Integers, stage: str) -> None:
         """Keep a partition if it is the best so far, and report."""
         labels = renumber(labels, int(labels.max()) + 1)
-        sse = self.cost(labels)
+        sse = sse_of(self.X, self.weights, labels)
         if sse < self.sse:
             self.best, self.sse = labels, sse
         self.watch.report(stage, self.sse)
@@ -342,16 +314,16 @@ class StratumSearch:
         """Anneal the whole table several times, each from the best so far."""
         near = nearest_in_window(self.X, min(self.count, len(self.X) - 1))
         mean, heavy = spread(self.X, self.weights, self.best)
-        seed = self.seed()
+        seed = self._seed()
 
         def run(number: int) -> Integers:
             labels = self.best.copy()
             if mean > 0.0:
                 anneal(
                     self.X, self.weights, near, labels, self.k, int(moves * len(labels)),
-                    RUN_HOT * heavy, RUN_COLD * mean, seed, number, self.watch.halt,
+                    RUN[0] * heavy, RUN[1] * mean, seed, number, self.watch.halt,
                 )  # fmt: skip
-            self.watch.spend(moves)
+            self.watch.spent += moves
             return renumber(labels, len(labels))
 
         return each(run, range(runs))
@@ -359,35 +331,30 @@ class StratumSearch:
     def recombine(self, pool: Pool) -> None:
         """Put the best partition together from a pool that holds the groups of `best`."""
         if not self.watch.over():
-            self.offer(pool.recombine(self.best, self.seed()), "pool")
-
-    def small(self, turn: int) -> int:
-        """Size of a small table's windows, in groups."""
-        return WINDOWS[turn % len(WINDOWS)]
+            self.offer(pool.recombine(self.best, self._seed()), "pool")
 
     def large(self) -> int:
         """Size of a large table's windows, in groups."""
         return max(2, LARGE_WINDOW * (int(self.best.max()) + 1) // len(self.best))
 
-    def round(self, labels: Integers, largest: int, moves: float, heat: Heat) -> Integers:
+    def round(
+        self, labels: Integers, largest: int, moves: float, heat: tuple[float, float]
+    ) -> Integers:
         """Improve a partition in the windows of a fresh tiling, of up to `largest` groups."""
         X, weights, k, halt = self.X, self.weights, self.k, self.watch.halt
-        n_groups, seed = int(labels.max()) + 1, self.seed()
-        centres = weighted_centres(X, weights, labels, n_groups)
-        order, starts = tile(centres, 16 * largest, seed)
-        starts = balls(centres, order, starts, largest, seed)
-        rows, starts = rows_of_windows(labels, n_groups, order, starts)
+        seed = self._seed()
+        rows, starts = cut_windows(X, weights, labels, largest, seed)
         labels = number_by_window(labels, rows, starts, k)
         cuts = np.linspace(0, len(starts) - 1, min(PIECES, len(starts) - 1) + 1).astype(np.int64)
 
         def improve(piece: tuple[int, int]) -> None:
             improve_windows(
                 X, weights, labels, rows, starts, piece[0], piece[1], k, self.count,
-                max(1, int(moves)), heat.hot, heat.cold, seed, halt,
+                max(1, int(moves)), *heat, seed, halt,
             )  # fmt: skip
 
         each(improve, pairwise(cuts))
-        self.watch.spend(moves)
+        self.watch.spent += moves
         return renumber(labels, len(labels))
 
 

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from .categories import contingency_loss as contingency_loss
     from .categories import entropy_loss as entropy_loss
     from .categories import mutual_information_loss as mutual_information_loss
-    from .components import component_loss as component_loss
     from .distributions import distribution_loss as distribution_loss
     from .distributions import pil as pil
     from .generic import generic_loss as generic_loss
     from .generic import il1s as il1s
+    from .generic import lost_cells as lost_cells
+    from .generic import measure as measure
     from .generic import sse_sst as sse_sst
     from .learning import classifier_loss as classifier_loss
     from .learning import clustering_loss as clustering_loss
-    from .overall import lost_cells as lost_cells
-    from .overall import measure as measure
-    from .regression import regression_loss as regression_loss
-    from .specific import propensity_loss as propensity_loss
+    from .learning import propensity_loss as propensity_loss
+    from .moments import component_loss as component_loss
+    from .specific import regression_loss as regression_loss
     from .specific import specific_loss as specific_loss
     from .subgroups import record_loss as record_loss
     from .subgroups import subgroup_loss as subgroup_loss
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 _HOMES = {
     "classifier_loss": ".learning",
     "clustering_loss": ".learning",
-    "component_loss": ".components",
+    "component_loss": ".moments",
     "contingency_loss": ".categories",
     "distribution_loss": ".distributions",
     "entropy_loss": ".categories",
     "generic_loss": ".generic",
     "il1s": ".generic",
-    "lost_cells": ".overall",
-    "measure": ".overall",
+    "lost_cells": ".generic",
+    "measure": ".generic",
     "mutual_information_loss": ".categories",
     "pil": ".distributions",
-    "propensity_loss": ".specific",
+    "propensity_loss": ".learning",
     "record_loss": ".subgroups",
-    "regression_loss": ".regression",
+    "regression_loss": ".specific",
     "specific_loss": ".specific",
     "sse_sst": ".generic",
     "subgroup_loss": ".subgroups",
 }
 _RENAMED = {
     "Group": "tessella.loss.subgroups.Group",
-    "Loss": "tessella.loss.result.Loss",
+    "Loss": "tessella.loss.base.Loss",
     "SubgroupLoss": "tessella.loss.subgroups.SubgroupLoss",
-    "Summary": "tessella.loss.result.Summary",
+    "Summary": "tessella.loss.base.Summary",
     "eigenvalue_loss": 'tessella.loss.component_loss(of="eigenvalues")',
     "kolmogorov_smirnov": 'tessella.loss.distribution_loss(distance="kolmogorov_smirnov")',
     "principal_component_loss": 'tessella.loss.component_loss(of="directions")',

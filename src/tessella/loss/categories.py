@@ -10,14 +10,7 @@ import numpy as np
 
 from .._parameters import OneOf, parameters
 from .._types import Floats, Integers, Name
-from .compared import ComparedTables, Reading, compare
-from .result import Loss, worst
-
-__all__ = [
-    "contingency_loss",
-    "entropy_loss",
-    "mutual_information_loss",
-]
+from .base import ComparedTables, Loss, Reading, compare, worst
 
 Distance = Literal["hellinger", "total variation"]
 
@@ -67,7 +60,7 @@ def contingency_loss(
     pair = compare(original, masked, **reading)
     names = pair.need_categories("The loss of tables of counts")
     found: dict[tuple[Name, ...], float] = {}
-    for margin in _margins(names):
+    for margin in (*((name,) for name in names), *combinations(names, 2)):
         p, q = _shares(pair, margin)
         if distance == "hellinger":
             gap = np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum() / 2)
@@ -87,7 +80,6 @@ def contingency_loss(
         "two-way tables",
         source="S. Gomatam, A. F. Karr and A. P. Sanil (2005). Data swapping as a decision "
         "problem. Journal of Official Statistics 21(4), 635-655",
-        range=(0.0, 1.0),
         verdict=f"tables of counts are {value:.3g} apart{worst(by_column)}{_note_new(pair)}",
         details=details | {"new categories": _count_new(pair)},
     )
@@ -141,7 +133,6 @@ def mutual_information_loss(original: Any, masked: Any, **reading: Unpack[Readin
         formula="the absolute difference of mutual information over the mean of the entropies, "
         "averaged over pairs of columns",
         source="T. M. Cover and J. A. Thomas (2006). Elements of Information Theory. Wiley",
-        range=(0.0, 1.0),
         verdict=f"what columns say of each other moved by {value:.3g} (on average from "
         f"{before:.3g} to {after:.3g}){worst(by_column)}",
         details={"before": before, "after": after},
@@ -180,14 +171,11 @@ def entropy_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss
     pair = compare(original, masked, **reading)
     by_column = {}
     for name in pair.need_categories("The loss of entropy"):
-        cells = pair.category(name)
-        known = (cells.before >= 0) & (cells.after >= 0)
+        cells, known = pair.category(name), pair.categorised(name)
         joint = _count(cells.before, cells.after, len(cells.labels), known, pair.weights)
-        there = _entropy(joint[1])
-        if len(joint[1]) < 2:
-            by_column[name] = 0.0
-        else:
-            by_column[name] = float(np.clip(1 - _shared(*joint) / there, 0.0, 1.0))
+        by_column[name] = 0.0
+        if len(joint[1]) > 1:
+            by_column[name] = float(np.clip(1 - _shared(*joint) / _entropy(joint[1]), 0.0, 1.0))
     value = float(np.mean(list(by_column.values())))
     return Loss(
         name="entropy",
@@ -197,16 +185,10 @@ def entropy_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss
         "columns",
         source="P. Kooiman, L. Willenborg and J. Gouweleeuw (1997). PRAM: a method for disclosure "
         "limitation of microdata. Statistics Netherlands",
-        range=(0.0, 1.0),
         verdict=f"the masked categories leave {100 * value:.3g} % of the original ones open"
         + worst(by_column)
         + _note_new(pair),
     )
-
-
-def _margins(names: tuple[Name, ...]) -> Iterator[tuple[Name, ...]]:
-    yield from ((name,) for name in names)
-    yield from combinations(names, 2)
 
 
 def _mean(found: dict[tuple[Name, ...], float], name: Name) -> float:
@@ -226,18 +208,13 @@ def _note_new(pair: ComparedTables) -> str:
 
 def _shares(pair: ComparedTables, margin: tuple[Name, ...]) -> tuple[Floats, Floats]:
     """Return the shares of the cells of one margin in both tables, in the same order."""
-    columns = [pair.category(name) for name in margin]
-    known = np.ones(pair.n_rows, dtype=bool)
-    for column in columns:
-        known &= (column.before >= 0) & (column.after >= 0)
-    codes = np.zeros((2, pair.n_rows), dtype=np.int64)
-    cells = 1
-    for column in columns:
+    codes, cells = np.zeros((2, pair.n_rows), dtype=np.int64), 1
+    for column in map(pair.category, margin):
         cells *= len(column.labels)
         codes *= len(column.labels)
         codes[0] += column.before
         codes[1] += column.after
-    weights = pair.weights
+    known, weights = pair.categorised(*margin), pair.weights
     if not known.all():
         codes = codes[:, known]
         weights = None if weights is None else weights[known]
@@ -254,7 +231,7 @@ Joint = tuple[Floats, Floats, Floats]  # shares of the cells that are not empty,
 def _joints(pair: ComparedTables, a: Name, b: Name) -> Iterator[Joint]:
     """Return the joint shares of two columns in both tables, over the same records."""
     first, second = pair.category(a), pair.category(b)
-    known = (first.before >= 0) & (first.after >= 0) & (second.before >= 0) & (second.after >= 0)
+    known = pair.categorised(a, b)
     for one, other in ((first.before, second.before), (first.after, second.after)):
         yield _count(one, other, len(second.labels), known, pair.weights)
 
@@ -263,11 +240,8 @@ def _count(one: Any, other: Any, width: int, known: Any, weights: Floats | None)
     """Return the shares of pairs of codes, and of each code, leaving out what does not occur."""
     one, other = one[known].astype(np.int64), other[known].astype(np.int64)
     weights = None if weights is None else weights[known]
-    return (
-        _occurring(one * width + other, weights),
-        _occurring(one, weights),
-        _occurring(other, weights),
-    )
+    both = _occurring(one * width + other, weights)
+    return both, _occurring(one, weights), _occurring(other, weights)
 
 
 def _occurring(codes: Integers, weights: Floats | None) -> Floats:

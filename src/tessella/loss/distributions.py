@@ -1,10 +1,9 @@
-"""How far the distribution of each column has moved: quantiles and distances of distributions.
+"""How far the distribution of each column has moved, and how surprising its statistics are.
 
-Probabilistic information loss: how surprising the masked table's statistics are.
-
-A difference of means says little without the error that sampling alone would make. Each statistic
-of the masked table is compared with the original's in units of that error, and the probability of
-a smaller difference is the loss: 0 for none, 100 for one that chance does not make.
+A difference of means says little without the error that sampling alone would make. Probabilistic
+information loss compares each statistic of the masked table with the original's in units of that
+error, and the probability of a smaller difference is the loss: 0 for none, 100 for one that chance
+does not make.
 """
 
 from __future__ import annotations
@@ -19,11 +18,8 @@ import numpy as np
 from .._parameters import OneOf, parameters
 from .._types import Floats, Name
 from ..exceptions import BadOptionError
-from .compared import ComparedTables, Reading, compare
+from .base import ComparedTables, Loss, Reading, compare, worst
 from .moments import column_sums, moments
-from .result import Loss, worst
-
-__all__ = ["Distance", "Distances", "Distribution", "distances", "distribution_loss", "pil"]
 
 ROUNDING = 1e-12  # of moments on the original's scale: columns that are multiples of each other
 
@@ -81,7 +77,7 @@ def pil(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     pair = compare(original, masked, **reading)
     names = pair.need_numbers("PIL")
     parts: dict[str, Floats] = {  # for each part the loss of each column
-        "quantiles": np.array([_of_quantiles(pair, name) for name in names]),
+        "quantiles": np.array([_of_quantiles(distances(pair, name)) for name in names]),
         **_of_moments(pair, names),
     }
     details = {part: float(losses.mean()) for part, losses in parts.items()}
@@ -115,8 +111,7 @@ def _loss(difference: Floats, error: Floats, *, rounding: float = ROUNDING) -> F
     return losses
 
 
-def _of_quantiles(pair: ComparedTables, name: Name) -> float:
-    found = distances(pair, name)
+def _of_quantiles(found: Distances) -> float:
     return float(_loss(found.before - found.after, found.error, rounding=0.0).mean())
 
 
@@ -235,22 +230,22 @@ class Distances:
 
 def distances(pair: ComparedTables, name: Name, shares: Sequence[float] = QUANTILES) -> Distances:
     """Return the distances of one column, computed once for each pair of tables."""
-    key = ("distances", name, tuple(shares))
-    if key not in pair.kept:
+
+    def find() -> Distances:
         cells = pair.number(name).compressed()
-        sides = [Distribution.of(side, cells.weights) for side in (cells.before, cells.after)]
-        w = cells.weights
-        n = float(len(cells.before)) if w is None else float(w.sum() ** 2 / (w**2).sum())
+        before, after, w = cells.before, cells.after, cells.weights
+        sides = [Distribution.of(side, w) for side in (before, after)]
+        n = float(len(before)) if w is None else float(w.sum() ** 2 / (w**2).sum())
         wanted = np.asarray(shares, dtype=np.float64)
-        pair.kept[key] = Distances(
+        return Distances(
             largest=_largest(*sides),
             area=_area(*sides),
             before=sides[0].quantile(wanted),
             after=sides[1].quantile(wanted),
             error=_standard_error(sides[0], wanted, n),
         )
-    kept: Distances = pair.kept[key]
-    return kept
+
+    return pair.once(("distances", name, tuple(shares)), find)
 
 
 def _largest(a: Distribution, b: Distribution) -> float:

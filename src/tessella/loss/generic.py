@@ -1,4 +1,4 @@
-"""Generic losses of numbers: how far values and their moments have moved.
+"""Generic losses: how far values and their moments have moved, and all generic measures at once.
 
 The table of Domingo-Ferrer and Torra has one row for each thing that is compared (values, means,
 variances, covariances, correlations) and one column for each way to average differences (mean
@@ -8,21 +8,22 @@ square error, mean absolute error, mean variation).
 from __future__ import annotations
 
 import math
-from itertools import combinations_with_replacement
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from .._parameters import FLAG, OneOf, parameters
-from .._types import Floats, Name
-from .compared import ComparedTables, Reading, compare
-from .moments import column_sums, moments, variation
-from .result import Loss, worst
-
-__all__ = ["generic_loss", "il1s", "sse_sst"]
+from .._types import Floats, Integers, Name
+from ..schema import Schema
+from .base import ComparedTables, Loss, OnUnpaired, Reading, Summary, compare, worst
+from .categories import contingency_loss, entropy_loss, mutual_information_loss
+from .distributions import distribution_loss, pil
+from .moments import column_sums, component_loss, moments, variation
 
 Of = Literal["values", "means", "variances", "covariances", "correlations"]
 How = Literal["square", "absolute", "variation"]
+Places = tuple[Integers, Integers]  # of statistics: of which columns
 
 HOW = {
     "square": ("squared differences", "mean square error"),
@@ -201,13 +202,13 @@ def generic_loss(
         by_column, zeros = _of_values(pair, how, standardise)
         value = math.fsum(by_column.values()) / len(by_column)
     else:
-        entries, before, after = _statistics(pair, of, standardise and how != "variation")
+        places, (before, after) = _statistics(pair, of, standardise and how != "variation")
         if how == "variation":
             losses, zeros = variation(before, after)
         else:
             losses = (before - after) ** 2 if how == "square" else np.abs(before - after)
         value = float(losses.mean()) if len(losses) else 0.0
-        by_column = _by_column(names, entries, losses)
+        by_column = _by_column(names, places, losses)
     unit = " on the original's scale" if standardise and how != "variation" else ""
     low_high = {"square": 4.0, "absolute": 2.0}.get(how, math.inf)
     return Loss(
@@ -236,39 +237,183 @@ def _of_values(pair: ComparedTables, how: How, standardise: bool) -> tuple[dict[
     return by_column, zeros
 
 
-def _statistics(
-    pair: ComparedTables, of: Of, standardise: bool
-) -> tuple[list[tuple[int, int]], Floats, Floats]:
-    """Return which columns each statistic is of, and the statistics of both tables."""
+def _statistics(pair: ComparedTables, of: Of, standardise: bool) -> tuple[Places, list[Floats]]:
+    """Return which two columns each statistic is of, and the statistics of both tables."""
     d = len(pair.numbers)
     if of in ("means", "variances"):
         sums = [column_sums(pair, name) for name in pair.numbers]
-        unit = np.array([s.spread if standardise else 1.0 for s in sums])
-        single = [(j, j) for j in range(d)]
-        if of == "means":
-            before = np.array([s.mean_before for s in sums]) / unit
-            return single, before, np.array([s.mean_after for s in sums]) / unit
-        before = np.array([s.variance_before for s in sums]) / unit**2
-        return single, before, np.array([s.variance_after for s in sums]) / unit**2
+        part, power = ("mean", 1) if of == "means" else ("variance", 2)
+        unit = np.array([s.spread if standardise else 1.0 for s in sums]) ** power
+        sides = [[getattr(s, f"{part}_{side}") for s in sums] for side in ("before", "after")]
+        return (np.arange(d), np.arange(d)), [np.array(side) / unit for side in sides]
     found = moments(pair)
-    entries = list(combinations_with_replacement(range(d), 2))
     if of == "correlations":
-        entries = [(j, k) for j, k in entries if j < k]
-        both = [found.correlation, found.correlation_after]
-    else:
-        unit = np.ones((d, d)) if standardise else np.outer(found.spread, found.spread)
-        both = [found.covariance * unit, found.covariance_after * unit]
-    rows, columns = [j for j, _ in entries], [k for _, k in entries]
-    return entries, both[0][rows, columns], both[1][rows, columns]
+        places = np.triu_indices(d, k=1)
+        return places, [found.correlation[places], found.correlation_after[places]]
+    unit = np.ones((d, d)) if standardise else np.outer(found.spread, found.spread)
+    places = np.triu_indices(d)
+    return places, [(side * unit)[places] for side in (found.covariance, found.covariance_after)]
 
 
-def _by_column(
-    names: tuple[Name, ...], entries: list[tuple[int, int]], losses: Floats
-) -> dict[Name, float]:
-    total, count = np.zeros(len(names)), np.zeros(len(names))
-    for (j, k), loss in zip(entries, losses):
-        for column in {j, k}:
-            total[column] += loss
-            count[column] += 1
-    means = total / np.maximum(count, 1)
+def _by_column(names: tuple[Name, ...], places: Places, losses: Floats) -> dict[Name, float]:
+    """Average over the statistics that a column takes part in; a variance is of one column."""
+    rows, columns = places
+    pairs = rows != columns
+    parts = np.concatenate([columns, rows[pairs]])
+    total = np.bincount(parts, np.concatenate([losses, losses[pairs]]), minlength=len(names))
+    means = total / np.maximum(np.bincount(parts, minlength=len(names)), 1)
     return dict(zip(names, means.tolist()))
+
+
+@parameters({"missing": "on_unpaired"})
+def measure(
+    original: Any,
+    masked: Any,
+    *,
+    columns: Iterable[Name] | None = None,
+    schema: Schema | None = None,
+    weights: Any = None,
+    on_unpaired: OnUnpaired = "error",
+) -> Summary:
+    """Measure what masking has cost, by every generic measure that fits the columns.
+
+    Parameters
+    ----------
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The tables, with the same records in the same order; the kinds may differ.
+    columns : iterable of names, optional
+        The columns to compare. Otherwise all, and the tables must have the same; without the
+        weights, and without columns that a schema calls identifier, household or weight.
+    schema : Schema, optional
+        Says which values stand for "missing", and which numbers are categories. Without it,
+        columns of numbers are numbers and all others categories.
+    weights : name of a column of the original, or array-like of shape (n,), optional
+        How many each record stands for; otherwise the schema's weight, or one each.
+    on_unpaired : {"error", "skip"}, default "error"
+        A cell that is missing in one table only is an error, or is left out of both. A cell that
+        is missing in both is always left out.
+
+    Returns
+    -------
+    Summary
+        One `Loss` for each measure; prints as a table, `to_frame` and `to_dict` hand it on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.loss import measure
+    >>> x = np.random.default_rng(0).normal(size=(200, 3))
+    >>> summary = measure(x, np.round(x))
+    >>> round(summary["sse_sst"].value, 3)
+    0.083
+    >>> summary["kolmogorov_smirnov"].range
+    (0.0, 1.0)
+    """
+    pair = compare(
+        original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired
+    )
+    losses = (*_of_numbers(pair), *_of_categories(pair))
+    if on_unpaired == "skip":
+        losses = (*losses, lost_cells(pair, pair))
+    return Summary(
+        losses=losses,
+        n_records=pair.n_rows,
+        numbers=pair.numbers,
+        categories=pair.categories,
+        notes=tuple(_notes(pair)),
+    )
+
+
+def _of_numbers(pair: ComparedTables) -> Iterator[Loss]:
+    if not pair.numbers:
+        return
+    yield from (sse_sst(pair, pair), il1s(pair, pair), pil(pair, pair))
+    several = len(pair.numbers) > 1
+    for of in get_args(Of):
+        if of != "correlations" or several:
+            for how in get_args(How):
+                yield generic_loss(pair, pair, of=of, how=how)
+    for distance in ("quantiles", "kolmogorov_smirnov", "wasserstein"):
+        yield distribution_loss(pair, pair, distance=distance)
+    if several:
+        yield component_loss(pair, pair, of="eigenvalues")
+        yield component_loss(pair, pair, of="directions")
+
+
+def _of_categories(pair: ComparedTables) -> Iterator[Loss]:
+    if not pair.categories:
+        return
+    yield from (contingency_loss(pair, pair), entropy_loss(pair, pair))
+    if len(pair.categories) > 1:
+        yield mutual_information_loss(pair, pair)
+
+
+def _notes(pair: ComparedTables) -> Iterator[str]:
+    for name in pair.numbers:
+        sums = column_sums(pair, name)
+        if sums.constant:
+            changed = "was changed: it is measured against the spread of both tables together"
+            kept = "was left so, and loses nothing"
+            yield (
+                f"column {name!r} has one value only in the original and "
+                f"{changed if sums.square else kept}"
+            )
+        if sums.n < pair.n_rows:
+            yield f"column {name!r} is compared in {sums.n:,} of {pair.n_rows:,} records"
+    for name in pair.categories:
+        cells = pair.category(name)
+        if new := len(cells.labels) - cells.n_original:
+            yield f"column {name!r} has {new} categories that the original does not have"
+        known = int(pair.categorised(name).sum())
+        if known < pair.n_rows:
+            yield f"column {name!r} is compared in {known:,} of {pair.n_rows:,} records"
+
+
+def lost_cells(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
+    """Measure the share of known cells that the masked table lacks.
+
+    Parameters
+    ----------
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The tables, with the same records in the same order.
+    **reading
+        `columns`, `schema` and `weights`, as in `measure`; cells may be missing on one side.
+
+    Notes
+    -----
+    For each column the (weighted) share of the original's known cells that are missing in the
+    masked table; the value is the mean over columns. Cells that only the masked table knows are
+    counted in `details`.
+
+    References
+    ----------
+    A. Hundepool et al. (2012). Statistical Disclosure Control. Wiley: local suppression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.loss import lost_cells
+    >>> lost_cells(np.array([[1.0], [2.0]]), np.array([[1.0], [np.nan]])).value
+    0.5
+    """
+    reading["on_unpaired"] = "skip"
+    pair = compare(original, masked, **reading)
+    by_column: dict[Name, float] = {}
+    w = np.ones(pair.n_rows) if pair.weights is None else pair.weights
+    invented = 0
+    for name in pair.columns:
+        before, after = pair.known(name)
+        lost = before & ~after
+        invented += int((after & ~before).sum())
+        by_column[name] = float(w[lost].sum() / max(w[before].sum(), 1e-300))
+    value = sum(by_column.values()) / len(by_column)
+    return Loss(
+        name="lost_cells",
+        value=value,
+        by_column=by_column,
+        formula="the share of the original's known cells that are missing in the masked table, "
+        "averaged over columns",
+        source="A. Hundepool et al. (2012). Statistical Disclosure Control. Wiley",
+        verdict=f"{100 * value:.3g} % of the known cells are gone{worst(by_column)}",
+        details={"known in the masked table only": invented},
+    )

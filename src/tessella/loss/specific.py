@@ -1,213 +1,33 @@
 """Specific losses: what a given analysis makes of the masked table, beside the original.
 
 An *analysis* is any function of a table that returns a number, an array of numbers, or a mapping of
-names to numbers.
-
-The propensity score: can a model tell masked records from original ones?
+names to numbers. A regression is the one that is ready made: how far the intervals of its
+coefficients overlap. Columns become the matrix of a model, numbers as they are, categories as yes
+or no for each; both tables get the same columns, so that coefficients can be compared one by one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from itertools import combinations_with_replacement
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
+from scipy.special import expit
 
-from .._parameters import Whole, parameters
-from .._types import Floats, Name
+from .._parameters import Number, OneOf, parameters
+from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, UnpairedError
-from .compared import Reading, compare
-from .regression import BLOCK, Design, design
-from .result import Loss, worst
-
-__all__ = ["propensity_loss", "specific_loss"]
-
-STEPS = 50
-
-
-@parameters(degree=[Whole(1, 2)])
-def propensity_loss(
-    original: Any, masked: Any, *, degree: int = 2, **reading: Unpack[Reading]
-) -> Loss:
-    """Measure how well a logistic model tells masked records from original ones: pMSE.
-
-    Parameters
-    ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    degree : {1, 2}, default 2
-        Features as they are, or with their squares and products too. With 1 the model sees little
-        more than means, which microaggregation keeps.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`. Records that lack a value
-        in any column are left out.
-
-    Returns
-    -------
-    Loss
-        From 0 (no record can be recognised) to 0.25 (every one). `details` has the ratio to what
-        is expected of a sample drawn from the original; below 1, masking shows less than sampling.
-
-    Notes
-    -----
-    Both tables stacked, N = 2 n rows, a logistic model for "is masked" gives each row a score p_i:
-    pMSE = 1/N sum of (p_i - 1/2)^2, weighted if there are weights. With q coefficients beside the
-    intercept, a sample of n records drawn from the original has an expected q / (8 N). Features
-    that follow from others are left out of the model, and do not count in q. Where features
-    separate the tables, coefficients have no limit; they are held where the likelihood has come
-    within a billionth of the best.
-
-    References
-    ----------
-    M.-J. Woo, J. P. Reiter, A. Oganian and A. F. Karr (2009). Global measures of data utility for
-    microdata masked for disclosure limitation. Journal of Privacy and Confidentiality 1(1),
-    111-124. J. Snoke, G. M. Raab, B. Nowok, C. Dibben and A. Slavkovic (2018). General and
-    specific utility measures for synthetic data. JRSS A 181(3), 663-688, for the expectation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.loss import propensity_loss
-    >>> x = np.random.default_rng(0).normal(size=(100, 3))
-    >>> propensity_loss(x, x).value
-    0.0
-    """
-    matrix = design(compare(original, masked, **reading), new_categories=True)
-    terms = _Terms(matrix, degree)
-    scores = terms.scores()
-    weights = np.ones(len(matrix.before)) if matrix.weights is None else matrix.weights
-    squares = sum(((side - 0.5) ** 2) @ weights for side in scores)
-    value = min(0.25, float(squares / (2 * weights.sum())))
-    n = float(weights.sum() ** 2 / (weights**2).sum())
-    expected = terms.rank / (8 * 2 * n)
-    ratio = value / expected if expected else 0.0
-    return Loss(
-        name="propensity",
-        value=value,
-        formula="the mean squared difference from 1/2 of the scores of a logistic model that tells "
-        "masked records from original ones",
-        source="M.-J. Woo, J. P. Reiter, A. Oganian and A. F. Karr (2009). Global measures of data "
-        "utility. Journal of Privacy and Confidentiality 1(1), 111-124",
-        range=(0.0, 0.25),
-        verdict=f"masked records can be recognised with pMSE {value:.3g}, {ratio:.3g} times what a "
-        "sample of the original would show",
-        details={"ratio": ratio, "expected": expected, "coefficients": terms.rank},
-    )
-
-
-class _Terms:
-    """The features of a propensity model, made a block of records at a time.
-
-    Features are centred and scaled over both tables, then rotated to the directions that vary, so
-    that features that follow from others do no harm.
-    """
-
-    def __init__(self, matrix: Design, degree: int) -> None:
-        self.sides = (matrix.before, matrix.after)
-        self.n, self.degree = len(matrix.before), degree
-        w = np.ones(self.n) if matrix.weights is None else matrix.weights
-        self.weights = w / w.mean()
-        self.mean = (matrix.before.mean(axis=0) + matrix.after.mean(axis=0)) / 2
-        scale = np.sqrt(sum(((side - self.mean) ** 2).mean(axis=0) for side in self.sides) / 2)
-        self.scale = np.where(scale > 0, scale, 1.0)
-        d = matrix.before.shape[1]
-        self.pairs = list(combinations_with_replacement(range(d), 2)) if degree == 2 else []
-        self.turn = np.eye(d + len(self.pairs))
-        self.centre = np.zeros(d + len(self.pairs))
-        self._rotate()
-
-    @property
-    def rank(self) -> int:
-        """Count the coefficients beside the intercept."""
-        return self.turn.shape[1]
-
-    def _rotate(self) -> None:
-        size = len(self.centre)
-        total, square = np.zeros(size), np.zeros((size, size))
-        for _, _, features, _ in self._raw_blocks():
-            total += features.sum(axis=0)
-            square += features.T @ features
-        mean = total / (2 * self.n)
-        covariance = square / (2 * self.n) - np.outer(mean, mean)
-        deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        varies = deviation > 1e-9 * np.maximum(1.0, np.abs(mean))
-        inverse = np.where(varies, 1 / np.where(varies, deviation, 1.0), 0.0)
-        values, vectors = np.linalg.eigh(covariance * np.outer(inverse, inverse))
-        keep = values > 1e-9 * max(values[-1], 1e-300)
-        self.centre = mean
-        self.turn = inverse[:, None] * vectors[:, keep] / np.sqrt(values[keep])
-
-    def _raw_blocks(self) -> Any:
-        """Give side, place, features before rotation, and weights, a block at a time."""
-        for side, table in enumerate(self.sides):
-            for start in range(0, self.n, BLOCK // 4):
-                here = slice(start, start + BLOCK // 4)
-                z = (table[here] - self.mean) / self.scale
-                products = [z[:, j] * z[:, k] for j, k in self.pairs]
-                yield side, here, np.column_stack([z, *products]), self.weights[here]
-
-    def _blocks(self) -> Any:
-        for side, here, features, weights in self._raw_blocks():
-            turned = (features - self.centre) @ self.turn
-            yield side, here, np.column_stack([np.ones(len(turned)), turned]), weights
-
-    def scores(self) -> Floats:
-        """Fit the model with Newton's method and return the scores of both tables, (2, n)."""
-        solution = np.zeros(self.rank + 1)
-        best, gradient, information = self._look(solution)
-        for _ in range(STEPS):
-            ridge = 1e-9 * np.trace(information) / len(solution)
-            step = np.linalg.solve(information + ridge * np.eye(len(solution)), gradient)
-            size = 1.0
-            while size > 1e-4:  # halve a step that goes too far
-                likelihood, *found = self._look(solution + size * step)
-                if likelihood > best:
-                    break
-                size /= 2
-            else:
-                break
-            gained = likelihood - best
-            solution, best = solution + size * step, likelihood
-            gradient, information = found
-            if gained < 1e-9 * self.n:
-                break
-        scores = np.empty((2, self.n))
-        for side, here, features, _ in self._blocks():
-            scores[side, here] = _expit(features @ solution)
-        return scores
-
-    def _look(self, solution: Floats) -> tuple[float, Floats, Floats]:
-        """Return likelihood, gradient and information at some coefficients."""
-        likelihood, gradient = 0.0, np.zeros(len(solution))
-        information = np.zeros((len(solution), len(solution)))
-        for side, _, features, weights in self._blocks():
-            score = features @ solution
-            p = _expit(score)
-            likelihood += float(weights @ (side * score - np.logaddexp(0.0, score)))
-            gradient += features.T @ (weights * (side - p))
-            information += (features * (weights * p * (1 - p))[:, None]).T @ features
-        return likelihood, gradient, information
-
-
-def _expit(score: Floats) -> Floats:
-    from scipy.special import expit
-
-    chances: Floats = expit(score)
-    return chances
-
-
-Analysis = Callable[[Any], Any]
-Distance = Callable[[Floats, Floats], float]
+from .base import ComparedTables, Loss, Reading, compare, worst
 
 
 def specific_loss(
-    f: Analysis,
+    f: Callable[[Any], Any],
     original: Any,
     masked: Any,
     *,
-    distance: Distance | None = None,
+    distance: Callable[[Floats, Floats], float] | None = None,
     name: str | None = None,
 ) -> Loss:
     """Measure how far the result of an analysis has moved.
@@ -302,3 +122,320 @@ def _result(given: Any, table: str) -> tuple[list[Name], Floats]:
     if names is None:
         names = list(range(numbers.size)) if numbers.ndim < 2 else list(np.ndindex(numbers.shape))
     return names, numbers.reshape(-1)
+
+
+Kind = Literal["linear", "logistic"]
+
+STEPS = 100  # of Newton's method; a likelihood with a maximum needs about ten
+BLOCK = 65_536  # records for which squares of features are held at a time
+TABLES = ("original", "masked table")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Design:
+    """The same matrix for both tables, over the records that both know.
+
+    `names` says what each column is, `rows` which records are in.
+    """
+
+    names: tuple[Name, ...]
+    before: Floats
+    after: Floats
+    rows: Truths
+    weights: Floats | None
+
+
+def design(
+    pair: ComparedTables, *, without: Iterable[Name] = (), new_categories: bool = False
+) -> Design:
+    """Return the columns of a pair as matrices, without some that must be known all the same.
+
+    Categories that only the masked table has get a column, or are refused.
+    """
+    aside = set(without)
+    for name in aside:
+        pair.original.table.place(name, who="The model")
+    names: list[Name] = []
+    before: list[Floats] = []
+    after: list[Floats] = []
+    rows = np.logical_and.reduce([side for name in pair.columns for side in pair.known(name)])
+    if not rows.any():
+        raise BadTableError("No record is known in all columns of both tables.")
+    for name in pair.columns:
+        if name in aside:
+            continue
+        if name in set(pair.numbers):
+            cells = pair.number(name)
+            names.append(name)
+            before.append(cells.before[rows])
+            after.append(cells.after[rows])
+            continue
+        codes = pair.category(name)
+        if len(codes.labels) > codes.n_original and not new_categories:
+            raise BadTableError(
+                f"The masked table has categories in {name!r} that the original does not have, so "
+                "that no coefficient can be compared with theirs. Leave the column out."
+            )
+        for place, label in list(enumerate(codes.labels))[1:]:  # the first is the reference
+            names.append(f"{name}={label}")
+            before.append((codes.before[rows] == place).astype(np.float64))
+            after.append((codes.after[rows] == place).astype(np.float64))
+    if not names:
+        raise BadTableError("There is no column left as a feature. Name some with features=[...].")
+    return Design(
+        names=tuple(names),
+        before=np.column_stack(before),
+        after=np.column_stack(after),
+        rows=rows,
+        weights=None if pair.weights is None else pair.weights[rows],
+    )
+
+
+def target_classes(
+    pair: ComparedTables, name: Name, rows: Truths
+) -> tuple[Integers, Integers, list[str]]:
+    """Return a column of both tables as classes 0, 1, ... with their labels; numbers too."""
+    if name in set(pair.numbers):
+        cells = pair.number(name)
+        before, after = cells.before[rows], cells.after[rows]
+        distinct, codes = np.unique(np.concatenate([before, after]), return_inverse=True)
+        one, other = np.split(codes.reshape(-1), 2)
+        return one, other, [f"{value:g}" for value in distinct]
+    column = pair.category(name)
+    one, other = column.before[rows].astype(np.int64), column.after[rows].astype(np.int64)
+    return one, other, column.labels
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """Coefficients, the intercept first, their standard errors, and degrees of freedom."""
+
+    coefficients: Floats
+    errors: Floats
+    freedom: float
+
+
+@parameters(kind=[OneOf(get_args(Kind))], level=[Number(above=0, below=1)])
+def regression_loss(
+    original: Any,
+    masked: Any,
+    *,
+    target: Name,
+    features: Iterable[Name] | None = None,
+    kind: Kind = "linear",
+    level: float = 0.95,
+    **reading: Unpack[Reading],
+) -> Loss:
+    """Measure how far the confidence intervals of a regression's coefficients have moved apart.
+
+    Parameters
+    ----------
+    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The tables, with the same records in the same order.
+    target : name
+        The column to explain: numbers, or for a logistic regression two categories.
+    features : iterable of names, optional
+        The columns that explain it, otherwise all others. A category is a yes or no for each but
+        the first.
+    kind : {"linear", "logistic"}, default "linear"
+        Least squares, or maximum likelihood for a target of two categories.
+    level : float, default 0.95
+        The level of the intervals.
+    **reading
+        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`. Records that lack a value
+        in any column used are left out.
+
+    Returns
+    -------
+    Loss
+        1 minus the mean overlap, from 0 (the same intervals) to 1 (no interval meets its
+        counterpart). `by_column` has each coefficient, `details` the mean distance of coefficients
+        in standard errors of the original's.
+
+    Notes
+    -----
+    With intervals (l, u) and (l', u') of a coefficient and (i, j) what they have in common,
+    overlap = 1/2 ((j - i) / (u - l) + (j - i) / (u' - l')), and 0 where they do not meet. Weights
+    are taken as relative precisions, scaled to sum to the number of records.
+
+    References
+    ----------
+    A. F. Karr, C. N. Kohnen, A. Oganian, J. P. Reiter and A. P. Sanil (2006). A framework for
+    evaluating the utility of data altered to protect confidentiality. The American Statistician
+    60(3), 224-232.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.loss import regression_loss
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> regression_loss(x, x, target=2).value
+    0.0
+    """
+    pair = compare(original, masked, **with_target(reading, target, features))
+    matrix = design(pair, without=[target])
+    if kind == "linear":
+        if target not in set(pair.numbers):
+            raise BadTableError(
+                f"The target {target!r} is not a column of numbers. Give one that is, or "
+                'kind="logistic" for a target of two categories.'
+            )
+        cells = pair.number(target)
+        fit, targets = fit_linear, (cells.before[matrix.rows], cells.after[matrix.rows])
+    else:
+        one, other, labels = target_classes(pair, target, matrix.rows)
+        if len(labels) != 2:
+            raise BadTableError(
+                f"A logistic regression explains two categories; the target {target!r} has "
+                f"{len(labels)} in the two tables."
+            )
+        fit, targets = fit_logistic, (one.astype(np.float64), other.astype(np.float64))
+    fits = [
+        fit(X, y, matrix.weights, table)
+        for X, y, table in zip((matrix.before, matrix.after), targets, TABLES)
+    ]
+    overlaps = _overlap(fits[0], fits[1], level)
+    names: list[Name] = ["(intercept)", *matrix.names]
+    by_column = dict(zip(names, (1 - overlaps).tolist()))
+    value = 1 - float(overlaps.mean())
+    gap = np.abs(fits[0].coefficients - fits[1].coefficients)
+    apart = np.divide(gap, fits[0].errors, out=np.zeros_like(gap), where=fits[0].errors > 0)
+    return Loss(
+        name=f"{kind}_regression",
+        value=value,
+        by_column=by_column,
+        formula=f"1 minus the mean overlap of the {100 * level:g} % confidence intervals of the "
+        "coefficients",
+        source="A. F. Karr, C. N. Kohnen, A. Oganian, J. P. Reiter and A. P. Sanil (2006). "
+        "The American Statistician 60(3), 224-232",
+        verdict=f"confidence intervals overlap by {100 * (1 - value):.3g} % on average, "
+        f"{int((overlaps == 0).sum())} of {len(overlaps)} not at all{worst(by_column)}",
+        details={"coefficients apart, in standard errors": float(apart.mean())},
+    )
+
+
+def with_target(reading: Reading, target: Name, features: Iterable[Name] | None) -> Reading:
+    """Return the reading of the target and its features only."""
+    if features is not None:
+        names = [features] if isinstance(features, str) else list(features)
+        if target in names:
+            raise BadTableError(f"The target {target!r} is also among the features.")
+        return {**reading, "columns": [*names, target]}
+    if (columns := reading.get("columns")) is not None:
+        return {**reading, "columns": list(dict.fromkeys([*columns, target]))}
+    return reading
+
+
+def _overlap(first: Fit, second: Fit, level: float) -> Floats:
+    from scipy.stats import t
+
+    ends = []
+    for fit in (first, second):
+        half = t.ppf(0.5 + level / 2, fit.freedom) * fit.errors
+        ends.append((fit.coefficients - half, fit.coefficients + half))
+    (low, high), (low_after, high_after) = ends
+    common = np.minimum(high, high_after) - np.maximum(low, low_after)
+    shares = []
+    for width in (high - low, high_after - low_after):
+        point = np.where(low == low_after, 1.0, 0.0)  # a perfect fit: an interval of no width
+        shares.append(np.divide(common, width, out=point, where=width > 0))
+    overlaps: Floats = np.clip((shares[0] + shares[1]) / 2, 0.0, 1.0)
+    return overlaps
+
+
+def fit_linear(X: Floats, y: Floats, weights: Floats | None, table: str) -> Fit:
+    """Fit by least squares, on columns of mean 0 and spread 1, and scale back."""
+    n, p = X.shape
+    if n <= p + 1:
+        raise BadTableError(
+            f"A regression on {p} features needs more than {p + 1} records, and has {n}."
+        )
+    Z, mean, scale = _scaled(X)
+    root = np.ones(n) if weights is None else np.sqrt(weights / weights.mean())
+    A = np.column_stack([np.ones(n), Z]) * root[:, None]
+    inverse = _inverse(A.T @ A, table)
+    solution = np.linalg.lstsq(A, y * root, rcond=None)[0]
+    freedom = n - p - 1
+    residual = y * root - A @ solution
+    covariance = inverse * float(residual @ residual) / freedom
+    return _scale_back(solution, covariance, mean, scale, freedom)
+
+
+def fit_logistic(X: Floats, y: Floats, weights: Floats | None, table: str) -> Fit:
+    """Fit by maximum likelihood with Newton's method, on columns of mean 0 and spread 1."""
+    n = len(X)
+    if not 0 < y.sum() < n:
+        raise BadTableError(f"The target has one category only in the {table}.")
+    Z, mean, scale = _scaled(X)
+    w = np.ones(n) if weights is None else weights / weights.mean()
+    solution, inverse = newton(np.column_stack([np.ones(n), Z]), y, w, table)
+    return _scale_back(solution, inverse, mean, scale, np.inf)
+
+
+def newton(A: Floats, y: Floats, w: Floats, table: str) -> tuple[Floats, Floats]:
+    """Maximise the likelihood of a logistic model; return coefficients and their covariance."""
+    solution = np.zeros(A.shape[1])
+    best = -float(w.sum()) * np.log(2.0)
+    inverse = _inverse(_gram(A, w / 4), table)
+    for _ in range(STEPS):
+        step = inverse @ (A.T @ (w * (y - expit(A @ solution))))
+        size = 1.0
+        while True:  # halve a step that goes too far
+            tried = solution + size * step
+            score = A @ tried
+            likelihood = float(w @ (y * score - np.logaddexp(0.0, score)))
+            if likelihood >= best - 1e-9 * abs(best) or size < 1e-6:
+                break
+            size /= 2
+        solution, best = tried, likelihood
+        p = expit(A @ solution)
+        try:
+            inverse = _inverse(_gram(A, w * p * (1 - p)), table)
+        except BadTableError:  # it had an inverse at the start: chances have gone to 0 and 1
+            break
+        if np.abs(size * step).max() < 1e-9 * (1 + np.abs(solution).max()):
+            return solution, inverse
+    raise BadTableError(
+        f"The logistic regression has no maximum in the {table}: the features separate the "
+        "categories, or nearly. Leave out the feature that does."
+    )
+
+
+def _gram(A: Floats, weights: Floats) -> Floats:
+    """Return A^T diag(w) A, a block of records at a time."""
+    total = np.zeros((A.shape[1], A.shape[1]))
+    for start in range(0, len(A), BLOCK):
+        block = A[start : start + BLOCK]
+        total += (block * weights[start : start + BLOCK, None]).T @ block
+    return total
+
+
+def _inverse(information: Floats, table: str) -> Floats:
+    """Invert an information matrix, or say that features depend on each other."""
+    diagonal = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    scaled = information / np.outer(diagonal, diagonal)
+    values, vectors = np.linalg.eigh(scaled)
+    if values[0] < 1e-12 * values[-1]:
+        raise BadTableError(
+            f"The features of the {table} depend on each other, or one is constant, so that no "
+            "single set of coefficients fits. Leave out the column that follows from the others."
+        )
+    inverse: Floats = (vectors / values) @ vectors.T / np.outer(diagonal, diagonal)
+    return inverse
+
+
+def _scaled(X: Floats) -> tuple[Floats, Floats, Floats]:
+    mean = X.mean(axis=0)
+    scale = X.std(axis=0)
+    scale[scale == 0] = 1.0
+    return (X - mean) / scale, mean, scale
+
+
+def _scale_back(
+    solution: Floats, covariance: Floats, mean: Floats, scale: Floats, freedom: float
+) -> Fit:
+    """Return coefficients and errors in the units of the columns."""
+    back = np.diag(np.concatenate([[1.0], 1 / scale]))
+    back[0, 1:] = -mean / scale
+    errors = np.sqrt(np.maximum(np.diag(back @ covariance @ back.T), 0.0))
+    return Fit(coefficients=back @ solution, errors=errors, freedom=freedom)

@@ -14,14 +14,11 @@ import numpy as np
 from .._parameters import NONE, Whole, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import UnpairedError
-from .compared import ComparedTables, Reading, compare
+from .base import ComparedTables, Reading, compare
 from .moments import column_sums
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Group", "SubgroupLoss", "record_loss", "subgroup_loss"]
-
 
 LEAST = 1e-3  # a split must explain so much of the variance of losses: no words for rounding
 
@@ -158,8 +155,7 @@ def _record_loss(pair: ComparedTables) -> Floats:
         total[known] += lost[known]
         count += known
     for name in pair.categories:
-        codes = pair.category(name)
-        known = (codes.before >= 0) & (codes.after >= 0)
+        codes, known = pair.category(name), pair.categorised(name)
         total += known & (codes.before != codes.after)
         count += known
     losses: Floats = np.divide(total, count, out=np.full(pair.n_rows, np.nan), where=count > 0)

@@ -18,7 +18,6 @@ from ..exceptions import BadOptionError, BadTableError
 from ..frame import Table
 from ..fuzzy.base import FuzzyClusterer, check_number
 from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
-from ..fuzzy.constraints import as_system
 from ..fuzzy.drawing import (
     Chance,
     Drawing,
@@ -28,7 +27,7 @@ from ..fuzzy.drawing import (
     draw_part,
     find_centres,
 )
-from ..fuzzy.field import entropy_law, power_law
+from ..fuzzy.field import as_system, entropy_law, power_law
 from ..grouping.base import check_k
 from ..kernels.degrees import Law
 from ..linear import LinearSystem

@@ -13,7 +13,7 @@ from ..exceptions import BrokenPromiseError
 from ..frame import Numbers, group_ids
 from ..frame.columns import number_values
 from ..grouping.base import check_k
-from ..grouping.univariate import UnivariateOptimal
+from ..grouping.ordering import UnivariateOptimal
 from .base import Declared, MaskedColumns, Perturbation, renamed, rows_of_strata
 from .parts import group_means, parts_of
 from .registry import Method, Options, Tuned, register, shrunk

@@ -25,7 +25,7 @@ from ..frame import Table
 from ..io import Source
 from ..io.writing import Written
 from ..loss import measure
-from ..loss.result import Summary
+from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Study
 from ..release.steps import disclosed_method

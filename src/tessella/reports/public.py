@@ -21,7 +21,7 @@ from ..auditing.verifying import KIND
 from ..exceptions import BadTableError
 from ..frame import FIRST_CODE, Table, View, text_of
 from ..loss import measure
-from ..loss.result import Summary
+from ..loss.base import Summary
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
 from ..release.steps import PREPARING

@@ -18,7 +18,7 @@ from ..auditing.result import plain
 from ..exceptions import BadTableError
 from ..frame import Table, View
 from ..io import Source
-from ..loss.result import Summary
+from ..loss.base import Summary
 from ..masking import registry
 from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
