@@ -153,14 +153,6 @@ def cut_columns(values: Floats, size: int, by: str, *, seed: int = 0) -> list[li
     A block of "correlation" ("contrast") is begun with the column whose |correlation| with the
     others left is largest (least) in sum, and takes, one by one, the column whose mean
     |correlation| with the block is largest (least). "order" takes neighbours, "random" a lot.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.explore.candidate import cut_columns
-    >>> a, b = np.random.default_rng(0).normal(size=(2, 50))
-    >>> cut_columns(np.column_stack([a, b, -a, b + 1]), 2, "correlation")
-    [[0, 2], [1, 3]]
     """
     if by in ("correlation", "contrast"):
         close = _closeness(values)

@@ -58,13 +58,6 @@ def nearest_others(X: Floats, count: int) -> tuple[Integers, Floats]:
     """Find row numbers and squared distances, (n, count), of the nearest others of each record.
 
     The nearest is first, of equally near ones the lowest row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows, squares = nearest_others(np.array([[0.0], [1.0], [3.0]]), 1)
-    >>> rows.ravel(), squares.ravel()
-    (array([1, 0, 1]), array([1., 1., 4.]))
     """
     n = len(X)
     remaining = neighbours.all_rows(X)
@@ -114,9 +107,8 @@ class PricingProblem:
         kept = np.minimum(copies, 2 * k - 1)
         self._kind = np.repeat(np.arange(self.n_kinds), kept)
         self._record = np.concatenate(([0], np.cumsum(kept)[:-1]))
-        self._twin = (
-            np.where(np.diff(self._kind, prepend=-1) == 0, np.arange(len(self._kind)), 0) - 1
-        )
+        same = np.diff(self._kind, prepend=-1) == 0
+        self._twin = np.where(same, np.arange(len(same)), 0) - 1
         self._table = np.ascontiguousarray(self.X[self._kind].T)
         self._weights = np.ascontiguousarray(self.weights[self._kind])
         self._find_neighbours()
