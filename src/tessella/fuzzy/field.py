@@ -56,7 +56,7 @@ from ..kernels.tree import order_by_leaves, rounded
 from ..linear import LinearSystem
 from ..linear.rows import Row
 from ..parallel import each
-from ..plan.claims import cases_of, rows_of
+from ..plan.plan import cases_of, rows_of
 from ..rules import Rules
 
 Result = TypeVar("Result")
