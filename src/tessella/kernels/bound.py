@@ -309,15 +309,9 @@ def broken_cuts(
 
 @kernel
 def _partners(
-    groups: Integers,
-    shares: Floats,
-    starts: Integers,
-    held: Integers,
-    single: Truths,
-    i: int,
-    near: Integers,
-    pair: Floats,
-) -> int:
+    groups: Integers, shares: Floats, starts: Integers, held: Integers, single: Truths, i: int,
+    near: Integers, pair: Floats,
+) -> int:  # fmt: skip
     """Records that share groups with i, and how much; `pair` must be zero before."""
     count = 0
     for e in range(starts[i], starts[i + 1]):

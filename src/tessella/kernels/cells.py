@@ -19,6 +19,8 @@ be right to the last bit; `GAP` keeps the former away from rounding.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._types import Floats, Integers
@@ -29,17 +31,7 @@ WORD = 62  # records in a word of a set; the signs of int64 stay out of it
 ENOUGH = 24  # records that exclude a record: more are not looked for
 HOPE = 0.6  # of the undecided: rarely fewer are left when pairs are compared
 TESTS = 100_000  # pairs of rows after which no more kinds of them are compared
-Cells = tuple[
-    Floats,
-    Integers,
-    Integers,
-    Integers,
-    Integers,
-    Integers,
-    Integers,
-    Integers,
-    Integers,
-]
+Cells = tuple[Floats, *tuple[Integers, ...]]  # see `explore`
 FRONT = 16  # rows of a record that others are compared with
 EVERY = 2  # generations: then pairs are compared in any case
 
@@ -197,15 +189,10 @@ def most_together(
 
 @kernel
 def _decide(
-    values: Floats,
-    corner: int,
-    middle: Floats,
-    cell: tuple[Integers, Integers, Integers],
-    sizes: tuple[int, int],
-    classes: Integers,
-    taken: Integers,
+    values: Floats, corner: int, middle: Floats, cell: tuple[Integers, Integers, Integers],
+    sizes: tuple[int, int], classes: Integers, taken: Integers,
     out: tuple[Floats, Integers, Integers, Integers, Integers],
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int]:  # fmt: skip
     """Decide rows and records of a cell whose `corner` moved to where rows have `middle` values.
 
     `cell` has records, where their rows start, and which they are; `out` gets values, masks, rows,
@@ -282,6 +269,12 @@ def _decide(
 
 
 @kernel
+def _doubled(array: Any) -> Any:
+    """Return an array with room for as many more."""
+    return np.concatenate((array, np.empty_like(array)))
+
+
+@kernel
 def _longest(corners: Floats) -> tuple[int, int]:
     """The two ends of the longest edge."""
     k, p = corners.shape
@@ -299,17 +292,9 @@ def _longest(corners: Floats) -> tuple[int, int]:
 
 @kernel
 def explore(
-    U: Floats,
-    classes: Integers,
-    corners: Floats,
-    depth: int,
-    linked: int,
-    records: Integers,
-    starts: Integers,
-    which: Integers,
-    best: int,
-    budget: int,
-) -> tuple[int, Floats, int, Cells]:
+    U: Floats, classes: Integers, corners: Floats, depth: int, linked: int, records: Integers,
+    starts: Integers, which: Integers, best: int, budget: int,
+) -> tuple[int, Floats, int, Cells]:  # fmt: skip
     """Halve a cell, and what comes of it, depth first, until `budget` rows were looked at.
 
     `U` has all rows (R x p), `classes` the class of each record masked to the same values. The cell
@@ -414,42 +399,14 @@ def explore(
             if new_bound <= best:
                 continue
             row_start, record_start = row_ends[top], record_ends[top]
-            if row_start + new_rows > kept_rows.shape[0]:
-                size = 2 * (row_start + new_rows)
-                wider = np.empty((size, k))
-                wider[:row_start] = kept_values[:row_start]
-                kept_values = wider
-                longer = np.empty(size, dtype=np.int64)
-                longer[:row_start] = kept_rows[:row_start]
-                kept_rows = longer
-            if record_start + new_left > kept_records.shape[0]:
-                size = 2 * (record_start + new_left)
-                longer = np.empty(size, dtype=np.int64)
-                longer[:record_start] = kept_records[:record_start]
-                kept_records = longer
-                longer = np.empty(size, dtype=np.int64)
-                longer[:record_start] = kept_sizes[:record_start]
-                kept_sizes = longer
-            if top + 1 >= deep:
-                deep *= 2
-                wide = np.empty((deep, k, p))
-                wide[:top] = all_corners[:top]
-                all_corners = wide
-                longer = np.empty(deep, dtype=np.int64)
-                longer[:top] = all_linked[:top]
-                all_linked = longer
-                longer = np.empty(deep, dtype=np.int64)
-                longer[:top] = depths[:top]
-                depths = longer
-                longer = np.empty(deep, dtype=np.int64)
-                longer[:top] = bounds[:top]
-                bounds = longer
-                longer = np.empty(deep + 1, dtype=np.int64)
-                longer[: top + 1] = row_ends[: top + 1]
-                row_ends = longer
-                longer = np.empty(deep + 1, dtype=np.int64)
-                longer[: top + 1] = record_ends[: top + 1]
-                record_ends = longer
+            while row_start + new_rows > kept_rows.shape[0]:
+                kept_values, kept_rows = _doubled(kept_values), _doubled(kept_rows)
+            while record_start + new_left > kept_records.shape[0]:
+                kept_records, kept_sizes = _doubled(kept_records), _doubled(kept_sizes)
+            if top + 1 >= depths.shape[0]:
+                all_corners, depths = _doubled(all_corners), _doubled(depths)
+                all_linked, bounds = _doubled(all_linked), _doubled(bounds)
+                row_ends, record_ends = _doubled(row_ends), _doubled(record_ends)
             for row in range(new_rows):
                 kept_rows[row_start + row] = out[2][row]
                 for v in range(k):

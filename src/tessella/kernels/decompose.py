@@ -14,7 +14,7 @@ import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
-from .groups import weighted_centres
+from .groups import squared_distance, weighted_centres
 from .ordering import insertion_path
 from .sequence import best_cut
 
@@ -64,22 +64,12 @@ def _members(partition: Partition, g: int) -> Integers:
 
 
 @kernel
-def _squares(X: Floats, partition: Partition, i: int, g: int) -> float:
-    """Squared distance of a record from a centre."""
-    total = 0.0
-    for j in range(X.shape[1]):
-        difference = X[i, j] - partition.centres[g, j]
-        total += difference * difference
-    return total
-
-
-@kernel
 def _error(X: Floats, weights: Floats, partition: Partition, g: int) -> float:
     """SSE of a group."""
     total = 0.0
     i = partition.heads[g]
     while i >= 0:
-        total += weights[i] * _squares(X, partition, i, g)
+        total += weights[i] * squared_distance(X, i, partition.centres, g)
         i = partition.nexts[i]
     return total
 
@@ -128,19 +118,15 @@ def _cut_group(
     X: Floats, weights: Floats, partition: Partition, members: Integers, g: int, k: int
 ) -> tuple[Integers, float]:
     """Put members on a short path from the farthest one, and cut it: part of each, SSE."""
-    m, d = members.shape[0], X.shape[1]
+    m = members.shape[0]
     farthest, reach = 0, -1.0
     for a in range(m):
-        squares = _squares(X, partition, members[a], g)
+        squares = squared_distance(X, members[a], partition.centres, g)
         if squares > reach:
             farthest, reach = a, squares
     path = insertion_path(X, members, farthest)
-    own, own_weights = np.empty((m, d)), np.empty(m)
-    for a in range(m):
-        members[a], own_weights[a] = path[a], weights[path[a]]
-        for j in range(d):
-            own[a, j] = X[path[a], j]
-    return best_cut(own, own_weights, np.arange(m), k)
+    members[:] = path
+    return best_cut(X[path], weights[path], np.arange(m), k)
 
 
 @kernel
@@ -187,7 +173,7 @@ def _cheapest(
         if g == own or partition.sizes[g] == 0:
             continue
         share = weights[i] * partition.totals[g] / (weights[i] + partition.totals[g])
-        cost = share * _squares(X, partition, i, g)
+        cost = share * squared_distance(X, i, partition.centres, g)
         if partition.sizes[g] >= 2 * k - 1:
             total, centre = partition.totals[g], partition.centres[g].copy()
             label, behind = partition.labels[i], partition.nexts[i]
@@ -259,7 +245,8 @@ def shrink(
             i = partition.heads[group]
             while i >= 0:
                 share = weights[i] / (partition.totals[group] - weights[i])
-                freed = share * partition.totals[group] * _squares(X, partition, i, group)
+                share *= partition.totals[group]
+                freed = share * squared_distance(X, i, partition.centres, group)
                 other, cost = _cheapest(X, weights, partition, near, i, group, k)
                 if other >= 0 and freed - cost > max(gain, GAIN * freed):
                     leaver, target, gain = i, other, freed - cost

@@ -58,15 +58,27 @@ def weighted_centres(X: Floats, weights: Floats, labels: Integers, n_groups: int
 
 
 @kernel
+def squared_distance(X: Floats, i: Any, centre: Floats, g: int) -> Any:
+    """Squared distance from record i to the centre of group g."""
+    total = 0.0
+    for q in range(X.shape[1]):
+        difference = X[i, q] - centre[g, q]
+        total += difference * difference
+    return total
+
+
+@kernel
+def distance_between(X: Floats, a: int, b: int) -> float:
+    """Euclidean distance of two records of a table."""
+    return float(np.sqrt(squared_distance(X, a, X, b)))
+
+
+@kernel
 def squared_error(X: Floats, weights: Floats, labels: Integers, centres: Floats) -> float:
     """Sum over records of weight times squared distance to the record's centre."""
     total = 0.0
     for i in range(X.shape[0]):
-        own = 0.0
-        for j in range(X.shape[1]):
-            difference = X[i, j] - centres[labels[i], j]
-            own += difference * difference
-        total += weights[i] * own
+        total += weights[i] * squared_distance(X, i, centres, labels[i])
     return total
 
 
@@ -93,16 +105,6 @@ def medians_of_runs(values: Floats, weights: Floats, starts: Integers) -> Floats
         if reached <= total / 2 + slack and i + 1 < end:
             medians[g] = (values[i] + values[i + 1]) / 2
     return medians
-
-
-@kernel
-def squared_distance(X: Floats, i: Any, centre: Floats, g: int) -> Any:
-    """Squared distance from record i to the centre of group g."""
-    total = 0.0
-    for q in range(X.shape[1]):
-        difference = X[i, q] - centre[g, q]
-        total += difference * difference
-    return total
 
 
 @kernel
@@ -148,7 +150,7 @@ def spread_out(X: Floats, weights: Floats, chances: Floats) -> Integers:
     nearest centre so far; of several tries the one is taken that leaves the least sum of these.
     In O(n c tries d).
     """
-    n, d = X.shape
+    n = X.shape[0]
     c, tries = chances.shape
     chosen = np.empty(c, dtype=np.int64)
     squares, trial, best = weights.copy(), np.empty(n), np.empty(n)
@@ -165,11 +167,7 @@ def spread_out(X: Floats, weights: Floats, chances: Floats) -> Integers:
                 row -= 1
             left = 0.0
             for i in range(n):
-                square = 0.0
-                for j in range(d):
-                    side = X[i, j] - X[row, j]
-                    square += side * side
-                square *= weights[i]
+                square = squared_distance(X, i, X, row) * weights[i]
                 trial[i] = square if step == 0 else min(square, squares[i])
                 left += trial[i]
             if left < least:

@@ -22,11 +22,10 @@ import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
+from .tree import LEAF
 
-LEAF = (
-    8  # records in a leaf, and boxes in a block: both are measured side by side, column by column
-)
-FAN = 32
+# Boxes in a block: as many as records in a leaf, so that blocks end where `order_by_leaves` cuts.
+FAN = LEAF
 SLACK = 1e-9
 TINY = 1e-20  # of squares of standardised values
 OWA, CHOQUET, PAIRS, SUM = 1, 2, 3, 4
@@ -35,70 +34,16 @@ ROUNDING = 1e-12  # the sum may exceed its bound by this much before it is given
 
 
 @kernel
-def _split(values: Floats, order: Integers, first: int, last: int, middle: int) -> None:
-    """Reorder so that values at first..middle-1 are at most those at middle..last-1."""
-    left, right = first, last - 1
-    while left < right:
-        pivot = values[order[(left + right) // 2]]
-        low, high = left, right
-        while low <= high:
-            while values[order[low]] < pivot:
-                low += 1
-            while values[order[high]] > pivot:
-                high -= 1
-            if low <= high:
-                order[low], order[high] = order[high], order[low]
-                low += 1
-                high -= 1
-        if middle <= high:
-            right = high
-        elif middle >= low:
-            left = low
-        else:
-            return
+def box_tree(X: Floats) -> tuple[Floats, Floats, Floats, Integers]:
+    """Boxes over the leaves of X (d x n, in the order of leaves), 16 to a block.
 
-
-@kernel
-def halves(X: Floats, depth: int) -> tuple[Integers, Integers]:
-    """Cut the columns-first table X (d x n) `depth` times in halves, each along its widest column.
-
-    Returns the records in the order of the 2^depth leaves, and where each leaf starts (and one
-    more, where the last ends).
-    """
-    d, n = X.shape
-    order = np.arange(n)
-    starts = np.empty(2**depth + 1, dtype=np.int64)
-    starts[0], starts[2**depth] = 0, n
-    stride = 2**depth
-    while stride > 1:
-        for node in range(0, 2**depth, stride):
-            first, last = starts[node], starts[node + stride]
-            widest, width = 0, -1.0
-            for column in range(d):
-                smallest, largest = np.inf, -np.inf
-                for at in range(first, last):
-                    x = X[column, order[at]]
-                    smallest, largest = min(smallest, x), max(largest, x)
-                if largest - smallest > width:
-                    widest, width = column, largest - smallest
-            middle = (first + last) // 2
-            _split(X[widest], order, first, last, middle)
-            starts[node + stride // 2] = middle
-        stride //= 2
-    return order, starts
-
-
-@kernel
-def box_tree(X: Floats, starts: Integers) -> tuple[Floats, Floats, Floats, Integers]:
-    """Boxes over the leaves of X (d x n, in the order of leaves), 32 to a block.
-
-    Level 0 has the leaves; a node of level h + 1 holds the 32 nodes of one block of level h.
-    Returns the records of each leaf (leaf, column, 8; padded with infinity), the low and the high
-    corners of each block's boxes (block, column, 32; padded with empty boxes), and the first block
+    Level 0 has the leaves; a node of level h + 1 holds the 16 nodes of one block of level h.
+    Returns the records of each leaf (leaf, column, 16; padded with infinity), the low and the high
+    corners of each block's boxes (block, column, 16; padded with empty boxes), and the first block
     of each level (and one more, where the last ends).
     """
-    d = X.shape[0]
-    n_leaves = starts.shape[0] - 1
+    d, n = X.shape
+    n_leaves = (n + LEAF - 1) // LEAF
     first_block = np.zeros(32, dtype=np.int64)
     n_levels, n_nodes = 0, n_leaves
     while True:
@@ -114,9 +59,9 @@ def box_tree(X: Floats, starts: Integers) -> tuple[Floats, Floats, Floats, Integ
     for leaf in range(n_leaves):
         block, place = leaf // FAN, leaf % FAN
         for column in range(d):
-            for at in range(starts[leaf], starts[leaf + 1]):
+            for at in range(leaf * LEAF, min(n, (leaf + 1) * LEAF)):
                 x = X[column, at]
-                leaves[leaf, column, at - starts[leaf]] = x
+                leaves[leaf, column, at % LEAF] = x
                 low[block, column, place] = min(low[block, column, place], x)
                 high[block, column, place] = max(high[block, column, place], x)
     for level in range(1, n_levels):
@@ -161,20 +106,14 @@ def _far_leaf(leaf: Floats, x: Floats, power: int, out: Floats) -> None:
 
 @kernel
 def count_in_tree(
-    starts: Integers,
-    tree: tuple[Floats, Floats, Floats, Integers],
-    weights: Integers,
-    X: Floats,
-    homes: Integers,
-    power: int,
-    cap: int,
-    records: Integers,
-) -> tuple[Integers, Integers]:
+    tree: tuple[Floats, Floats, Floats, Integers], weights: Integers,
+    X: Floats, homes: Integers, power: int, cap: int, records: Integers,
+) -> tuple[Integers, Integers]:  # fmt: skip
     """Count the originals nearer than, and tied with, the own one of some masked records.
 
     `tree` is that of `box_tree` over the distinct originals, `weights` says how many
     originals each stands for (in the order of leaves), `X` has the masked records (m x d), `homes`
-    the leaf of each one's own original and its seat there (m x 2). Power is 2 (squares) or 1.
+    the place of each one's own original in that order (m). Power is 2 (squares) or 1.
     A search ends when `cap` nearer ones are seen: then nearer >= cap, and tied is not complete.
     """
     leaves, low, high, first_block = tree
@@ -189,17 +128,17 @@ def count_in_tree(
         i = records[at]
         for column in range(d):
             x[column] = X[i, column]
-        leaf = homes[i, 0]
+        leaf = homes[i] // LEAF
         _far_leaf(leaves[leaf], x, power, far)
-        radius = far[homes[i, 1]]
+        radius = far[homes[i] % LEAF]
         below = radius * (1 - SLACK) - TINY
         reach = radius * (1 + SLACK) + TINY
         for j in range(LEAF):
             if far[j] <= reach:
                 if far[j] < below:
-                    nearer[at] += weights[starts[leaf] + j]
+                    nearer[at] += weights[leaf * LEAF + j]
                 else:
-                    tied[at] += weights[starts[leaf] + j]
+                    tied[at] += weights[leaf * LEAF + j]
         seen = leaf
         for level in range(n_levels):
             if nearer[at] >= cap:
@@ -226,9 +165,9 @@ def count_in_tree(
                     for j in range(LEAF):
                         if far[j] <= reach:
                             if far[j] < below:
-                                nearer[at] += weights[starts[child] + j]
+                                nearer[at] += weights[child * LEAF + j]
                             else:
-                                tied[at] += weights[starts[child] + j]
+                                tied[at] += weights[child * LEAF + j]
                     if nearer[at] >= cap:
                         break
             seen //= FAN
@@ -287,14 +226,9 @@ def _measured(
 
 @kernel
 def count_by_scan(
-    kind: int,
-    numbers: Floats,
-    A: Floats,
-    B: Floats,
-    truth: Integers,
-    cap: int,
+    kind: int, numbers: Floats, A: Floats, B: Floats, truth: Integers, cap: int,
     records: Integers,
-) -> tuple[Integers, Integers]:
+) -> tuple[Integers, Integers]:  # fmt: skip
     """The same counts as `count_in_tree`, for distances without boxes; B has every original."""
     n, d = B.shape
     nearer = np.zeros(records.shape[0], dtype=np.int64)
@@ -383,6 +317,16 @@ def count_gower(
 
 
 @kernel
+def _pattern(A: Floats, i: int, B: Floats, j: int, limits: Floats) -> int:
+    """Bits of the columns in which two records differ by no more than the limits."""
+    pattern = 0
+    for column in range(limits.shape[0]):
+        if abs(A[i, column] - B[j, column]) <= limits[column]:
+            pattern |= 1 << column
+    return pattern
+
+
+@kernel
 def agreement_patterns(
     A: Floats, B: Floats, limits: Floats, starts: Integers, members: Integers, block: Integers
 ) -> Integers:
@@ -391,52 +335,31 @@ def agreement_patterns(
     Column k agrees when |a - b| <= limits[k]; a missing value agrees with nothing. Originals of
     block g are members[starts[g] : starts[g + 1]]; `block` has the block of each masked record.
     """
-    d = A.shape[1]
-    counts = np.zeros(1 << d, dtype=np.int64)
+    counts = np.zeros(1 << A.shape[1], dtype=np.int64)
     for i in range(A.shape[0]):
         g = block[i]
         for at in range(starts[g], starts[g + 1]):
             j = members[at]
-            pattern = 0
-            for column in range(d):
-                if abs(A[i, column] - B[j, column]) <= limits[column]:
-                    pattern |= 1 << column
-            counts[pattern] += 1
+            counts[_pattern(A, i, B, j, limits)] += 1
     return counts
 
 
 @kernel
 def count_by_pattern(
-    A: Floats,
-    B: Floats,
-    limits: Floats,
-    scores: Floats,
-    starts: Integers,
-    members: Integers,
-    block: Integers,
-    truth: Integers,
-    records: Integers,
-) -> tuple[Integers, Integers]:
+    A: Floats, B: Floats, limits: Floats, scores: Floats, starts: Integers, members: Integers,
+    block: Integers, truth: Integers, records: Integers,
+) -> tuple[Integers, Integers]:  # fmt: skip
     """Count the originals of the block that score above the own one, and as high."""
-    d = A.shape[1]
     nearer = np.zeros(records.shape[0], dtype=np.int64)
     tied = np.zeros(records.shape[0], dtype=np.int64)
     for at in range(records.shape[0]):
         i = records[at]
         g = block[i]
-        pattern = 0
-        for column in range(d):
-            if abs(A[i, column] - B[truth[i], column]) <= limits[column]:
-                pattern |= 1 << column
-        own = scores[pattern]
+        own = scores[_pattern(A, i, B, truth[i], limits)]
         for place in range(starts[g], starts[g + 1]):
-            j = members[place]
-            pattern = 0
-            for column in range(d):
-                if abs(A[i, column] - B[j, column]) <= limits[column]:
-                    pattern |= 1 << column
-            if scores[pattern] > own:
+            score = scores[_pattern(A, i, B, members[place], limits)]
+            if score > own:
                 nearer[at] += 1
-            elif scores[pattern] == own:
+            elif score == own:
                 tied[at] += 1
     return nearer, tied

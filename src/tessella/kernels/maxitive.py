@@ -31,6 +31,15 @@ def _sort(x: Floats, y: Floats, rising: Floats, order: Integers, rank: Integers)
 
 
 @kernel
+def _lowest(sets: Integers, one: int, rank: Integers) -> int:
+    """The rank of a set's lowest column, with which the set leaves."""
+    low = rank[sets[one, 0]]
+    for member in range(1, sets.shape[1]):
+        low = min(low, rank[sets[one, member]])
+    return int(low)
+
+
+@kernel
 def _measures(sets: Integers, values: Floats, without: int, rank: Integers, out: Floats) -> None:
     """The measure of the columns from each rank on, leaving out one of the sets (or none: -1)."""
     d = rank.shape[0]
@@ -39,9 +48,7 @@ def _measures(sets: Integers, values: Floats, without: int, rank: Integers, out:
     for one in range(sets.shape[0]):
         if one == without:
             continue
-        low = rank[sets[one, 0]]
-        for member in range(1, sets.shape[1]):
-            low = min(low, rank[sets[one, member]])
+        low = _lowest(sets, one, rank)
         out[low] = max(out[low], values[one])
     for place in range(d - 2, -1, -1):
         out[place] = max(out[place], out[place + 1])
@@ -70,15 +77,9 @@ def upper_measures(sets: Integers, values: Floats, orders: Integers) -> Floats:
 
 @kernel
 def margins(
-    sets: Integers,
-    values: Floats,
-    A: Floats,
-    B: Floats,
-    truth: Integers,
-    records: Integers,
-    starts: Integers,
-    which: Integers,
-) -> Floats:
+    sets: Integers, values: Floats, A: Floats, B: Floats, truth: Integers, records: Integers,
+    starts: Integers, which: Integers,
+) -> Floats:  # fmt: skip
     """How much farther each competitor is than the own original, beyond what counts as a tie."""
     d = A.shape[1]
     rising, measures = np.empty(d), np.empty(d)
@@ -126,10 +127,7 @@ def sorted_pairs(
     for at in range(n):
         _sort(A[ones[at]], B[others[at]], rising[at], order, rank)
         for one in range(sets.shape[0]):
-            low = rank[sets[one, 0]]
-            for member in range(1, sets.shape[1]):
-                low = min(low, rank[sets[one, member]])
-            lows[at, one] = low
+            lows[at, one] = _lowest(sets, one, rank)
     return rising, lows
 
 
@@ -209,9 +207,7 @@ def taken(sets: Integers, values: Floats, differences: Floats) -> Floats:
         _sort(differences[at], zeros, rising, order, rank)
         chosen[:] = -1
         for one in range(sets.shape[0]):
-            low = rank[sets[one, 0]]
-            for member in range(1, sets.shape[1]):
-                low = min(low, rank[sets[one, member]])
+            low = _lowest(sets, one, rank)
             if chosen[low] < 0 or values[one] > values[chosen[low]]:
                 chosen[low] = one
         for place in range(d - 1, -1, -1):
@@ -224,14 +220,9 @@ def taken(sets: Integers, values: Floats, differences: Floats) -> Floats:
 
 @kernel
 def count_maxitive(
-    sets: Integers,
-    values: Floats,
-    A: Floats,
-    B: Floats,
-    truth: Integers,
-    cap: int,
+    sets: Integers, values: Floats, A: Floats, B: Floats, truth: Integers, cap: int,
     records: Integers,
-) -> tuple[Integers, Integers]:
+) -> tuple[Integers, Integers]:  # fmt: skip
     """The same counts as `linkage.count_by_scan`."""
     n, d = B.shape
     nearer = np.zeros(records.shape[0], dtype=np.int64)

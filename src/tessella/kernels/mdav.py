@@ -272,16 +272,9 @@ def mean_of(sums: Floats, mean: Floats) -> None:
 
 @kernel
 def take_groups(
-    duplicates: Duplicates,
-    weights: Floats,
-    k: int,
-    way: int,
-    gamma: float,
-    labels: Integers,
-    sums: Floats,
-    tree: Tree,
-    sectors: Sectors,
-) -> float:
+    duplicates: Duplicates, weights: Floats, k: int, way: int, gamma: float, labels: Integers,
+    sums: Floats, tree: Tree, sectors: Sectors,
+) -> float:  # fmt: skip
     """Take groups out until too few records are left, or tree and sectors have served.
 
     Labels and weights are by place, see `Duplicates`. Groups are numbered in the order in which
@@ -291,12 +284,8 @@ def take_groups(
     Returns the share of the sectors that a search for a seed looked at, on average.
     """
     points, point_of, d = duplicates.points, duplicates.point_of, duplicates.points.shape[1]
-    aim, centre, distances, scratch = (
-        np.empty(d),
-        sectors.centre.copy(),
-        np.empty(k),
-        make_scratch(d),
-    )
+    aim, centre, distances = np.empty(d), sectors.centre.copy(), np.empty(k)
+    scratch = make_scratch(d, max(k, 2))
     members, group_sums = np.empty(2 * k, dtype=np.int64), np.zeros((2, d + 1))
     group, left, n_points = labels.max() + 1, 0, sectors.counts.sum()
     for label in labels:
@@ -351,12 +340,8 @@ def _remove(
     """
     point_of, firsts, ends = duplicates.point_of, duplicates.firsts, duplicates.ends
     points, boxes, parents, seats = tree.points, tree.boxes, tree.parents, tree.seats
-    blocks, counts, tree_places, sector_places = (
-        sectors.points,
-        sectors.counts,
-        tree.places,
-        sectors.places,
-    )
+    blocks, counts = sectors.points, sectors.counts
+    tree_places, sector_places = tree.places, sectors.places
     d, gone, single = tree.centre.shape[0], 0, duplicates.points.shape[0] == point_of.shape[0]
     for i in range(first, last):
         distinct = members[i] if single else point_of[members[i]]
@@ -379,15 +364,9 @@ def sums_of(X: Floats, weights: Floats) -> Floats:
 
 @kernel
 def _extend(
-    members: Integers,
-    k: int,
-    outside: int,
-    gamma: float,
-    duplicates: Duplicates,
-    tree: Tree,
-    scratch: Scratch,
-    sectors: Sectors,
-) -> int:
+    members: Integers, k: int, outside: int, gamma: float, duplicates: Duplicates, tree: Tree,
+    scratch: Scratch, sectors: Sectors,
+) -> int:  # fmt: skip
     """Let records that are much nearer to the group than to the others join it, up to 2k - 1.
 
     A record that is nearest to the group, at distance a, and at distance b from the nearest other

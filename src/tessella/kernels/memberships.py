@@ -59,15 +59,9 @@ def sweep(X: Floats, weights: Floats, rows: Integers, centres: Centres, law: Law
 
 @kernel
 def sweep_tolerant(
-    X: Floats,
-    displaced: Floats,
-    reach: Floats,
-    box: bool,
-    weights: Floats,
-    rows: Integers,
-    centres: Centres,
-    law: Law,
-) -> Sums:
+    X: Floats, displaced: Floats, reach: Floats, box: bool, weights: Floats, rows: Integers,
+    centres: Centres, law: Law,
+) -> Sums:  # fmt: skip
     """Sweep records that may move: `displaced`, in place, within `reach` of X.
 
     Given degrees, the best place of a record is its degree-weighted mean of the centres, or the
@@ -102,15 +96,9 @@ def _no_sums(n_blocks: int, d: int) -> Sums:
 
 @kernel
 def _weigh(
-    law: Law,
-    weights: Floats,
-    rows: Integers,
-    first: int,
-    size: int,
-    used: int,
-    room: Room,
+    law: Law, weights: Floats, rows: Integers, first: int, size: int, used: int, room: Room,
     objective: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Turn a tile's degrees into weight * degree^m, and add to the objective.
 
     With t = (least / D)^(1/(m-1)), S the sum of t and u = t / S:  u^m = t (least / D) S^-m, and
@@ -299,14 +287,9 @@ def draw_memberships(
 
 @kernel
 def recognise(
-    X: Floats,
-    rows: Integers,
-    centres: Centres,
-    law: Law,
-    expected: Floats,
-    excesses: Floats,
+    X: Floats, rows: Integers, centres: Centres, law: Law, expected: Floats, excesses: Floats,
     out: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Write for each row how an intruder fares who knows everything but the draw.
 
     Seeing a record at centre c, he takes record j for it with probability u_jc / E_c, E_c the

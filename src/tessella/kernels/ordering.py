@@ -6,7 +6,7 @@ import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
-from .groups import squared_error, weighted_centres
+from .groups import distance_between, squared_error, weighted_centres
 from .neighbours import Remaining, all_rows, copy_rows, nearest_row, remove_row
 from .sequence import best_cut
 
@@ -46,19 +46,9 @@ def members_of(labels: Integers, n_groups: int) -> tuple[Integers, Integers]:
 
 
 @kernel
-def _between(X: Floats, a: int, b: int) -> float:
-    """Euclidean distance of two records."""
-    total = 0.0
-    for j in range(X.shape[1]):
-        difference = X[a, j] - X[b, j]
-        total += difference * difference
-    return float(np.sqrt(total))
-
-
-@kernel
 def _distance(X: Floats, table: Floats, members: Integers, a: int, b: int) -> float:
     """Distance of two members, from the table if there is one."""
-    return table[a, b] if table.shape[0] > 0 else _between(X, members[a], members[b])
+    return table[a, b] if table.shape[0] > 0 else distance_between(X, members[a], members[b])
 
 
 @kernel
@@ -69,7 +59,7 @@ def _distance_table(X: Floats, members: Integers) -> Floats:
     for a in range(table.shape[0]):
         table[a, a] = 0.0
         for b in range(a):
-            table[a, b] = table[b, a] = _between(X, members[a], members[b])
+            table[a, b] = table[b, a] = distance_between(X, members[a], members[b])
     return table
 
 
@@ -232,14 +222,9 @@ def centre_path(
 
 @kernel
 def repeat_ordering(
-    X: Floats,
-    weights: Floats,
-    remaining: Remaining,
-    labels: Integers,
-    first: int,
-    k: int,
+    X: Floats, weights: Floats, remaining: Remaining, labels: Integers, first: int, k: int,
     tolerance: float,
-) -> tuple[Integers, Floats]:
+) -> tuple[Integers, Floats]:  # fmt: skip
     """Order group by group, cut, and again from the new groups, while the error falls.
 
     The first groups may have any size. Labels of shape (n,), and the SSE after each round; the
@@ -262,15 +247,9 @@ def repeat_ordering(
 
 @kernel
 def keep_walking(
-    X: Floats,
-    weights: Floats,
-    remaining: Remaining,
-    labels: Integers,
-    firsts: Integers,
-    k: int,
-    patience: int,
-    by_centres: bool,
-) -> tuple[Integers, Floats]:
+    X: Floats, weights: Floats, remaining: Remaining, labels: Integers, firsts: Integers,
+    k: int, patience: int, by_centres: bool,
+) -> tuple[Integers, Floats]:  # fmt: skip
     """Order and cut again and again, each time from another first record.
 
     Another beginning leads through the same groups in another order, so that other groups become

@@ -51,16 +51,9 @@ def _move(v: Floats, x: Floats, spread: Floats) -> float:
 
 @kernel
 def _keeps_all(
-    A: Floats,
-    b: Floats,
-    b_size: Floats,
-    G: Floats,
-    h: Floats,
-    h_size: Floats,
-    v: Floats,
-    x: Floats,
-    noise: float,
-) -> bool:
+    A: Floats, b: Floats, b_size: Floats, G: Floats, h: Floats, h_size: Floats, v: Floats,
+    x: Floats, noise: float,
+) -> bool:  # fmt: skip
     for i in range(b.shape[0]):
         off = abs(_excess(A[i], b[i], v))
         if not off <= UNTOUCHED * _scale(A[i], b_size[i], v, x) + noise:
@@ -106,19 +99,9 @@ def _append(Q: Floats, R: Floats, q: int, along: Floats, rest: Floats, length: f
 
 @kernel
 def _put_on_rows(
-    A: Floats,
-    b: Floats,
-    G: Floats,
-    h: Floats,
-    spread: Floats,
-    Q: Floats,
-    R: Floats,
-    m: int,
-    q: int,
-    active: Integers,
-    y: Floats,
-    v: Floats,
-) -> None:
+    A: Floats, b: Floats, G: Floats, h: Floats, spread: Floats, Q: Floats, R: Floats, m: int,
+    q: int, active: Integers, y: Floats, v: Floats,
+) -> None:  # fmt: skip
     """Move v to the nearest point at which the equations and the active inequalities are tight."""
     for k in range(q):
         off = _excess(A[k], b[k], v) if k < m else _excess(G[active[k]], h[active[k]], v)
@@ -134,21 +117,10 @@ def _put_on_rows(
 
 @kernel
 def nearest_point(
-    x: Floats,
-    A: Floats,
-    b: Floats,
-    b_size: Floats,
-    G: Floats,
-    h: Floats,
-    h_size: Floats,
-    normals: Floats,
-    spread: Floats,
-    Q: Floats,
-    R: Floats,
-    active: Integers,
-    work: Floats,
+    x: Floats, A: Floats, b: Floats, b_size: Floats, G: Floats, h: Floats, h_size: Floats,
+    normals: Floats, spread: Floats, Q: Floats, R: Floats, active: Integers, work: Floats,
     v: Floats,
-) -> int:
+) -> int:  # fmt: skip
     """Put the point nearest to x into v; INSIDE (v is x), MOVED, or FAILED (v is not to be used).
 
     Q and R (d x d) begin with the basis of the m equations, which stays; `active` (d integers) and
@@ -235,18 +207,9 @@ def nearest_point(
 
 @kernel
 def nearest_points(
-    X: Floats,
-    A: Floats,
-    b: Floats,
-    b_size: Floats,
-    G: Floats,
-    h: Floats,
-    h_size: Floats,
-    normals: Floats,
-    spread: Floats,
-    Q: Floats,
-    R: Floats,
-) -> tuple[Floats, Integers]:
+    X: Floats, A: Floats, b: Floats, b_size: Floats, G: Floats, h: Floats, h_size: Floats,
+    normals: Floats, spread: Floats, Q: Floats, R: Floats,
+) -> tuple[Floats, Integers]:  # fmt: skip
     """Nearest points to the rows of X (n x d), and how each was found."""
     n, d = X.shape
     V = np.empty((n, d))

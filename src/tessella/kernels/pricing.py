@@ -147,19 +147,10 @@ def best_hopes(
 
 @kernel
 def _lowest_tie(
-    terms: Terms,
-    charges: Charges,
-    local: Integers,
-    cached: Floats,
-    slot_of: Integers,
-    member: Integers,
-    tie: Floats,
-    level: int,
-    other: int,
-    other_tie: float,
-    spare: float,
+    terms: Terms, charges: Charges, local: Integers, cached: Floats, slot_of: Integers,
+    member: Integers, tie: Floats, level: int, other: int, other_tie: float, spare: float,
     grid: float,
-) -> bool:
+) -> bool:  # fmt: skip
     """Would this record have the lowest tie of the set, the highest number deciding a draw?"""
     X, weights = terms[0], terms[1]
     starts, partners, amounts = charges
@@ -215,14 +206,9 @@ def _partners(
 
 @kernel
 def _keep_candidates(
-    line: Floats,
-    share: Floats,
-    value: float,
-    candidates: tuple[Integers, Floats, int],
-    out: tuple[Integers, Floats],
-    hope: Floats,
-    best: Floats,
-) -> int:
+    line: Floats, share: Floats, value: float, candidates: tuple[Integers, Floats, int],
+    out: tuple[Integers, Floats], hope: Floats, best: Floats,
+) -> int:  # fmt: skip
     """Keep the candidates that may still complete a set to a profitable group; count them.
 
     `line` has p of the newest record, `share` bounds what each candidate adds beside its tie, and
@@ -261,17 +247,9 @@ def _append(found: Integers, n_found: int) -> Integers:
 
 @kernel
 def profitable_groups(
-    terms: Terms,
-    shares: Floats,
-    hopes: tuple[Floats, Floats],
-    charges: Charges,
-    twins: Integers,
-    size: int,
-    grid: float,
-    first: int,
-    last: int,
-    most: int,
-) -> tuple[Integers, bool]:
+    terms: Terms, shares: Floats, hopes: tuple[Floats, Floats], charges: Charges,
+    twins: Integers, size: int, grid: float, first: int, last: int, most: int,
+) -> tuple[Integers, bool]:  # fmt: skip
     """All groups of `size` records with a positive value and their root pair in first..last-1.
 
     `twins[j]` is the record identical to j that comes just before it, or -1: of identical records
@@ -384,14 +362,10 @@ def profitable_groups(
                     member[level] = newest
                     level += 1
                     n_candidates[level] = _keep_candidates(
-                        line,
-                        share[size - level],
-                        value[level],
+                        line, share[size - level], value[level],
                         (candidate[level - 1], candidate_tie[level - 1], n_candidates[level - 1]),
-                        (candidate[level], candidate_tie[level]),
-                        hope,
-                        best[: size - level],
-                    )
+                        (candidate[level], candidate_tie[level]), hope, best[: size - level],
+                    )  # fmt: skip
                     cursor[level] = 0
                 # The next candidate that makes a child of this set: positive value, after its twin,
                 # and of the lowest tie, or the set has another parent and is met there.

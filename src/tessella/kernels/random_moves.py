@@ -171,16 +171,9 @@ def anneal(
 ) -> None:  # fmt: skip
     """Anneal the labelling in place, from temperature hot to cold.
 
-    The labelling is a valid partition after every move; when halt[0] is set from outside, the
-    kernel returns within a plateau.
-
-    Parameters
-    ----------
-    X, weights : arrays of shape (n, d) and (n,)
-    near : array of shape (n, count)
-        For each record, others that it may be grouped with, nearest first.
-    labels : array of shape (n,)
-        A partition into groups of k to 2k - 1, numbered below n // k. Changed in place.
+    `labels` (n,) is a partition into groups of k to 2k - 1, numbered below n // k, and remains one
+    after every move. `near` (n, count) has for each record others that it may be grouped with,
+    nearest first. When halt[0] is set from outside, the kernel returns within a plateau.
     """
     # Invariants between moves: k <= size[g] <= cap or size[g] == 0; member[g, place[i]] == i for
     # g = labels[i]; mass and centre are those of the members, up to the rounding of their updates;

@@ -22,10 +22,13 @@ array; a move reverses the shorter of the two paths it could reverse.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
+from .groups import distance_between
 from .neighbours import all_rows, nearest_row, remove_row
 
 # Records reversed in one move, at most: a move costs what it reverses, so this keeps the time near-
@@ -35,23 +38,27 @@ SEGMENT = 3  # records moved together by Or-opt, at most, as Or (1976) has it
 GAIN = 1e-10  # share of the lengths involved that counts as a gain; guards against rounding
 
 
+class Side(NamedTuple):
+    """Groups on one side of a seam: row a has the a + 1 records nearest to it."""
+
+    means: Floats  # (rows, d) relative to the record at the seam
+    totals: Floats  # (rows,) weights
+    spreads: Floats  # (rows,) squared errors
+
+
+@kernel
+def _sides(k: int, d: int) -> tuple[Side, Side]:
+    """Room for the tails and the heads of a seam."""
+    tails = Side(np.empty((2 * k, d)), np.empty(2 * k), np.empty(2 * k))
+    return tails, Side(np.empty((k, d)), np.empty(k), np.empty(k))
+
+
 @kernel
 def _running(
-    X: Floats,
-    weights: Floats,
-    order: Integers,
-    seam: int,
-    step: int,
-    count: int,
-    means: Floats,
-    totals: Floats,
-    spreads: Floats,
+    X: Floats, weights: Floats, order: Integers, seam: int, step: int, count: int, side: Side
 ) -> None:
-    """Fill row a with mean, weight and spread of the a + 1 records nearest to the seam.
-
-    step = 1 walks right from the seam, step = -1 left; positions wrap around. Means are relative
-    to the record at the seam.
-    """
+    """Fill the first rows of a side; step = 1 walks right, -1 left; positions wrap around."""
+    means, totals, spreads = side
     n, d = order.shape[0], X.shape[1]
     origin = order[seam % n]
     first = seam if step > 0 else seam - 1
@@ -100,12 +107,12 @@ def best_cut(X: Floats, weights: Floats, order: Integers, k: int) -> tuple[Integ
     best = np.full(n + 1, np.inf)
     best[0] = 0.0
     starts = np.zeros(n + 1, dtype=np.int64)
-    tails, tail_totals, tail_spreads = np.empty((2 * k, d)), np.empty(2 * k), np.empty(2 * k)
-    heads, head_totals, head_spreads = np.empty((k, d)), np.empty(k), np.empty(k)
+    left, right = _sides(k, d)
+    (tails, tail_totals, tail_spreads), (heads, head_totals, head_spreads) = left, right
     for seam in range(0, n, k):
         n_heads, n_tails = min(k, n - seam), min(2 * k - 2, seam)
-        _running(X, weights, order, seam, 1, n_heads, heads, head_totals, head_spreads)
-        _running(X, weights, order, seam, -1, n_tails, tails, tail_totals, tail_spreads)
+        _running(X, weights, order, seam, 1, n_heads, right)
+        _running(X, weights, order, seam, -1, n_tails, left)
         for a in range(n_tails - 1, -1, -1):
             start = seam - a - 1
             if best[start] == np.inf:
@@ -131,23 +138,14 @@ def best_cut(X: Floats, weights: Floats, order: Integers, k: int) -> tuple[Integ
 
 
 @kernel
-def _joined(
-    a: int,
-    b: int,
-    tails: Floats,
-    tail_totals: Floats,
-    tail_spreads: Floats,
-    heads: Floats,
-    head_totals: Floats,
-    head_spreads: Floats,
-) -> float:
+def _joined(a: int, b: int, left: Side, right: Side) -> float:
     """Spread of the a values left of the seam and the b + 1 values right of it."""
     if a == 0:
-        return float(head_spreads[b])
-    difference = heads[b, 0] - tails[a - 1, 0]
-    weight = tail_totals[a - 1] * head_totals[b] / (tail_totals[a - 1] + head_totals[b])
+        return float(right.spreads[b])
+    difference = right.means[b, 0] - left.means[a - 1, 0]
+    weight = left.totals[a - 1] * right.totals[b] / (left.totals[a - 1] + right.totals[b])
     apart = weight * difference * difference
-    return float(tail_spreads[a - 1] + head_spreads[b] + apart)
+    return float(left.spreads[a - 1] + right.spreads[b] + apart)
 
 
 @kernel
@@ -168,15 +166,14 @@ def best_sorted_cut(
     best = np.full(n + 1, np.inf)
     best[0] = 0.0
     starts = np.zeros(n + 1, dtype=np.int64)
-    tails, tail_totals, tail_spreads = np.empty((2 * k, 1)), np.empty(2 * k), np.empty(2 * k)
-    heads, head_totals, head_spreads = np.empty((k, 1)), np.empty(k), np.empty(k)
+    left, right = _sides(k, 1)
     widest = 1
     while widest < k:
         widest *= 2
     for seam in range(0, n, k):
         n_heads, n_tails = min(k, n - seam), min(2 * k - 2, seam)
-        _running(values, weights, order, seam, 1, n_heads, heads, head_totals, head_spreads)
-        _running(values, weights, order, seam, -1, n_tails, tails, tail_totals, tail_spreads)
+        _running(values, weights, order, seam, 1, n_heads, right)
+        _running(values, weights, order, seam, -1, n_tails, left)
         stride = widest
         while stride >= 1:
             for b in range(stride - 1, n_heads, 2 * stride):
@@ -189,16 +186,7 @@ def best_sorted_cut(
                 for start in range(low, high + 1):
                     if best[start] == np.inf or best[start] > best[end]:
                         continue
-                    error = best[start] + _joined(
-                        seam - start,
-                        b,
-                        tails,
-                        tail_totals,
-                        tail_spreads,
-                        heads,
-                        head_totals,
-                        head_spreads,
-                    )
+                    error = best[start] + _joined(seam - start, b, left, right)
                     if error <= best[end]:
                         best[end], starts[end] = error, start
             stride //= 2
@@ -219,14 +207,14 @@ def best_opening(
     n, d = X.shape
     n_openings, ring = openings.shape[0], 3 * k
     best = np.full((ring, n_openings), np.inf)  # row p % ring: the errors of cuts up to p
-    tails, tail_totals, tail_spreads = np.empty((2 * k, d)), np.empty(2 * k), np.empty(2 * k)
-    heads, head_totals, head_spreads = np.empty((k, d)), np.empty(k), np.empty(k)
+    left, right = _sides(k, d)
+    (tails, tail_totals, tail_spreads), (heads, head_totals, head_spreads) = left, right
     best[0, openings == 0] = 0.0
     found, least = -1, np.inf
     for seam in range(0, n + openings[n_openings - 1], k):
         n_tails = min(2 * k - 2, seam)
-        _running(X, weights, order, seam, 1, k, heads, head_totals, head_spreads)
-        _running(X, weights, order, seam, -1, n_tails, tails, tail_totals, tail_spreads)
+        _running(X, weights, order, seam, 1, k, right)
+        _running(X, weights, order, seam, -1, n_tails, left)
         for b in range(k):
             end = seam + b + 1
             here = best[end % ring]
@@ -249,16 +237,6 @@ def best_opening(
                 if end == n + openings[s] and here[s] < least:
                     found, least = openings[s], here[s]
     return found, least
-
-
-@kernel
-def _length(X: Floats, a: int, b: int) -> float:
-    """Euclidean distance of two records."""
-    total = 0.0
-    for j in range(X.shape[1]):
-        difference = X[a, j] - X[b, j]
-        total += difference * difference
-    return float(np.sqrt(total))
 
 
 @kernel
@@ -340,15 +318,15 @@ def _two_opt(
     n = tour.shape[0]
     for step in (1, -1):
         b = tour[(places[a] + step) % n]
-        own = _length(X, a, b)
+        own = distance_between(X, a, b)
         for c in neighbours[a]:
-            new = _length(X, a, c)
+            new = distance_between(X, a, c)
             if new >= own:
                 break
             e = tour[(places[c] + step) % n]
             if c == b or e == a:
                 continue
-            gain = own + _length(X, c, e) - new - _length(X, b, e)
+            gain = own + distance_between(X, c, e) - new - distance_between(X, b, e)
             if gain <= GAIN * own:
                 continue
             first, last = (b, c) if step > 0 else (a, e)
@@ -396,9 +374,10 @@ def _or_opt(
         for count in range(1, SEGMENT + 1):
             b = tour[(places[a] + step * (count - 1)) % n]
             q = tour[(places[b] + step) % n]
-            freed = _length(X, p, a) + _length(X, b, q) - _length(X, p, q)
+            freed = distance_between(X, p, a) + distance_between(X, b, q)
+            freed -= distance_between(X, p, q)
             for c in neighbours[a]:
-                new = _length(X, a, c)
+                new = distance_between(X, a, c)
                 if new >= freed:
                     break
                 for side in (1, -1):  # the path goes between c and the record on this side
@@ -407,7 +386,7 @@ def _or_opt(
                     e_ahead = (places[e] - places[a]) * step % n
                     if min(c_ahead, e_ahead) < count:  # on the path itself
                         continue
-                    gain = freed + _length(X, c, e) - new - _length(X, b, e)
+                    gain = freed + distance_between(X, c, e) - new - distance_between(X, b, e)
                     x, y = (c, e) if side > 0 else (e, c)
                     span = (places[x] - places[a]) * step % n + 1
                     if gain <= GAIN * freed or min(span, n - span) > LONGEST:

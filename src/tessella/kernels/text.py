@@ -149,26 +149,9 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
         elif ragged == 0:
             ragged, ragged_fields = began, count
     return Layout(
-        fields,
-        records,
-        agreeing,
-        header_end,
-        ragged,
-        ragged_fields,
-        blank,
-        first_blank,
-        nul,
-        stray,
-        unclosed,
-        inner,
-        lf,
-        crlf,
-        cr,
-        longest,
-        found,
-        quoted,
-        bare,
-    )
+        fields, records, agreeing, header_end, ragged, ragged_fields, blank, first_blank, nul,
+        stray, unclosed, inner, lf, crlf, cr, longest, found, quoted, bare,
+    )  # fmt: skip
 
 
 @kernel
@@ -337,14 +320,9 @@ def find_word(data: Bytes, low: int, high: int, words: Bytes, ends: Integers) ->
 
 @kernel
 def count_forms(
-    data: Bytes,
-    offsets: Integers,
-    valid: Truths,
-    words: Bytes,
-    ends: Integers,
-    n_truths: int,
+    data: Bytes, offsets: Integers, valid: Truths, words: Bytes, ends: Integers, n_truths: int,
     n_infinities: int,
-) -> tuple[Integers, Integers]:
+) -> tuple[Integers, Integers]:  # fmt: skip
     """Count the forms of the texts of a column, and find the first of each.
 
     Words are, in this order, truths, infinities, and tokens that may stand for "missing".

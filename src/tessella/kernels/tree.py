@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Floats, Integers, Singles
-from . import kernel
+from . import kernel, spliced
 from .groups import number_equal
 
 LEAF = 16  # points in a leaf: one vector register of float32 on AVX-512, two on AVX2
@@ -104,14 +104,9 @@ def _median(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
 
 @kernel
 def _halve(
-    values: Singles,
-    order: Integers,
-    first: int,
-    last: int,
-    middle: int,
-    spare_values: Singles,
+    values: Singles, order: Integers, first: int, last: int, middle: int, spare_values: Singles,
     spare_order: Integers,
-) -> None:
+) -> None:  # fmt: skip
     """Reorder first..last-1 so that no value before `middle` is larger than one after it.
 
     Quickselect that copies instead of swapping: both copies are always written and only the
@@ -222,16 +217,10 @@ def build_tree(points: Floats, which: Integers, centre: Floats, ordered: bool) -
     below, parents, seats = _number_nodes(n_leaves)
     tree = Tree(
         np.zeros(n_leaves * columns * LANES, dtype=np.float32),
-        _empty_boxes(below.shape[0], columns, d),
-        np.full(n_leaves * LANES, -1),
-        np.empty(points.shape[0], dtype=np.int64),
-        below,
-        parents,
-        seats,
-        centre.copy(),
-        copy.scale,
-        copy.reach,
-    )
+        _empty_boxes(below.shape[0], columns, d), np.full(n_leaves * LANES, -1),
+        np.empty(points.shape[0], dtype=np.int64), below, parents, seats, centre.copy(),
+        copy.scale, copy.reach,
+    )  # fmt: skip
     for leaf in range(n_leaves):
         _fill(tree, leaf, copy.table, which, order)
     _enclose(tree)
@@ -314,15 +303,15 @@ def _smallest(values: Singles, first: int, sign: np.float32) -> np.float32:
     return smallest
 
 
-@kernel
+@spliced
 def remove_point(
     points: Singles, boxes: Singles, parents: Integers, seats: Integers, d: int, place: int
 ) -> None:
     """Remove the point at a place from the tree, and tighten the boxes that it held open.
 
     Only a point on the face of a box holds it open; the loop over parents ends at the first box
-    whose face another point or child holds. The arrays are those of the `Tree`: numba counts
-    references of every array of a tuple that is passed, so they are passed one by one.
+    whose face another point or child holds. The arrays are those of the `Tree`, and the function is
+    spliced: numba counts references of every array that is passed.
     """
     columns, leaf, slot = (d + STEP - 1) // STEP * STEP, place // LANES, place % LANES
     for j in range(d):

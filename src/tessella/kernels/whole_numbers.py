@@ -26,6 +26,8 @@ point z inside, since the angle at z is obtuse: |v - x|^2 >= |v - z|^2 + |z - x|
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .._types import Floats, Integers
@@ -41,22 +43,24 @@ NOISE = 1e-13  # of a cost: smaller gains are rounding
 NODES = 20_000
 
 
-@kernel
-def _settle(
-    off: Floats,
-    y: Floats,
-    low: Floats,
-    high: Floats,
-    weight: Floats,
-    plus: Integers,
-    minus: Integers,
-    cost: Floats,
-    by: Integers,
-) -> int:
-    """Lower the costs of nodes as far as steps allow; a node on or behind a negative cycle, or -1.
+class Network(NamedTuple):
+    """Edges, where their columns are, and the ways that a search found to the nodes."""
 
-    Afterwards by[node] is 1 + 2 * edge + (1 if lowered) of the last step to it, 0 at a start.
-    """
+    off: Floats  # (edges,) y - x
+    y: Floats  # (edges,)
+    low: Floats  # (edges,)
+    high: Floats
+    weight: Floats
+    plus: Integers
+    minus: Integers
+    cost: Floats  # (nodes,) of the cheapest way so far
+    by: Integers  # (nodes,) 1 + 2 * edge + (1 if lowered) of the last step to it, 0 at a start
+
+
+@kernel
+def _lower_costs(network: Network) -> int:
+    """Lower the costs of nodes as far as steps allow; a node behind a negative cycle, or -1."""
+    off, y, low, high, weight, plus, minus, cost, by = network
     nodes, edges = cost.shape[0], plus.shape[0]
     last = -1
     for _ in range(nodes + 1):
@@ -79,49 +83,41 @@ def _settle(
 
 
 @kernel
-def _before(node: int, by: Integers, plus: Integers, minus: Integers) -> int:
-    e, lowered = (by[node] - 1) // 2, (by[node] - 1) % 2
-    return int(minus[e] if lowered else plus[e])
+def _before(network: Network, node: int) -> int:
+    """Return the node that the last step to a node came from."""
+    e, lowered = (network.by[node] - 1) // 2, (network.by[node] - 1) % 2
+    return int(network.minus[e] if lowered else network.plus[e])
 
 
 @kernel
-def _carry(node: int, by: Integers, off: Floats, y: Floats) -> None:
-    e, lowered = (by[node] - 1) // 2, (by[node] - 1) % 2
+def _carry(network: Network, node: int) -> None:
+    """Take the last step to a node."""
+    e, lowered = (network.by[node] - 1) // 2, (network.by[node] - 1) % 2
     step = -1.0 if lowered else 1.0
-    y[e] += step
-    off[e] += step
+    network.y[e] += step
+    network.off[e] += step
 
 
 @kernel
-def _turn_cycles(
-    off: Floats,
-    y: Floats,
-    low: Floats,
-    high: Floats,
-    weight: Floats,
-    plus: Integers,
-    minus: Integers,
-    cost: Floats,
-    by: Integers,
-) -> bool:
+def _turn_cycles(network: Network) -> bool:
     """Turn cycles of negative cost until there is none; False where that takes too long."""
-    nodes = cost.shape[0]
+    cost, by = network.cost, network.by
     for _ in range(STEPS):
         cost[:] = 0.0
         by[:] = 0
-        node = _settle(off, y, low, high, weight, plus, minus, cost, by)
+        node = _lower_costs(network)
         if node < 0:
             return True
-        for _ in range(nodes):  # from behind the cycle onto it
+        for _ in range(cost.shape[0]):  # from behind the cycle onto it
             if by[node] == 0:
                 return False
-            node = _before(node, by, plus, minus)
+            node = _before(network, node)
         here = node
         while True:
             if by[here] == 0:
                 return False
-            back = _before(here, by, plus, minus)
-            _carry(here, by, off, y)
+            back = _before(network, here)
+            _carry(network, here)
             here = back
             if here == node:
                 break
@@ -129,19 +125,9 @@ def _turn_cycles(
 
 
 @kernel
-def _balance(
-    off: Floats,
-    y: Floats,
-    low: Floats,
-    high: Floats,
-    weight: Floats,
-    plus: Integers,
-    minus: Integers,
-    excess: Integers,
-    cost: Floats,
-    by: Integers,
-) -> int:
-    """Carry all excess to where it lacks, changing y and off = y - x."""
+def _balance(network: Network, excess: Integers) -> int:
+    """Carry all excess to where it lacks, changing y and off."""
+    cost, by = network.cost, network.by
     nodes = excess.shape[0]
     for _ in range(STEPS):
         some = False
@@ -153,7 +139,7 @@ def _balance(
         for node in range(nodes):
             cost[node] = 0.0 if excess[node] > 0 else np.inf
             by[node] = 0
-        if _settle(off, y, low, high, weight, plus, minus, cost, by) >= 0:
+        if _lower_costs(network) >= 0:
             return TOO_FAR  # a cycle of negative cost, which only rounding can make
         goal, least = -1, np.inf
         for node in range(nodes):
@@ -163,7 +149,7 @@ def _balance(
             return NO_WAY
         node, length = goal, 0
         while by[node] != 0:
-            node = _before(node, by, plus, minus)
+            node = _before(network, node)
             length += 1
             if length > nodes:
                 return TOO_FAR
@@ -171,23 +157,17 @@ def _balance(
         excess[goal] += 1
         node = goal
         while by[node] != 0:
-            back = _before(node, by, plus, minus)
-            _carry(node, by, off, y)
+            back = _before(network, node)
+            _carry(network, node)
             node = back
     return TOO_FAR
 
 
 @kernel
 def nearest_flows(
-    X: Floats,
-    start: Floats,
-    low: Floats,
-    high: Floats,
-    weight: Floats,
-    plus: Integers,
-    minus: Integers,
-    right: Integers,
-) -> tuple[Floats, Integers]:
+    X: Floats, start: Floats, low: Floats, high: Floats, weight: Floats, plus: Integers,
+    minus: Integers, right: Integers,
+) -> tuple[Floats, Integers]:  # fmt: skip
     """Nearest whole solutions to the rows of X (n x c), and how each was found.
 
     The search begins at the whole numbers nearest to `start` (n x c), which may be X.
@@ -205,6 +185,7 @@ def nearest_flows(
     weights[:c] = weight
     excess = np.zeros(nodes, dtype=np.int64)
     cost, by = np.zeros(nodes), np.zeros(nodes, dtype=np.int64)
+    network = Network(off, y, least, most, weights, plus, minus, cost, by)
     for i in range(n):
         excess[:] = right
         moved = False
@@ -222,10 +203,10 @@ def nearest_flows(
             excess[plus[e]] -= np.int64(y[e])
             excess[minus[e]] += np.int64(y[e])
             off[e] = 0.0
-        if moved and not _turn_cycles(off, y, least, most, weights, plus, minus, cost, by):
+        if moved and not _turn_cycles(network):
             found[i] = TOO_FAR
         else:
-            found[i] = _balance(off, y, least, most, weights, plus, minus, excess, cost, by)
+            found[i] = _balance(network, excess)
         Y[i] = y[:c]
     return Y, found
 
@@ -255,19 +236,10 @@ def _obeys(y: Integers, low: Floats, high: Floats, G: Integers, h: Integers) -> 
 
 @kernel
 def _real_cost(
-    y: Integers,
-    x: Floats,
-    real: tuple[Floats, ...],
-    bounds: Floats,
-    weight: Floats,
-    Q: Floats,
-    R: Floats,
-    sides: tuple[Floats, Floats],
-    sizes: tuple[Floats, Floats],
-    active: Integers,
-    work: Floats,
-    z: Floats,
-) -> float:
+    y: Integers, x: Floats, real: tuple[Floats, ...], bounds: Floats, weight: Floats, Q: Floats,
+    R: Floats, sides: tuple[Floats, Floats], sizes: tuple[Floats, Floats], active: Integers,
+    work: Floats, z: Floats,
+) -> float:  # fmt: skip
     """Put the real columns nearest to x that fit the whole columns y into z; what that costs."""
     A, A_whole, b, C, C_whole, f, normals, spread, _, _ = real
     right, limit = sides
@@ -298,25 +270,10 @@ def _real_cost(
 
 @kernel
 def nearest_lattice_points(
-    X: Floats,
-    inside: Floats,
-    outside: Floats,
-    low: Floats,
-    high: Floats,
-    weight: Floats,
-    base: Integers,
-    B: Integers,
-    back: Floats,
-    M: Floats,
-    T: Floats,
-    R: Floats,
-    G: Integers,
-    h: Integers,
-    real: tuple[Floats, ...],
-    X_real: Floats,
-    bounds: Floats,
-    weight_real: Floats,
-) -> tuple[Floats, Floats, Integers]:
+    X: Floats, inside: Floats, outside: Floats, low: Floats, high: Floats, weight: Floats,
+    base: Integers, B: Integers, back: Floats, M: Floats, T: Floats, R: Floats, G: Integers,
+    h: Integers, real: tuple[Floats, ...], X_real: Floats, bounds: Floats, weight_real: Floats,
+) -> tuple[Floats, Floats, Integers]:  # fmt: skip
     """Nearest points to the rows of X (n x c, the whole columns) and X_real (n x e).
 
     inside (n x c), outside (n): the whole columns of the nearest real point, and how far it is.

@@ -26,14 +26,8 @@ def tile(points: Floats, largest: int, seed: int) -> tuple[Integers, Integers]:
     """Cut points into tiles of at most `largest` by random planes.
 
     A tile is cut across the line between two of its points, drawn at random: planes follow the
-    local spread. Between 35 and 65 % of the points go to one side.
-
-    Returns
-    -------
-    order : array of shape (n,)
-        Row numbers, tile by tile.
-    starts : array of shape (n_tiles + 1,)
-        Where each tile begins in `order`.
+    local spread. Between 35 and 65 % of the points go to one side. Returns row numbers (n,), tile
+    by tile, and where each tile begins (n_tiles + 1,).
     """
     n, d = points.shape
     stream = start_stream(seed, 0)
@@ -57,11 +51,9 @@ def tile(points: Floats, largest: int, seed: int) -> tuple[Integers, Integers]:
         farthest, b = -1.0, a
         for _ in range(3):  # of three, the one farthest from a: a longer base, a better plane
             candidate = rows[draw_below(stream, rows.shape[0])]
-            total = 0.0
-            for q in range(d):
-                total += (points[candidate, q] - points[a, q]) ** 2
-            if total > farthest:
-                farthest, b = total, candidate
+            away = squared_distance(points, candidate, points, a)
+            if away > farthest:
+                farthest, b = away, candidate
         height = np.empty(rows.shape[0])
         for r in range(rows.shape[0]):
             total = 0.0
@@ -84,7 +76,6 @@ def balls(points: Floats, order: Integers, starts: Integers, largest: int, seed:
     A ball is what a group can exchange records with; planes alone leave slivers where points are
     sparse. `order` is rearranged in place; returns where each ball begins.
     """
-    d = points.shape[1]
     stream = start_stream(seed, 1)
     ball_starts = np.empty(order.shape[0] + 1, dtype=np.int64)
     ball_starts[0] = 0
@@ -96,10 +87,7 @@ def balls(points: Floats, order: Integers, starts: Integers, largest: int, seed:
             a = rows[draw_below(stream, rows.shape[0])]
             distance = np.empty(rows.shape[0])
             for r in range(rows.shape[0]):
-                total = 0.0
-                for q in range(d):
-                    total += (points[rows[r], q] - points[a, q]) ** 2
-                distance[r] = total
+                distance[r] = squared_distance(points, rows[r], points, a)
             order[begin:end] = rows[np.argsort(distance, kind="mergesort")]
             begin += largest
             n_balls += 1
@@ -164,11 +152,9 @@ def spread(X: Floats, weights: Floats, labels: Integers) -> tuple[float, float]:
     centres = weighted_centres(X, weights, labels, labels.max() + 1)
     total, squares = 0.0, 0.0
     for i in range(X.shape[0]):
-        cost = 0.0
-        for q in range(X.shape[1]):
-            cost += (X[i, q] - centres[labels[i], q]) ** 2
-        total += weights[i] * cost
-        squares += (weights[i] * cost) ** 2
+        cost = weights[i] * squared_distance(X, i, centres, labels[i])
+        total += cost
+        squares += cost**2
     return total / X.shape[0], squares / total if total > 0.0 else 0.0
 
 
@@ -184,20 +170,13 @@ def improve_windows(
     """
     # The stream of a window is its number t, whatever piece it is part of: the number of cores does
     # not matter. Records are copied, so that a window lies together in the cache.
-    d = X.shape[1]
     for t in range(first, last):
         own = rows[starts[t] : starts[t + 1]]
         n = own.shape[0]
         if n < 2 * k or halt[0] != 0:
             continue
         offset = labels[own].min()
-        near_X, near_weights = np.empty((n, d)), np.empty(n)
-        old = np.empty(n, dtype=np.int64)
-        for a in range(n):
-            old[a] = labels[own[a]] - offset
-            near_weights[a] = weights[own[a]]
-            for q in range(d):
-                near_X[a, q] = X[own[a], q]
+        near_X, near_weights, old = X[own], weights[own], labels[own] - offset
         centres = weighted_centres(near_X, near_weights, old, old.max() + 1)
         before = squared_error(near_X, near_weights, old, centres)
         if before <= 0.0:
@@ -246,10 +225,7 @@ def start_in_tiles(X: Floats, order: Integers, starts: Integers, k: int) -> Inte
         while n_left >= 2 * k:
             distance = np.empty(n_left)
             for a in range(n_left):
-                total = 0.0
-                for q in range(d):
-                    total += (X[left[a], q] - X[left[0], q]) ** 2
-                distance[a] = total
+                distance[a] = squared_distance(X, left[a], X, left[0])
             # The k nearest in O(n_left), in their order: those below the k-th smallest distance,
             # and of those that tie with it as many as are missing, the first ones.
             bound = np.partition(distance, k - 1)[k - 1]

@@ -21,7 +21,8 @@ from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..frame import Pair, View
 from ..kernels.groups import number_equal
-from ..kernels.linkage import LEAF, box_tree, count_gower, count_in_tree, halves
+from ..kernels.linkage import box_tree, count_gower, count_in_tree
+from ..kernels.tree import order_by_leaves, rounded
 from ..parallel import each
 from ..schema import Schema
 from .learned.families import Family
@@ -277,22 +278,20 @@ def count_family(sides: AlignedTables, family: Family) -> Count:
 
 
 def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
-    member, first = number_equal(np.ascontiguousarray(B))
+    B = np.ascontiguousarray(B)
+    member, first = number_equal(B)
     weights = np.bincount(member)
-    depth = max(0, int(np.ceil(np.log2(len(first) / LEAF))))
-    order, starts = halves(_columns_first(B, first), depth)
-    tree = box_tree(_columns_first(B, first[order]), starts)
-    place = np.empty(len(order), dtype=np.int64)
+    order = order_by_leaves(rounded(B, first, B.mean(axis=0)).table, B.shape[1])
+    tree = box_tree(_columns_first(B, first[order]))
+    place = np.empty_like(order)
     place[order] = np.arange(len(order))
     own = place[member[truth]]
-    leaf = np.searchsorted(starts, own, side="right") - 1
-    homes = np.column_stack([leaf, own - starts[leaf]])
     heavy = weights.astype(np.int64)[order]
     X = np.ascontiguousarray(A)
 
     def count(attacked: Integers, cap: int) -> Counts:
         along = np.argsort(own[attacked], kind="stable")  # neighbours share what is in the cache
-        work = partial(count_in_tree, starts, tree, heavy, X, homes, power, cap)
+        work = partial(count_in_tree, tree, heavy, X, own, power, cap)
         return _in_order(in_pieces(work, attacked[along], PIECE), along)
 
     return count
