@@ -21,7 +21,7 @@ ROOT = Path(tessella.__file__).parent
 FLOORS = [
     {"_types", "_wording"},
     {"exceptions"},
-    {"_lazy", "_parameters", "_plain", "parallel", "kernels"},
+    {"_lazy", "_parameters", "_output", "parallel", "kernels"},
     {"frame", "linear"},
     {"schema", "datasets"},
     {"io"},

@@ -17,17 +17,11 @@ from .exceptions import MissingPackageError
 def on_first_use(
     door: str, homes: Mapping[str, str], *, renamed: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Build the `__getattr__` and `__dir__` of a door.
+    """Build the `__getattr__` and `__dir__` of a door, the package that is called `door`.
 
-    Parameters
-    ----------
-    door : str
-        The `__name__` of the package whose door it is.
-    homes : mapping of str to str
-        For each public name, the module that defines it, relative to the door: ".mdav". Where the
-        module has the name itself, as in {"datasets": ".datasets"}, the module is what is meant.
-    renamed : mapping of str to str, optional
-        For each public name that is gone, what to use instead.
+    `homes` has for each public name the module that defines it, relative to the door: ".mdav". In
+    {"datasets": ".datasets"} the module itself is meant. `renamed` has for each public name that
+    is gone what to use instead.
     """
 
     def load(name: str) -> object:

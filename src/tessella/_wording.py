@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 SHOWN = 8  # names in a message; of more, their number or "..."
@@ -20,8 +21,7 @@ class _Formatter(string.Formatter):
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         if conversion == "l":
-            names = ", ".join(map(repr, value[:SHOWN])) + (", ..." if len(value) > SHOWN else "")
-            return names or "none"
+            return listed(list(map(repr, value))) or "none"
         if conversion == "t":
             counted = isinstance(value, Mapping)
             texts = [f"{name} ({n})" for name, n in value.items()] if counted else list(value)
@@ -84,6 +84,35 @@ class Mistake:
         if self.hint:
             lines.append(f"  {self.hint}")
         return "\n".join(lines)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number of things: 1 record, 2,000 records."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def suggest(given: str, known: Iterable[str]) -> str:
+    """Ask whether the known name that is most like the given one was meant, if one is."""
+    near = get_close_matches(given, list(known), n=1)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
+def listed(names: Sequence[object]) -> str:
+    """List the first names, for people."""
+    return ", ".join(map(str, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align columns: the first and the last to the left, the numbers between to the right."""
+    to_left = {0, len(rows[0]) - 1}
+    widths = [max(map(len, cells)) for cells in zip(*rows)]
+    return [
+        "  ".join(
+            cell.ljust(width) if part in to_left else cell.rjust(width)
+            for part, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def list_mistakes(mistakes: Sequence[Mistake], origin: str) -> str:

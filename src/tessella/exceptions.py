@@ -23,12 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-_RENAMED = {"OutOfRangeError": "BadOptionError"}
-
-
 def __getattr__(name: str) -> object:
-    if name in _RENAMED:
-        raise AttributeError(f"{__name__}.{name} is now called {_RENAMED[name]}")
+    if name == "OutOfRangeError":
+        raise AttributeError(f"{__name__}.{name} is now called BadOptionError")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -78,10 +78,11 @@ class Column:
     why: str = "given"
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise UnknownOptionError(f"kind of column {self.name!r}", self.kind, get_args(Kind))
-        if self.role not in get_args(Role):
-            raise UnknownOptionError(f"role of column {self.name!r}", self.role, get_args(Role))
+        for what, given, offered in (("kind", self.kind, Kind), ("role", self.role, Role)):
+            if given not in get_args(offered):
+                raise UnknownOptionError(
+                    f"{what} of column {self.name!r}", given, get_args(offered)
+                )
         missing = [self.missing] if np.ndim(self.missing) == 0 else self.missing
         object.__setattr__(self, "missing", tuple(missing))
         object.__setattr__(self, "labels", dict(self.labels))
@@ -189,25 +190,25 @@ class Schema:
         known = cls.guess(table)
         changes: dict[Name, dict[str, Any]] = {}
 
-        def say(names: Iterable[Name], role: str, kind: str | None = None) -> None:
+        def assign(names: Iterable[Name], role: str, kind: str | None = None) -> None:
             for name in [names] if isinstance(names, str) else names:
                 if name in changes:
                     raise BadTableError(f"Column {name!r} is named twice; give it one role.")
                 changes[name] = {"role": role} | ({} if kind is None else {"kind": kind})
 
-        say(keys, "quasi-identifier", "nominal")
-        say(numeric_keys, "quasi-identifier")
-        say(() if weight is None else [weight], "weight")
-        say(() if household is None else [household], "household")
-        say(confidential, "confidential")
-        say(identifiers, "identifier")
+        assign(keys, "quasi-identifier", "nominal")
+        assign(numeric_keys, "quasi-identifier")
+        assign(() if weight is None else [weight], "weight")
+        assign(() if household is None else [household], "household")
+        assign(confidential, "confidential")
+        assign(identifiers, "identifier")
         rest = [column.name for column in known if column.name not in changes]
         if rest and others is None:
             raise BadTableError(
                 f"Nothing is said of these columns: {', '.join(map(repr, rest[:8]))}. Name them, "
                 'or say others="untouched" to release them as they are.'
             )
-        say(rest, str(others))
+        assign(rest, str(others))
         ordered = {c.name for c in known if c.kind == "ordinal"}
         for name in ordered & set(changes):
             changes[name].pop("kind", None)  # an order that the table has is kept
@@ -385,7 +386,9 @@ def _guess_kind(facts: Facts, values: _Values) -> tuple[Kind, str]:
 
 def _guess_role(facts: Facts, values: _Values) -> tuple[Role, str]:
     """Return a role and, unless it is the careful default, the reason for it."""
-    words = {word.lower() for word in _words(str(facts.name))}
+    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", str(facts.name))
+    words = {word.lower() for word in found}
+    in_words = facts.family in ("text", "category")
     numbers = values.numbers
     if (
         any(word in _WEIGHT or word.endswith("wgt") for word in words)
@@ -401,7 +404,7 @@ def _guess_role(facts: Facts, values: _Values) -> tuple[Role, str]:
     if words & _HOUSEHOLD and words <= _HOUSEHOLD | _NUMBER_OF:
         return "household", "named like a household number: must not be released; drop it"
     if facts.family in ("text", "category", "integer", "float", "decimal", "other") and any(
-        word in _IDENTIFIER or _SOMEONES_ID.fullmatch(word) or _ends_in_name(word, facts)
+        word in _IDENTIFIER or _SOMEONES_ID.fullmatch(word) or (in_words and word.endswith("name"))
         for word in words
     ):
         return "identifier", "named like an identifier: must not be released; drop it"
@@ -436,11 +439,3 @@ def _notes(facts: Facts, values: _Values) -> str:
     if values.whole and values.distinct <= 10 < values.n:
         return f"; {values.distinct} distinct values: if they are codes, say kind='nominal'"
     return ""
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-
-
-def _ends_in_name(word: str, facts: Facts) -> bool:
-    return facts.family in ("text", "category") and word.endswith("name")

@@ -11,20 +11,22 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tessella import _output
+from tessella._output import UNFINISHED, whole_or_nothing
 from tessella.exceptions import BadFileError
-from tessella.io import read_file, write_file, writing
-from tessella.io.writing import UNFINISHED, whole_or_nothing
+from tessella.io import read_file, write_file
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None]})
 KILLER = """
 import os, random, signal, sys, time
 import numpy as np, pyarrow as pa
-from tessella.io import write_file, writing
+from tessella import _output
+from tessella.io import write_file
 import tessella.io.csv_writing, tessella.io.arrow
 
 folder, way, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 if way == "named":
-    writing._open_nameless = lambda *_: None
+    _output._open_nameless = lambda *_: None
 chance = random.Random(times)
 columns = {f"c{j}": np.arange(100_000) + j for j in range(5)} | {"t": ["released"] * 100_000}
 for number in range(times):
@@ -50,7 +52,7 @@ for number in range(times):
 def way(request, monkeypatch):
     """Both ways: a file without a name (Linux), and a temporary file beside (everywhere)."""
     if request.param == "named":
-        monkeypatch.setattr(writing, "_open_nameless", lambda *_: None)
+        monkeypatch.setattr(_output, "_open_nameless", lambda *_: None)
     return request.param
 
 
@@ -67,7 +69,7 @@ def test_a_file_appears_whole_with_usual_permissions(tmp_path, way):
 
 
 def test_a_temporary_file_is_private_and_says_what_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_open_nameless", lambda *_: None)
+    monkeypatch.setattr(_output, "_open_nameless", lambda *_: None)
     with whole_or_nothing(tmp_path / "x", overwrite=False):
         (found,) = tmp_path.iterdir()
         assert UNFINISHED in found.name

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessella import datasets
-from tessella._plain import toml_value
+from tessella._output import toml_value
 from tessella.exceptions import BadOptionError, PlanFileError
 from tessella.io import read_file
 from tessella.planfile import PlanFile, draft, parse_plan, read_plan

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tessella.io.writing import UNFINISHED
+from tessella._output import UNFINISHED
 
 from .conftest import write_survey
 

@@ -280,7 +280,7 @@ def test_names_and_labels_survive_every_format(label, name, record):
     entry = {"rule": "x > 1", "name": name, "label": label}
     if not name.isprintable() or not name.strip():
         return
-    from tessella._plain import toml_text
+    from tessella._output import toml_text
 
     text = "[[rules]]\n" + "\n".join(f"{key} = {toml_text(v)}" for key, v in entry.items())
     rules = Rules.from_toml(text)

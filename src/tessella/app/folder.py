@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from .._output import whole_or_nothing
 from ..auditing.verifying import KIND
 from ..exceptions import BadFileError, TessellaError
 from ..io.source import find_format
-from ..io.writing import whole_or_nothing
 from ..planfile import PlanFile
 from ..rules import Rules
 

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from .. import auditing, planfile, publishing
 from .. import rules as ruling
-from .._plain import plain_data
+from .._output import plain_data
 from ..exceptions import TessellaError
 from .folder import Folder
 

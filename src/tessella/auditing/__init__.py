@@ -24,7 +24,9 @@ _HOMES = {
     "verify": ".verifying",
 }
 _RENAMED = {
-    name: f"tessella.auditing.result.{name}" for name in ("ColumnLine", "GroupLine", "RuleLine")
+    "ColumnLine": "tessella.auditing.result.ColumnLine",
+    "GroupLine": "tessella.auditing.result.GroupLine",
+    "RuleLine": "tessella.auditing.result.RuleLine",
 }
 
 __all__ = sorted(_HOMES)

@@ -18,8 +18,9 @@ import numpy as np
 
 from .._parameters import NONE, Instance, Number, parameters
 from .._types import Name
+from .._wording import counted, fill
 from ..exceptions import BadOptionError, BadTableError, IncomparableError
-from ..frame import Facts, Pair, Strata, Table
+from ..frame import Facts, Pair, Strata
 from ..grouping.base import check_k
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
@@ -27,13 +28,10 @@ from ..schema import Schema
 from .count import Weights, compare_column, compare_rules, count_groups, find_strata, read_cells
 from .result import Audit, ColumnLine, GroupLine, RuleLine
 
-NAMED = 8  # columns or strata that a sentence names
-
 
 def named(names: Iterable[object], *, quote: bool = True) -> str:
     """List names for a sentence, the first few of them."""
-    shown = [repr(name) if quote else str(name) for name in names]
-    return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")
+    return fill("{names!t}", names=[repr(name) if quote else name for name in names])
 
 
 def differences(pair: Pair) -> Iterator[str]:
@@ -75,10 +73,6 @@ def _below(line: GroupLine, n: int, k: int) -> str:
         f"{line.n_below:,} of {n:,} records {verb} released values with fewer than {k} records "
         f"(the fewest: {line.k})"
     )
-
-
-def _cells(count: int) -> str:
-    return f"{count:,} cell{'' if count == 1 else 's'}"
 
 
 @dataclass
@@ -157,8 +151,8 @@ class Findings:
         for line in columns:
             if line.moved:
                 self.problems.append(
-                    f"Column {line.name!r}: {_cells(line.moved)} became missing, known, or missing "
-                    f"in another way ({line.missing_before:,} missing before, "
+                    f"Column {line.name!r}: {counted(line.moved, 'cell')} became missing, known, "
+                    f"or missing in another way ({line.missing_before:,} missing before, "
                     f"{line.missing_after:,} after)."
                 )
         for name, (before, after) in unreadable.items():
@@ -334,16 +328,15 @@ def audit(
 
 
 def _pair(original: Any, masked: Any, schema: Schema | None) -> Pair:
-    before, after = Table.read(original), Table.read(masked)
-    if before.n_rows != after.n_rows:
-        raise IncomparableError.lengths(original=before.n_rows, masked=after.n_rows)
+    pair = Pair(original, masked, schema)
+    before, after = pair.original.table, pair.masked.table
     lost = [name for name in before.columns if not after.has(name)]
     new = [name for name in after.columns if not before.has(name)]
     if lost or new:
         raise IncomparableError.columns(lost, new)
     if schema is not None:
         schema.check(before)
-    return Pair(original, masked, schema)
+    return pair
 
 
 def _find_weights(pair: Pair, schema: Schema | None, found: Findings) -> Weights:

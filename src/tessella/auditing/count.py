@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError, IncomparableError, RuleTableError
 from ..frame import Pair, Strata, View, group_ids, number_labels
-from ..rules.collection import Rule, Rules
+from ..rules.collection import Rules
 from ..rules.confront import Confrontation
-from ..rules.expressions import Aggregate, Observed, walk
+from ..rules.expressions import Aggregate, Observed
 from ..schema import Schema
 from .result import ColumnLine, GroupLine, RuleLine
 
@@ -209,6 +209,9 @@ class _Verdict:
     worst: float | None = None
     why: str = ""
 
+    def facts(self, side: str) -> dict[str, Any]:
+        return {f"{fact}_{side}": getattr(self, fact) for fact in ("breaks", "unknown", "worst")}
+
 
 def compare_rules(
     rules: Rules,
@@ -233,13 +236,9 @@ def compare_rules(
         RuleLine(
             name=rule.name,
             text=rule.text,
-            asks_original=_asks_original(rule),
-            breaks_before=old.breaks,
-            breaks_after=new.breaks,
-            unknown_before=old.unknown,
-            unknown_after=new.unknown,
-            worst_before=old.worst,
-            worst_after=new.worst,
+            asks_original=any(isinstance(n, Aggregate | Observed) for n in rule.nodes()),
+            **old.facts("before"),
+            **new.facts("after"),
         )
         for rule, old, new in zip(fixed, before, after, strict=True)
     ]
@@ -267,7 +266,3 @@ def _verdicts(found: Confrontation) -> list[_Verdict]:
         )
         for place, amounts in enumerate(found.amounts)
     ]
-
-
-def _asks_original(rule: Rule) -> bool:
-    return any(isinstance(node, Aggregate | Observed) for node in walk(rule.truth))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._types import Name
+from .._wording import align, counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,14 +108,8 @@ class RuleLine(_Line):
 
     def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:
         """Return plain texts and numbers; with the confidential ones if asked for."""
-        out: dict[str, Any] = {
-            "rule": self.name,
-            "text": self.text,
-            "breaks_before": self.breaks_before,
-            "breaks_after": self.breaks_after,
-            "unknown_before": self.unknown_before,
-            "unknown_after": self.unknown_after,
-        }
+        facts = ("breaks_before", "breaks_after", "unknown_before", "unknown_after")
+        out = {"rule": self.name, "text": self.text} | {fact: getattr(self, fact) for fact in facts}
         if confidential:
             out["worst_before"] = self.worst_before
         out["worst_after"] = None if self.asks_original and not confidential else self.worst_after
@@ -192,26 +187,19 @@ class ColumnLine(_Line):
 
     def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:
         """Return plain texts and numbers; with the confidential ones if asked for."""
-        public = confidential or not self.few
-        out: dict[str, Any] = {
-            "column": plain(self.name),
-            "kind": self.kind,
-            "changed": self.changed,
-            "share_changed": self.share_changed,
-            "missing_before": self.missing_before,
-            "missing_after": self.missing_after,
-            "total_before": self.total_before if public else None,
-            "total_after": self.total_after,
-            "total_change": self.total_change if public else None,
-            "mean_before": self.mean_before if public else None,
-            "mean_after": self.mean_after,
-            "mean_change": self.mean_change if public else None,
-            "relative_change": self.relative_change if public else None,
-            "frequency_change": self.frequency_change,
-        }
-        if confidential:
-            out |= {"low_before": self.low_before, "high_before": self.high_before}
-        return out | {"low_after": self.low_after, "high_after": self.high_after}
+        facts = (
+            "kind", "changed", "share_changed", "missing_before", "missing_after", "total_before",
+            "total_after", "total_change", "mean_before", "mean_after", "mean_change",
+            "relative_change", "frequency_change",
+        )  # fmt: skip
+        withheld = () if confidential or not self.few else (
+            "total_before", "total_change", "mean_before", "mean_change", "relative_change"
+        )  # fmt: skip
+        ends = ("low_before", "high_before") if confidential else ()
+        out = {"column": plain(self.name)}
+        for fact in (*facts, *ends, "low_after", "high_after"):
+            out[fact] = None if fact in withheld else getattr(self, fact)
+        return out
 
 
 def _less(after: float | None, before: float | None) -> float | None:
@@ -345,11 +333,9 @@ class Audit:
 
     def __str__(self) -> str:
         masked = len(self.columns) - len(self.unchanged)
-        verdict = "passed" if self.passed else f"{_count(len(self.problems), 'problem')}"
-        lines = [
-            f"Audit of {_count(self.n_records, 'record')} in {_count(len(self.columns), 'column')}"
-            f", of which {masked} changed: {verdict}."
-        ]
+        verdict = "passed" if self.passed else counted(len(self.problems), "problem")
+        records, columns = counted(self.n_records, "record"), counted(len(self.columns), "column")
+        lines = [f"Audit of {records} in {columns}, of which {masked} changed: {verdict}."]
         lines += _listed("Problems", self.problems)
         lines += self._groups_account() + self._rules_account() + self._columns_account()
         lines += _listed("Notes", self.notes)
@@ -358,17 +344,17 @@ class Audit:
     __repr__ = __str__
 
     def _groups_account(self) -> list[str]:
-        listed = [(_block_name(place), line) for place, line in enumerate(self.blocks)]
+        named = [(_block_name(place), line) for place, line in enumerate(self.blocks)]
         if self.joint is not None and len(self.blocks) > 1:
-            listed.append(("all blocks", self.joint))
+            named.append(("all blocks", self.joint))
         below = [] if self.k is None else [f"below {self.k}"]
         rows = [["alike in", "combinations", "smallest", *below, "columns"]]
-        for name, line in listed[:SHOWN]:
+        for name, line in named[:SHOWN]:
             counts = [sum(line.combinations), line.k, *([] if self.k is None else [line.n_below])]
-            rows.append([name, *(f"{count:,}" for count in counts), _names(line.columns)])
+            rows.append([name, *(f"{count:,}" for count in counts), listed(line.columns)])
         within = f", in each of {len(self.strata):,} strata" if len(self.strata) > 1 else ""
         title = f"Records that share all released values{within}:"
-        return ["", title, *_aligned(rows), *_more(listed)] if listed else []
+        return ["", title, *align(rows), *_more(named)] if named else []
 
     def _rules_account(self) -> list[str]:
         rows = [["rule", "broken before", "after", "unknown before", "after", "text"]]
@@ -379,7 +365,7 @@ class Audit:
             )  # fmt: skip
             texts = ["?" if count is None else f"{count:,}" for count in counts]
             rows.append([line.name, *texts, line.text])
-        return ["", "Rules:", *_aligned(rows), *_more(self.rules)] if self.rules else []
+        return ["", "Rules:", *align(rows), *_more(self.rules)] if self.rules else []
 
     def _columns_account(self) -> list[str]:
         rows = [["column", "changed", "missing", "mean before", "after", "change"]]
@@ -392,10 +378,11 @@ class Audit:
                 continue
             relative = figures["relative_change"]
             means = [_number(figures["mean_before"], line.few), _number(figures["mean_after"])]
-            change = "" if relative is None or not line.changed else _percent(relative)
+            change = "0 %" if abs(relative or 0.0) < ROUNDING else f"{100 * relative:+.2g} %"
+            change = "" if relative is None or not line.changed else change
             rows.append([str(line.name), *cells, *means, change])
         title = "Columns:" if self.weight is None else f"Columns, weighted by {self.weight}:"
-        return ["", title, *_aligned(rows), *_more(self.columns)]
+        return ["", title, *align(rows), *_more(self.columns)]
 
 
 def _by_stratum(line: GroupLine) -> list[tuple[int | None, ...]]:
@@ -407,20 +394,8 @@ def _block_name(place: int) -> str:
     return f"block {place + 1}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _number(value: float | None, few: bool = False) -> str:
     return ("withheld" if few else "") if value is None else f"{value:.6g}"
-
-
-def _percent(share: float) -> str:
-    return "0 %" if abs(share) < ROUNDING else f"{100 * share:+.2g} %"
-
-
-def _names(columns: Sequence[Name]) -> str:
-    return ", ".join(map(str, columns[:8])) + (", ..." if len(columns) > 8 else "")
 
 
 def _listed(title: str, sentences: Sequence[str]) -> list[str]:
@@ -430,16 +405,3 @@ def _listed(title: str, sentences: Sequence[str]) -> list[str]:
 
 def _more(lines: Sequence[object]) -> list[str]:
     return [f"... and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else []
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    """Align columns: the first and the last to the left, the numbers between to the right."""
-    to_left = {0, len(rows[0]) - 1}
-    widths = [max(len(row[part]) for row in rows) for part in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if part in to_left else cell.rjust(width)
-            for part, (cell, width) in enumerate(zip(row, widths))
-        ).rstrip()
-        for row in rows
-    ]

@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from .. import __version__, auditing, io, planfile, publishing, reports
 from .. import rules as ruling
-from .._plain import toml_key, toml_value
+from .._output import toml_key, toml_value
 from ..exceptions import BadOptionError
 from .terminal import DONE, REFUSED, Reporter, columns_of, options_of
 
@@ -281,7 +281,7 @@ def _schema_of_roles(
 def write_text(
     path: str | Path, text: str, *, overwrite: bool = False, private: bool = False
 ) -> None:
-    from ..io.writing import whole_or_nothing
+    from .._output import whole_or_nothing
 
     with whole_or_nothing(Path(path), overwrite=overwrite, private=private) as out:
         out.write(text.encode())

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from .._plain import plain_data
+from .._output import plain_data
 from ..exceptions import BadOptionError
 
 DONE, REFUSED = 0, 1  # exit codes

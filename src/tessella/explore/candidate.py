@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .._output import toml_key, toml_value
 from .._parameters import Whole
-from .._plain import toml_key, toml_value
 from .._types import Floats, Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..frame import Table, View

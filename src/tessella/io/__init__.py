@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .reading import read_file as read_file
+    from .files import read_file as read_file
+    from .files import write_file as write_file
     from .source import FORMATS as FORMATS
     from .source import Metadata as Metadata
     from .source import Source as Source
     from .source import Span as Span
     from .source import Variable as Variable
-    from .writing import write_file as write_file
 
 _HOMES = {
     "FORMATS": ".source",
@@ -25,8 +25,8 @@ _HOMES = {
     "Source": ".source",
     "Span": ".source",
     "Variable": ".source",
-    "read_file": ".reading",
-    "write_file": ".writing",
+    "read_file": ".files",
+    "write_file": ".files",
 }
 
 __all__ = sorted(_HOMES)
@@ -37,6 +37,6 @@ if not TYPE_CHECKING:  # or a checker would believe that every name exists
         renamed={
             "Reading": "tessella.io.source.ReadingReport",
             "Statement": "tessella.io.source.Statement",
-            "Written": "tessella.io.writing.Written",
+            "Written": "tessella.io.files.Written",
         },
     )

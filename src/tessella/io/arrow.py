@@ -313,7 +313,7 @@ def _source(
         table.cast(bare) if bare != table.schema else table.replace_schema_metadata(None),
         statements,
         metadata=metadata.only(dict.fromkeys(table.column_names)),
-        columns=None if columns is None else list(columns),
+        columns=columns,
     )
 
 

@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._types import Integers
+from .._wording import listed
 from ..exceptions import BadFileError, UnknownOptionError
 from ..kernels import text as forms
-from .source import Statement, check_columns, listed
+from .source import Statement, check_columns
 
 Type = Literal["integer", "number", "boolean", "date", "datetime", "text"]
 Missing = Sequence[str] | Mapping[str, Sequence[str]] | str | None
@@ -223,19 +224,21 @@ class TypeInference:
         if kind == "text":
             return texts
         texts = self._without_tokens(texts, column)
-        form = self.dates.get(column.name)
         try:
-            if form is not None:
-                return self._dates_as_given(texts, form)
-            if kind in ("integer", "number"):
-                return self._numbers(texts, column, kind)
-            if kind == "boolean":
-                return pc.cast(pc.utf8_lower(texts), pa.bool_())
-            if kind == "date":
-                return pc.cast(texts, pa.date32())
-            return _moments(texts, zoned=column.n(forms.ZONED) > 0)
+            return self._cast(texts, column, kind)
         except pa.ArrowInvalid:
             raise self._misfit(texts, column, kind) from None
+
+    def _cast(self, texts: pa.ChunkedArray, column: FormCounts, kind: Type) -> pa.ChunkedArray:
+        if column.name in self.dates:
+            return self._dates_as_given(texts, self.dates[column.name])
+        if kind in ("integer", "number"):
+            return self._numbers(texts, column, kind)
+        if kind == "boolean":
+            return pc.cast(pc.utf8_lower(texts), pa.bool_())
+        if kind == "date":
+            return pc.cast(texts, pa.date32())
+        return _moments(texts, zoned=column.n(forms.ZONED) > 0)
 
     def _without_tokens(self, texts: pa.ChunkedArray, column: FormCounts) -> pa.ChunkedArray:
         if column.n(forms.SPACED):
@@ -285,7 +288,7 @@ class TypeInference:
         """Find the first text that is not of its type; slow, and needed once."""
         form, row, text = self.dates.get(column.name), 0, "a number out of range"
         for place, cell in enumerate(texts.to_pylist()):
-            if cell is not None and not self._fits(cell, kind, form):
+            if cell is not None and not self._fits(cell, column.name, kind):
                 row, text = place, cell
                 break
         return BadFileError(
@@ -298,25 +301,11 @@ class TypeInference:
             line=self.line_of(row),
         )
 
-    def _fits(self, text: str, kind: Type, form: str | None) -> bool:
-        seen = count_forms("", pa.chunked_array([[text]], pa.string()))
+    def _fits(self, text: str, name: str, kind: Type) -> bool:
+        alone = pa.chunked_array([[text]], pa.string())
         try:
-            if form is not None:
-                dt.datetime.strptime(text, form)
-            elif kind in ("integer", "number"):
-                signs = self.number_format
-                wanted = signs.whole if kind == "integer" else signs.numbers
-                if not seen.n(forms.PADDED, *wanted):
-                    return False
-                plain = text.replace(signs.thousands or " ", "").replace(",", ".")
-                return bool(seen.n(forms.INFINITE)) or abs(float(plain)) != float("inf")
-            elif kind == "boolean":
-                return bool(seen.n(forms.TRUTH))
-            elif kind == "date":
-                pc.cast(pa.array([text]), pa.date32())
-            else:
-                _moments(pa.chunked_array([[text]]), zoned=bool(seen.n(forms.ZONED)))
-        except (ValueError, pa.ArrowInvalid):
+            self._cast(alone, count_forms(name, alone), kind)
+        except pa.ArrowInvalid:
             return False
         return True
 

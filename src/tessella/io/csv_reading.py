@@ -111,7 +111,7 @@ def read_csv(
         missing=missing,
         names=names,
         dates=dates,
-        columns=None if columns is None else list(columns),
+        columns=columns,
     )
 
 

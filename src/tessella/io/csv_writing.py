@@ -59,7 +59,10 @@ def write_csv(
     encode = _encoder(path, encoding)
     # The stream closes what it writes to: a second descriptor of the same file.
     inner = os.fdopen(os.dup(file.fileno()), "wb")
-    with inner, _packing(inner, packed) as out:
+    packing = nullcontext(inner)
+    if packed is not None:
+        packing = pa.CompressedOutputStream(pa.PythonFile(inner, mode="w"), packed)
+    with inner, packing as out:
         head = delimiter.join('"' + name.replace('"', '""') + '"' for name in names) + "\n"
         out.write(_MARKS.get(codecs.lookup(encoding).name, b"") + encode(head.encode(), 1))
         n_rows = max(1, _CELLS // table.num_columns)
@@ -104,12 +107,6 @@ def _statements(
         found = "an apostrophe stands before some"
         statements.append(Statement("names", found, "they began as formulas"))
     return [*statements, Statement("delimiter", repr(delimiter))]
-
-
-def _packing(inner: BinaryIO, packed: str | None) -> Any:
-    if packed is None:
-        return nullcontext(inner)
-    return pa.CompressedOutputStream(pa.PythonFile(inner, mode="w"), packed)
 
 
 def _check_options(delimiter: str, decimal: str, encoding: str) -> None:

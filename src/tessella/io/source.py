@@ -267,11 +267,6 @@ class Metadata:
         )
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the first names of a list, for people."""
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-
-
 def check_columns(names: Iterable[str], present: Sequence[str], who: str = "read_file") -> None:
     """Raise an error for the first of some names that no column has."""
     for name in names:
@@ -351,6 +346,8 @@ class Source:
     ) -> Source:  # fmt: skip
         """Put together what a reader found; options that were not given (None) are left out."""
         given = {name: value for name, value in options.items() if value is not None}
+        if "columns" in given:
+            given["columns"] = list(given["columns"])
         return cls(
             table=table,
             metadata=metadata or Metadata(),

@@ -26,9 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._lazy import optional
+from .._wording import listed
 from ..exceptions import BadFileError
 from .arrow import check_finite, check_whole, decoded, to_milliseconds
-from .source import Level, Metadata, Source, Span, Statement, Variable, check_columns, listed
+from .source import Level, Metadata, Source, Span, Statement, Variable, check_columns
 
 _TITLES = {"spss": "SPSS", "stata": "Stata", "sas-transport": "SAS transport"}
 _FAULTS = (OSError, ValueError, OverflowError, TypeError)
@@ -106,7 +107,7 @@ def _read_file(
         metadata=Metadata({column: _variable(meta, column, arrays[column]) for column in wanted}),
         tags=tags,
         encoding=encoding,
-        columns=None if columns is None else wanted,
+        columns=columns,
     )
 
 
@@ -302,10 +303,8 @@ def _describe(name: str, column: str, metadata: Metadata, ready: _Prepared) -> N
             ready.labels[column] = dict(fits)
     if variable.level and name == "spss":
         ready.levels[column] = variable.level
-    if variable.format and column not in ready.formats and column in ready.floats:
-        own = variable.format.startswith("%") == (name == "stata")
-        if own and name == "spss" and re.fullmatch(r"F\d+\.\d+", variable.format):
-            ready.formats[column] = variable.format
+    if name == "spss" and column in ready.floats and re.fullmatch(r"F\d+\.\d+", variable.format):
+        ready.formats.setdefault(column, variable.format)
     codes = [code for code in variable.missing if code not in _LETTERS]
     if codes and name != "spss":
         shown = ", ".join(map(str, codes))

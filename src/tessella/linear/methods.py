@@ -17,8 +17,8 @@ from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BrokenPromiseError, NoWholeSolutionError
 from ..kernels.whole_numbers import NEAREST, nearest_flows, nearest_lattice_points
 from ..parallel import each
-from .project import lengths
-from .rows import Row, dependence, orthonormal, whole_row
+from .project import lengths, orthonormal
+from .rows import Row, dependence, whole_row
 from .system import LinearSystem
 
 Solved = tuple[Floats, Integers]

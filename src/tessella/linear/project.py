@@ -9,9 +9,9 @@ and if that fails too, in fractions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from .._types import Floats, Truths
 from ..exceptions import BadTableError, BrokenPromiseError
 from ..kernels.polyhedron import FAILED, INSIDE, nearest_points
 from ..parallel import each
-from .rows import orthonormal
 
 Rows = tuple[Floats, Floats, Floats, Floats]  # A, b, G, h
 BLOCK = 2048
@@ -35,22 +34,37 @@ def lengths(rows: Floats, spread: Floats) -> Floats:
     return np.asarray(largest * np.sqrt((share**2).sum(axis=1)))
 
 
+def orthonormal(rows: Floats) -> tuple[Floats, Floats]:
+    """Orthonormal basis Q of independent rows, one after the other: rows = R.T @ Q.
+
+    Gram-Schmidt, twice. Unlike a singular value decomposition it keeps zeros: rows without a
+    common column have basis vectors without a common column, so the rounding of large columns
+    cannot reach small ones.
+    """
+    m, d = rows.shape
+    Q, R = np.zeros((m, d)), np.zeros((m, m))
+    for i in range(m):
+        rest = rows[i].copy()
+        # Twice is enough (Giraud, Langou and Rozloznik 2005): after the second pass what is left is
+        # orthogonal to working precision, unless the row was dependent, which the caller excludes.
+        for _ in range(2):
+            for j in range(i):
+                part = Q[j] @ rest
+                R[j, i] += part
+                rest -= part * Q[j]
+        R[i, i] = np.sqrt(rest @ rest)
+        Q[i] = rest / R[i, i]
+    return Q, R
+
+
 class Projector:
     """Everything about a system that does not depend on the record.
 
     `LinearSystem.projector` makes one, from rows that do not contradict each other; calling it
     with an array of shape (n, d) gives the nearest points.
 
-    Parameters
-    ----------
-    rows : tuple of ndarray
-        A, b, G and h.
-    sizes : ndarray of shape (rows,)
-        The size of what each right-hand side was computed from.
-    kept : list of int
-        The places of independent equations that span all.
-    metric : ndarray of shape (d,)
-        The positive weight of each column.
+    `sizes` has, for each row, the size of what its right-hand side was computed from; `kept` the
+    places of independent equations that span all; `metric` the positive weight of each column.
 
     References
     ----------
@@ -197,8 +211,6 @@ class Projector:
 # A record takes up to a second; it is the last resort where columns of very different size are
 # joined by nearly parallel rows.
 
-Vector = list[Fraction]
-
 
 def exact_nearest(
     x: Floats, A: Floats, b: Floats, G: Floats, h: Floats, spread: Floats
@@ -215,77 +227,49 @@ def exact_nearest(
     >>> exact_nearest(np.array([3.0, -1.0]), np.array([[1.0, 1.0]]), np.ones(1), G, h, np.ones(2))
     array([1., 0.])
     """
-    cheap = [Fraction(float(s)) ** 2 for s in spread]
-    active = [_vector(row) for row in A]
-    limits = [(_vector(row), Fraction(right)) for row, right in zip(G, h.tolist())]
-    sizes = [_dot(row, row, cheap) for row, _ in limits]
-    v = _vector(x)
-    off = [_dot(row, v) - right for row, right in zip(active, _vector(b))]
-    _walk(v, cheap, active, _solved(_gram(active, cheap), off))
+    exact = np.vectorize(Fraction, otypes=[object])
+    v, active, limits, right = (exact(given) for given in (x, A, G, h))
+    cheap = exact(spread) ** 2
+    sizes = (limits * limits) @ cheap
+    v = v - cheap * (_shares(active, cheap, active @ v - exact(b)) @ active)
     m = len(active)
-    multipliers: Vector = []
+    multipliers = np.empty(0, dtype=object)
     for _ in range(20 + 10 * (len(h) + len(x))):
-        excess = [_dot(row, v) - right for row, right in limits]
+        excess = limits @ v - right
         broken = [(e * e / size, i) for i, (e, size) in enumerate(zip(excess, sizes)) if e > 0]
         if not broken:
-            return np.array([float(number) for number in v])
+            return np.asarray(v, dtype=np.float64)
         _, worst = max(broken)
-        (row, right), gained = limits[worst], Fraction(0)
+        row, gained = limits[worst], Fraction(0)
         while True:
-            along = _solved(_gram(active, cheap), [_dot(a, row, cheap) for a in active])
-            rest = list(row)
-            for a, share in zip(active, along):
-                rest = [r - share * y for r, y in zip(rest, a)]
-            length = _dot(row, rest, cheap)
+            along = _shares(active, cheap, active @ (cheap * row))
+            rest = row - along @ active
+            length = (cheap * row) @ rest
             pairs = enumerate(zip(multipliers, along[m:]))
             steps = [(multiplier / share, k) for k, (multiplier, share) in pairs if share > 0]
             longest, blocking = min(steps, default=(None, -1))
-            full = (_dot(row, v) - right) / length if length > 0 else None
+            full = (row @ v - right[worst]) / length if length > 0 else None
             if full is None and longest is None:
                 return None
             step = min(s for s in (full, longest) if s is not None)
-            _walk(v, cheap, [rest], [step])
-            multipliers = [u - step * share for u, share in zip(multipliers, along[m:])]
+            v = v - step * cheap * rest
+            multipliers = multipliers - step * along[m:]
             gained += step
             if step == full:
-                active.append(row)
-                multipliers.append(gained)
+                active = np.vstack([active, row])
+                multipliers = np.append(multipliers, gained)
                 break
-            del active[m + blocking], multipliers[blocking]
+            active = np.delete(active, m + blocking, axis=0)
+            multipliers = np.delete(multipliers, blocking)
     return None
 
 
-def _vector(numbers: Floats) -> Vector:
-    return [Fraction(number) for number in numbers.tolist()]
-
-
-def _dot(a: Vector, b: Vector, weights: Vector | None = None) -> Fraction:
-    if weights is None:
-        return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
-    return sum((x * y * w for x, y, w in zip(a, b, weights) if x and y), Fraction(0))
-
-
-def _walk(v: Vector, cheap: Vector, rows: Sequence[Vector], steps: Vector) -> None:
-    for row, step in zip(rows, steps):
-        for j, a in enumerate(row):
-            if a:
-                v[j] -= step * a * cheap[j]
-
-
-def _gram(rows: list[Vector], cheap: Vector) -> list[Vector]:
-    return [[_dot(a, b, cheap) for b in rows] for a in rows]
-
-
-def _solved(matrix: list[Vector], right: Vector) -> Vector:
-    """Gauss, for a matrix that is positive definite: no pivot is zero."""
-    rows = [[*row, value] for row, value in zip(matrix, right)]
-    for k, pivot in enumerate(rows):
-        for i in range(k + 1, len(rows)):
-            if rows[i][k]:
-                share = rows[i][k] / pivot[k]
-                rows[i] = [x - share * y for x, y in zip(rows[i], pivot)]
-    solution: Vector = [Fraction(0)] * len(rows)
-    for k in reversed(range(len(rows))):
-        known = _dot(rows[k][k + 1 : -1], solution[k + 1 :])
-        solution[k] = (rows[k][-1] - known) / rows[k][k]
-    return solution
+def _shares(rows: NDArray[Any], cheap: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """Solve (rows · cheap · rows') y = right by Gauss and Jordan; rows are independent."""
+    table = np.column_stack([(rows * cheap) @ rows.T, right])
+    for k in range(len(table)):
+        table[k] = table[k] / table[k, k]
+        for i in range(len(table)):
+            if i != k and table[i, k]:
+                table[i] = table[i] - table[i, k] * table[k]
+    return np.asarray(table[:, -1])

@@ -11,7 +11,7 @@ weight are the ones to name.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -59,6 +59,22 @@ class Row:
     def among(self, mask: Truths) -> bool:
         """Whether all columns of the row, known by position, are in the mask."""
         return all(mask[j] for j in self.coefficients)
+
+
+def linked_rows(rows: Iterable[Row]) -> list[tuple[set[Any], list[Row]]]:
+    """Split rows into parts that share no column; return the columns and the rows of each."""
+    parts: list[tuple[set[Any], list[Row]]] = []
+    for row in rows:
+        columns, joined = set(row.coefficients), [row]
+        apart = []
+        for names, own in parts:
+            if names & columns:
+                columns |= names
+                joined = own + joined
+            else:
+                apart.append((names, own))
+        parts = [*apart, (columns, joined)]
+    return [(columns, sorted(own, key=lambda row: row.place)) for columns, own in parts]
 
 
 def as_records(X: ArrayLike, d: int) -> Floats:
@@ -200,29 +216,6 @@ def equilibrate(matrix: Floats) -> tuple[Floats, Floats, Floats]:
                 scale -= 0.5 * (low + high)
     rows, columns = np.exp2(np.round(rows)), np.exp2(np.round(columns))
     return np.asarray(matrix * rows[:, None] * columns), rows, columns
-
-
-def orthonormal(rows: Floats) -> tuple[Floats, Floats]:
-    """Orthonormal basis Q of independent rows, one after the other: rows = R.T @ Q.
-
-    Gram-Schmidt, twice. Unlike a singular value decomposition it keeps zeros: rows without a
-    common column have basis vectors without a common column, so the rounding of large columns
-    cannot reach small ones.
-    """
-    m, d = rows.shape
-    Q, R = np.zeros((m, d)), np.zeros((m, m))
-    for i in range(m):
-        rest = rows[i].copy()
-        # Twice is enough (Giraud, Langou and Rozloznik 2005): after the second pass what is left is
-        # orthogonal to working precision, unless the row was dependent, which the caller excludes.
-        for _ in range(2):
-            for j in range(i):
-                part = Q[j] @ rest
-                R[j, i] += part
-                rest -= part * Q[j]
-        R[i, i] = np.sqrt(rest @ rest)
-        Q[i] = rest / R[i, i]
-    return Q, R
 
 
 def dependence(A: Floats) -> tuple[list[int], dict[int, Floats]]:

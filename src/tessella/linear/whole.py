@@ -48,7 +48,7 @@ from .methods import (
     by_program,
     by_relaxing,
 )
-from .rows import Row, as_fraction, as_metric, as_records, implied_rows, whole_row
+from .rows import Row, as_fraction, as_metric, as_records, implied_rows, linked_rows, whole_row
 from .system import LinearSystem
 
 
@@ -123,7 +123,9 @@ def round_whole(
     X = as_records(X, system.n_columns)
     n, d = X.shape
     metric = np.ones(d) if weights is None else as_metric(weights, d, "weights")
-    due = _mask(whole, d)
+    due = np.ones(d, dtype=bool) if whole is None else np.asarray(whole)
+    if due.dtype != np.bool_ or due.shape != (d,):
+        raise BadOptionError("whole", whole, f"{d} of True or False, one for each column")
     given_low, given_high = _bounds(low, high, n, d)
     if not np.isfinite(X).all():
         raise BadTableError(
@@ -215,33 +217,16 @@ def whole_bounds(
 
 
 def components(rows: list[Row], whole: Truths) -> list[Component]:
-    """Split the columns into components; a column without rows is one of its own."""
-    d = len(whole)
-    joined = list(range(d))
-
-    def root(j: int) -> int:
-        while joined[j] != j:
-            j = joined[j]
-        return j
-
-    for row in rows:
-        for j in row.coefficients:
-            joined[root(j)] = root(next(iter(row.coefficients)))
-    groups: dict[int, list[int]] = {}
-    for j in range(d):
-        groups.setdefault(root(j), []).append(j)
-    parts = []
-    for label, columns in groups.items():
-        own = [row for row in rows if root(next(iter(row.coefficients))) == label]
-        parts.append(
-            Component(
-                whole=tuple(j for j in columns if whole[j]),
-                real=tuple(j for j in columns if not whole[j]),
-                rows=tuple(row for row in own if row.joins),
-                bounds=tuple(row for row in own if not row.joins),
-            )
+    """Split the columns that have rows into components, in the order of their first columns."""
+    return [
+        Component(
+            whole=tuple(j for j in sorted(columns) if whole[j]),
+            real=tuple(j for j in sorted(columns) if not whole[j]),
+            rows=tuple(row for row in own if row.joins),
+            bounds=tuple(row for row in own if not row.joins),
         )
-    return parts
+        for columns, own in sorted(linked_rows(rows), key=lambda part: min(part[0]))
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,15 +309,6 @@ def _exact(values: Floats, coefficients: list[int], right: int) -> Floats:
         wrapped = values.astype(np.int64) @ a - np.int64(right)
     rough = values @ a.astype(np.float64) - float(right)
     return np.where(np.abs(rough) > 2.0**62, rough, wrapped.astype(np.float64))
-
-
-def _mask(whole: ArrayLike | None, d: int) -> Truths:
-    if whole is None:
-        return np.ones(d, dtype=bool)
-    mask = np.asarray(whole)
-    if mask.dtype != np.bool_ or mask.shape != (d,):
-        raise BadOptionError("whole", whole, f"{d} of True or False, one for each column")
-    return mask
 
 
 def _bounds(low: ArrayLike | None, high: ArrayLike | None, n: int, d: int) -> tuple[Floats, Floats]:

@@ -33,8 +33,9 @@ from ..frame import Table, group_ids
 from ..linear import LinearSystem, round_whole
 from ..linear.rows import Row, as_fraction, whole_row
 from ..plan.plan import Claim, rows_of
-from ..rules.collection import Rule, Rules
+from ..rules.collection import Rules
 from ..rules.forms import Always, Form, Governing, Interval, Linear, Unfixed, linear_rows
+from ..rules.rule import Rule
 from ..schema import Schema
 
 TOLERANCE = 1e-9  # of a row's scale, as in `Rules.confront`

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .._plain import toml_key, toml_value
+from .._output import toml_key, toml_value
 from ..exceptions import TessellaError
 from ..io import Source, read_file
 from ..release import Step, Study

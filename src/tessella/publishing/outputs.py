@@ -16,9 +16,10 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .._output import whole_or_nothing
 from ..exceptions import BadFileError
+from ..io.files import Written, staged_file
 from ..io.source import find_format
-from ..io.writing import Written, staged_file, whole_or_nothing
 
 __all__ = ["refuse_places", "write_all"]
 

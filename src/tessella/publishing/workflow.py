@@ -23,7 +23,7 @@ from .._types import Integers, Progress
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
 from ..io import Source
-from ..io.writing import Written
+from ..io.files import Written
 from ..loss import measure
 from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan

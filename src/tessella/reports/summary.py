@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._plain import plain_data
+from .._output import plain_data
 from .._types import Name
 from ..auditing.result import plain
 from ..exceptions import BadTableError

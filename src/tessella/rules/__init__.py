@@ -14,14 +14,14 @@ from .._lazy import on_first_use
 if TYPE_CHECKING:
     from . import forms as forms
     from .check import Finding as Finding
-    from .collection import Rule as Rule
     from .collection import Rules as Rules
     from .confront import Confrontation as Confrontation
+    from .rule import Rule as Rule
 
 _HOMES = {
     "Confrontation": ".confront",
     "Finding": ".check",
-    "Rule": ".collection",
+    "Rule": ".rule",
     "Rules": ".collection",
     "forms": ".forms",
 }

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from .._types import Name
-from ..linear.rows import Row
+from ..linear.rows import Row, linked_rows
 from ..linear.system import LinearSystem
 from . import expressions as tree
-from .collection import Rule, Rules
+from .collection import Rules
 from .forms import Always, Context, Form, Interval, Members, key_of, linear_rows
+from .rule import Rule
 
 Decides = Callable[[Context, tuple[Form, ...]], bool]
 
@@ -294,18 +295,7 @@ def _rows(rules: Sequence[Rule]) -> list[Row]:
 
 def _components(rules: Sequence[Rule]) -> list[list[Row]]:
     """Split the rows into components that share no column; leave out those about one column."""
-    parts: list[tuple[set[Name], list[Row]]] = []
-    for row in _rows(rules):
-        columns, joined = set(row.coefficients), [row]
-        apart = []
-        for names, rows in parts:
-            if names & columns:
-                columns |= names
-                joined = rows + joined
-            else:
-                apart.append((names, rows))
-        parts = [*apart, (columns, joined)]
-    return [sorted(rows, key=lambda row: row.place) for names, rows in parts if len(names) > 1]
+    return [rows for names, rows in linked_rows(_rows(rules)) if len(names) > 1]
 
 
 def _system(rows: Sequence[Row]) -> tuple[LinearSystem, list[Row]]:

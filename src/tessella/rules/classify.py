@@ -8,7 +8,6 @@ gives None.
 from __future__ import annotations
 
 import math
-import operator as signs
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -294,9 +293,6 @@ def _compared(left: tree.Node, operator: tree.Operator, right: tree.Node) -> Ite
             yield _shape(left, operator, right)
 
 
-_HOLDS = {"<": signs.lt, "<=": signs.le, "==": signs.eq, "!=": signs.ne}
-
-
 def _shape(left: tree.Node, operator: tree.Operator, right: tree.Node) -> forms.Form:
     text = tree.Compare((left, right), (operator,))
     general = forms.General(tree.columns_of(text), tree.write(text))
@@ -313,7 +309,7 @@ def _shape(left: tree.Node, operator: tree.Operator, right: tree.Node) -> forms.
 def _affine(difference: Polynomial, operator: tree.Operator) -> forms.Form | None:
     coefficients, bound = difference.coefficients, -difference.constant
     if not coefficients:
-        return forms.Always(_HOLDS[operator](0, bound))
+        return forms.Always(tree.HOLDS[operator](0, bound))
     if len(coefficients) == 1:
         ((name, coefficient),) = coefficients.items()
         return _interval(name, operator, bound / coefficient, coefficient < 0)

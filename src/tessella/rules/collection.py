@@ -1,185 +1,32 @@
-"""The rules of a table: read, look at, write, confront, check."""
+"""The rules of a table: read from text and files, look at, write, confront, check.
+
+Files hold text, TOML, or the YAML of R's package validate, chosen by their names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+import tomllib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from .._output import toml_text
+from .._parameters import Number
 from .._types import Name
-from ..exceptions import BadOptionError, UnknownOptionError
-from .classify import forms_of
-from .expressions import (
-    Aggregate,
-    Node,
-    Observed,
-    Or,
-    columns_of,
-    needs_original,
-    negated,
-    quoted,
-    transform,
-    walk,
-    write,
-)
-from .forms import Form, Unfixed
-from .scanner import is_plain_name
+from ..exceptions import BadOptionError, Mistake, RuleSyntaxError, UnknownOptionError
+from . import expressions as tree
+from .grammar import Reader
+from .rule import Rule, Wrong, check_tolerance, cut
 
 if TYPE_CHECKING:
     from ..schema import Schema
     from .check import Finding
     from .confront import Confrontation
 
-
-# Where a rule says several things, its kind is that of the hardest to keep.
-_HARDEST = ("general", "multiplicative", "linear", "governing", "interval")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """Something that must be true of every record.
-
-    Rules are read from text (`Rules.parse`), not built by hand.
-
-    Attributes
-    ----------
-    body : Node
-        What must be true; in a conditional rule, of the records that meet the condition.
-    condition : Node or None
-        Which records the rule is about; None for all.
-    tolerance : float or None
-        How far comparisons of numbers in the body may be off; None for rounding only.
-    name, label : str
-        A short name, unique in its rules, and what the rule means in words.
-    origin, line : str and int, or None
-        The file or text it was read from, and the line there.
-
-    Examples
-    --------
-    >>> from tessella.rules import Rules
-    >>> rule = Rules.parse("if status == 'employed': 0 < hours <= 3000  # paid work")[0]
-    >>> rule.text
-    'if status == "employed": 0 < hours <= 3000'
-    >>> rule.kind, rule.columns, rule.label
-    ('conditional', ('status', 'hours'), 'paid work')
-    >>> rule.forms
-    (Interval(column='hours', low=0.0, high=3000.0, open_low=True, open_high=False),)
-    """
-
-    body: Node
-    condition: Node | None = None
-    tolerance: float | None = None
-    name: str = ""
-    label: str = ""
-    origin: str | None = field(default=None, compare=False)
-    line: int | None = field(default=None, compare=False)
-
-    @cached_property
-    def text(self) -> str:
-        """The rule as one line, without name and label."""
-        condition = "" if self.condition is None else f"if {write(self.condition)}: "
-        tolerance = ""
-        if (value := self.tolerance) is not None:
-            short = value.is_integer() and value < 1e15
-            tolerance = f" ± {int(value) if short else repr(value)}"
-        return f"{condition}{write(self.body)}{tolerance}"
-
-    @cached_property
-    def columns(self) -> tuple[Name, ...]:
-        """The columns that the rule names, condition first."""
-        return tuple(dict.fromkeys(name for truth in self.truths for name in columns_of(truth)))
-
-    @property
-    def truths(self) -> tuple[Node, ...]:
-        """The condition, if there is one, and the body."""
-        return (self.body,) if self.condition is None else (self.condition, self.body)
-
-    def nodes(self) -> Iterator[Node]:
-        """Go through all nodes of the condition and the body."""
-        return (node for truth in self.truths for node in walk(truth))
-
-    def transformed(self, change: Callable[[Node], Node]) -> Rule:
-        """Return the rule with each node changed."""
-        condition = None if self.condition is None else transform(self.condition, change)
-        return replace(self, body=transform(self.body, change), condition=condition)
-
-    @cached_property
-    def truth(self) -> Node:
-        """The whole rule as one truth: not the condition, or the body."""
-        if self.condition is None:
-            return self.body
-        return Or((negated(self.condition), self.body))
-
-    @cached_property
-    def forms(self) -> tuple[Form, ...]:
-        """What the body says, as forms that must all hold (`tessella.rules.forms`)."""
-        return forms_of(self.body)
-
-    @cached_property
-    def condition_forms(self) -> tuple[Form, ...]:
-        """What the condition says, as forms; empty without a condition."""
-        return () if self.condition is None else forms_of(self.condition)
-
-    @property
-    def kind(self) -> str:
-        """What kind of rule it is.
-
-        "conditional", or the kind of its forms: "interval", "set", "tuples", "linear",
-        "governing", "multiplicative", "yes or no", "missing", "observed", "either", "always",
-        "general". Where it says several things: the first of general, multiplicative, linear,
-        governing, interval that is among them, else "several".
-        """
-        if self.condition is not None:
-            return "conditional"
-        kinds = {form.shape if isinstance(form, Unfixed) else form.kind for form in self.forms}
-        if len(kinds) == 1:
-            return kinds.pop()
-        if kinds <= set(_HARDEST):
-            return next(kind for kind in _HARDEST if kind in kinds)
-        return "several"
-
-    @property
-    def is_affine(self) -> bool:
-        """Whether all that it says is linear, so that a mean of records that obey it obeys it."""
-        return self.condition is None and all(form.affine for form in self.forms)
-
-    @property
-    def is_convex(self) -> bool:
-        """Whether the records that obey it are known to form a convex set."""
-        return self.condition is None and all(form.convex for form in self.forms)
-
-    @property
-    def is_multiplicative(self) -> bool:
-        """Whether it says products equal, or stay below, a constant, of every record."""
-        return self.kind == "multiplicative" and len({form.kind for form in self.forms}) == 1
-
-    @property
-    def is_conditional(self) -> bool:
-        """Whether it is about some records only."""
-        return self.condition is not None
-
-    @property
-    def where(self) -> str:
-        """The rule's name and, if known, its place: "balance (line 3 of a.rules)"."""
-        if self.line is None:
-            return self.name
-        return f"{self.name} (line {self.line}{f' of {self.origin}' if self.origin else ''})"
-
-    def named(self, default: str) -> str:
-        """Return the full line: name unless it is the default, text, label."""
-        name = ""
-        if self.name != default:
-            name = f"{self.name if is_plain_name(self.name) else quoted(self.name)}: "
-        label = f"  # {self.label}" if self.label else ""
-        return f"{name}{self.text}{label}"
-
-    def __str__(self) -> str:
-        return self.named("")
-
-    def __repr__(self) -> str:
-        return f"<Rule {self.named('')}>"
+LARGEST = 10 * 2**20  # bytes of a rules file: far more than anybody writes
+AT_LEAST_0 = Number(least=0)
+_KEYS = ("rule", "name", "label", "tolerance")
 
 
 class Rules(Sequence[Rule]):
@@ -252,9 +99,23 @@ class Rules(Sequence[Rule]):
         RuleSyntaxError
             With every mistake of every line.
         """
-        from .reading import from_text
-
-        return from_text(text, folder=folder, origin=origin)
+        if isinstance(text, str):
+            if len(text) > LARGEST:
+                message = f"The text has {len(text):,} characters; {LARGEST:,} are allowed."
+                raise file_error(origin, message, where="size")
+            lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        else:
+            lines = []
+            for line in text:
+                if not isinstance(line, str) or "\n" in line.strip("\n"):
+                    raise BadOptionError("rules", line, "a list of texts, one rule in each")
+                lines.append(line.strip("\n"))
+        entries = [
+            RuleEntry(text=line, where=f"line {at}", line=at)
+            for at, line in enumerate(lines, start=1)
+            if line.strip()
+        ]
+        return from_entries(entries, folder=folder, origin=origin)
 
     @classmethod
     def of(cls, given: Any) -> Rules:
@@ -272,9 +133,26 @@ class Rules(Sequence[Rule]):
     @classmethod
     def read(cls, path: str | Path) -> Rules:
         """Read a file of rules: TOML (.toml), R's validate (.yaml, .yml), or text (any other)."""
-        from .reading import read_file
-
-        return read_file(Path(path))
+        path = Path(path)
+        origin = path.name
+        try:
+            if path.stat().st_size > LARGEST:
+                raise file_error(origin, f"The file has more than {LARGEST:,} bytes.")
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            reason = (
+                "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
+            )
+            raise BadOptionError("path", str(path), f"a file of rules; {reason}") from None
+        except UnicodeDecodeError:
+            raise file_error(
+                origin, "The file is not text in UTF-8.", "Save it as UTF-8."
+            ) from None
+        if path.suffix.lower() == ".toml":
+            return cls.from_toml(text, folder=path.parent, origin=origin)
+        if path.suffix.lower() in (".yaml", ".yml"):
+            return cls.from_validate(text, origin=origin)
+        return cls.parse(text, folder=path.parent, origin=origin)
 
     @classmethod
     def from_toml(
@@ -284,9 +162,27 @@ class Rules(Sequence[Rule]):
 
         A table has `rule` and, if wanted, `name`, `label` and `tolerance`.
         """
-        from .reading import from_toml
-
-        return from_toml(text, folder=folder, origin=origin)
+        try:
+            given = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise file_error(origin, f"This is not TOML: {error}.") from None
+        rules = given.get("rules")
+        if not isinstance(rules, list):
+            hint = 'Write rules = ["age >= 0"], or tables [[rules]] with rule = "age >= 0".'
+            raise file_error(origin, "There is no list of rules.", hint)
+        mistakes: list[Mistake] = []
+        entries: list[RuleEntry] = []
+        for at, rule in enumerate(rules, start=1):
+            entry = {"rule": rule} if isinstance(rule, str) else rule
+            wrong = [Mistake(where=f"rule {at}", message=m, hint=h) for m, h in _faults(entry)]
+            mistakes += wrong
+            if not wrong:
+                tolerance = f" ± {entry['tolerance']!r}" if "tolerance" in entry else ""
+                given = {key: entry.get(key) for key in ("name", "label")}
+                entries.append(
+                    RuleEntry(text=entry["rule"] + tolerance, where=f"rule {at}", **given)
+                )
+        return from_entries(entries, folder=folder, origin=origin, mistakes=mistakes)
 
     @classmethod
     def from_validate(cls, text: str, *, origin: str | None = None) -> Rules:
@@ -301,9 +197,16 @@ class Rules(Sequence[Rule]):
 
     def to_toml(self) -> str:
         """Write the rules as TOML that reads back as the same rules."""
-        from .reading import to_toml
-
-        return to_toml(self)
+        tables = []
+        for at, rule in enumerate(self, start=1):
+            lines = ["[[rules]]"]
+            if rule.name != f"R{at}":
+                lines.append(f"name = {toml_text(rule.name)}")
+            lines.append(f"rule = {toml_text(rule.text)}")
+            if rule.label:
+                lines.append(f"label = {toml_text(rule.label)}")
+            tables.append("\n".join(lines) + "\n")
+        return "\n".join(tables) or "rules = []\n"
 
     def to_validate(self) -> str:
         """Write the rules as the YAML of R's validate, or say which ones it cannot say."""
@@ -346,17 +249,17 @@ class Rules(Sequence[Rule]):
     def unfixed(self) -> Rules:
         """Return the same rules without what `fix` looked up in the original table."""
 
-        def forget(node: Node) -> Node:
-            if isinstance(node, Aggregate):
+        def forget(node: tree.Node) -> tree.Node:
+            if isinstance(node, tree.Aggregate):
                 return replace(node, value=None)
-            return replace(node, domain=None) if isinstance(node, Observed) else node
+            return replace(node, domain=None) if isinstance(node, tree.Observed) else node
 
         return Rules(rule.transformed(forget) for rule in self)
 
     @property
     def is_fixed(self) -> bool:
         """Whether no rule asks for the original table any more."""
-        return not any(needs_original(node) for rule in self for node in rule.nodes())
+        return not any(tree.needs_original(node) for rule in self for node in rule.nodes())
 
     def confront(
         self, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
@@ -432,3 +335,101 @@ class Rules(Sequence[Rule]):
 
     def __repr__(self) -> str:
         return f"<Rules: {len(self)} on {len(self.columns)} columns>\n{self}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleEntry:
+    """A rule that is still text; what is given beside it wins over what is in the text."""
+
+    text: str
+    where: str
+    line: int | None = None
+    name: str | None = None
+    label: str | None = None
+
+
+def from_entries(
+    entries: Iterable[RuleEntry],
+    *,
+    folder: str | Path | None = None,
+    origin: str | None = None,
+    mistakes: Iterable[Mistake] = (),
+) -> Rules:
+    """Read rules that another format holds as text; all mistakes are reported together."""
+    wrong = list(mistakes)
+    rules: list[Rule] = []
+    read: list[RuleEntry] = []
+    for entry in entries:
+        found = parse_line(entry.text, where=entry.where, folder=folder)
+        if isinstance(found, list):
+            wrong += found
+            continue
+        name = entry.name if entry.name is not None else found.name or f"R{len(rules) + 1}"
+        label = " ".join((found.label if entry.label is None else entry.label).split())
+        rules.append(replace(found, name=name, label=label, origin=origin, line=entry.line))
+        read.append(entry)
+    seen: dict[str, RuleEntry] = {}
+    for rule, entry in zip(rules, read):
+        if rule.name in seen:
+            message = f"The name {rule.name!r} is that of another rule ({seen[rule.name].where})."
+            hint = "A rule without a name is called R1, R2, ... by its place."
+            wrong.append(Mistake(where=entry.where, message=message, hint=hint, text=entry.text))
+        seen[rule.name] = entry
+    if wrong:
+        raise RuleSyntaxError(wrong, origin=origin or "the rules")
+    return Rules(rules)
+
+
+def parse_line(line: str, *, where: str, folder: str | Path | None = None) -> Rule | list[Mistake]:
+    """Read one line: a rule (its name may be empty), nothing ([]), or what is wrong with it."""
+    mistakes: list[Mistake] = []
+
+    def attempt(read: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return read(*given)
+        except Wrong as wrong:
+            mistakes.append(wrong.mistake(where, line))
+
+    place = None if folder is None else Path(folder)
+    parts = attempt(cut, line)
+    if parts is None or parts.body is None:
+        return mistakes
+    condition: Any = parts.condition and attempt(Reader(parts.condition, place).read)
+    body = attempt(Reader(parts.body, place).read)
+    if not mistakes and parts.tolerance is not None:
+        attempt(check_tolerance, body, *parts.tolerance_at)
+    if mistakes:
+        return mistakes
+    return Rule(
+        name=parts.name or "",
+        condition=condition,
+        body=body,
+        tolerance=parts.tolerance,
+        label=parts.label,
+    )
+
+
+def _faults(given: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(given, Mapping):
+        yield f"{given!r} is no rule.", 'Write a text, or a table with rule = "age >= 0".'
+        return
+    for key in given:
+        if key not in _KEYS:
+            yield f"A rule has no {key!r}.", f"It has {', '.join(_KEYS)}."
+    rule = given.get("rule")
+    if not isinstance(rule, str) or not rule.strip() or "\n" in rule:
+        yield "The rule has no text, or more than one line of it.", 'Write rule = "age >= 0".'
+    for key in ("name", "label"):
+        if key in given and not (isinstance(given[key], str) and given[key].isprintable()):
+            yield f"The {key} is {given[key]!r}.", "Give a text of one line."
+    tolerance = given.get("tolerance", 0)
+    if not AT_LEAST_0.accepts(tolerance):
+        yield f"The tolerance is {tolerance!r}.", f"Give {AT_LEAST_0}."
+
+
+def file_error(
+    origin: str | None, message: str, hint: str = "", where: str = "file"
+) -> RuleSyntaxError:
+    """Return the error for a file of rules that cannot be read at all."""
+    mistake = Mistake(where=where, message=message, hint=hint)
+    return RuleSyntaxError([mistake], origin=origin or "the rules")

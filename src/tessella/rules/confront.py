@@ -10,11 +10,13 @@ import numpy as np
 from .._lazy import optional
 from .._parameters import Number, parameters
 from .._types import Floats, Integers, Signs
+from .._wording import align, counted
 from ..exceptions import RuleTableError, UnknownOptionError
 from ..schema import Schema
 from . import expressions as tree
-from .collection import Rule, Rules
+from .collection import Rules
 from .domain import Domain, Operands, misfits
+from .rule import Rule
 from .truth import Judge, Verdict
 
 if TYPE_CHECKING:
@@ -142,19 +144,16 @@ class Confrontation:
         verdict = "no record is known to break any."
         if broken:
             rules = "1 rule is" if broken == 1 else f"{broken} rules are"
-            verdict = f"{rules} broken, by {_count(len(self.breaking()), 'record')}."
-        counts = f"{_count(self.n_records, 'record')}, {_count(len(self.rules), 'rule')}"
-        lines = [f"{counts}: {verdict}"]
-        cells = [("rule", "holds", "breaks", "unknown", "worst", "text")]
+            verdict = f"{rules} broken, by {counted(len(self.breaking()), 'record')}."
+        sizes = f"{counted(self.n_records, 'record')}, {counted(len(self.rules), 'rule')}"
+        lines = [f"{sizes}: {verdict}"]
+        rows = [["rule", "holds", "breaks", "unknown", "worst", "text"]]
         for place, rule in enumerate(self.rules):
-            numbers = [f"{(self.signs[:, place] == sign).sum():,}" for sign in (1, -1, 0)]
+            counts = [f"{(self.signs[:, place] == sign).sum():,}" for sign in (1, -1, 0)]
             amounts = self.amounts[place]
             worst = f"{amounts.max():.6g}" if len(amounts) else ""
-            cells.append((rule.name, *numbers, worst, rule.text))  # type: ignore[arg-type]
-        widths = [max(len(row[part]) for row in cells) for part in range(5)]
-        for row in cells:
-            numbers = [row[part].rjust(widths[part]) for part in range(1, 5)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *numbers, row[5]]))
+            rows.append([rule.name, *counts, worst, rule.text])
+        lines += align(rows)
         lines += [str(finding) for finding in self.findings]
         return "\n".join(lines)
 
@@ -316,13 +315,9 @@ def _implied(condition: Verdict, body: Verdict) -> Verdict:
 def _zero_problem(rule: Rule, zero: Integers) -> str:
     shown = ", ".join(map(str, zero[:5])) + (", ..." if len(zero) > 5 else "")
     return (
-        f"{rule.where}: {rule.text} divides by zero in {_count(len(zero), 'record')} (row {shown})."
-        " Multiply instead of dividing, or say when the rule applies: if x != 0: ..."
+        f"{rule.where}: {rule.text} divides by zero in {counted(len(zero), 'record')} (row "
+        f"{shown}). Multiply instead of dividing, or say when the rule applies: if x != 0: ..."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # Blue, orange and grey of Okabe and Ito (2008): distinct with every common colour vision, and
@@ -352,7 +347,8 @@ def _picture(confrontation: Confrontation) -> Any:
             axes.annotate(
                 f"{breaks:,}", (101, place), va="center", annotation_clip=False, color=_PARTS[2][1]
             )
-    names = [_short(f"{name}: {text}") for name, text in zip(summary["rule"], summary["text"])]
+    names = [f"{name}: {text}" for name, text in zip(summary["rule"], summary["text"])]
+    names = [name if len(name) <= 60 else f"{name[:57]}..." for name in names]
     axes.set_yticks(places, [name.replace("$", r"\$") for name in names])
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
@@ -362,7 +358,3 @@ def _picture(confrontation: Confrontation) -> Any:
     if count:
         figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return figure
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."

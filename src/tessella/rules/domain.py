@@ -6,19 +6,23 @@ to another. What is missing, and what equals what, is the view's answer (`tessel
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
+from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, Truths
+from .._wording import suggest
 from ..exceptions import BadTableError, UnknownColumnError
 from ..frame import View
 from ..schema import Schema
 from . import expressions as tree
+from .rule import Wrong
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = Literal["number", "text", "date", "yes or no"]
@@ -73,10 +77,7 @@ class Operands:
     @_once
     def labels(self, name: Name) -> tuple[Integers, list[str]]:
         """Return a code for each record, -1 where missing, and the text of each code."""
-        codes, texts = self.view.table.labels(name)
-        if self.view.missing_codes(name):
-            codes = np.where(self.view.missing(name), -1, codes)
-        return codes, texts
+        return self.view.labels(name)
 
     @_once
     def dates(self, name: Name) -> Integers:
@@ -356,3 +357,86 @@ def _as_number(node: tree.Node, columns: Operands) -> str:
             "values in quotes."
         )
     return ""
+
+
+LARGEST_CSV = 64 * 2**20  # bytes of a file
+_problem = partial(Wrong, 0, 0)  # the reader of the rule knows where its text names the table
+
+
+def read_lookup(
+    path: str, columns: Sequence[Name], folder: Path | None
+) -> tuple[tuple[str, ...], ...]:
+    """Read the distinct rows of some columns of a CSV file in the folder or below it, as text."""
+    file = _find_file(path, folder)
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            lines = list(csv.reader(stream, strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _problem(
+            f"The table {path!r} cannot be read: {error}.", "Save it as CSV, in UTF-8."
+        ) from None
+    header = [name.strip() for name in lines[0]] if lines else []
+    places = [_place(str(column), header, path) for column in columns]
+    rows: dict[tuple[str, ...], None] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        if not line:
+            continue
+        if len(line) != len(header):
+            raise _problem(
+                f"Line {number} of the table {path!r} has {len(line)} cells, and the first line "
+                f"has {len(header)}.",
+                "Correct the file; a comma within a text needs quotes around the text.",
+            )
+        row = tuple(line[place].strip() for place in places)
+        if "" in row:
+            raise _problem(
+                f"Line {number} of the table {path!r} has an empty cell.",
+                "List only rows that are complete: missing values are unknown to every rule.",
+            )
+        rows[row] = None
+    if not rows:
+        raise _problem(f"The table {path!r} has no rows, so no record could obey.")
+    return tuple(rows)
+
+
+def _find_file(path: str, folder: Path | None) -> Path:
+    if folder is None:
+        raise _problem(
+            f"The table {path!r} is not looked for: rules that are no file have no folder.",
+            "Give one: Rules.parse(text, folder=...).",
+        )
+    try:
+        home = folder.resolve()
+        file = (home / path).resolve()
+        inside = file.is_relative_to(home) and not Path(path).is_absolute()
+        found = inside and file.is_file()
+        size = file.stat().st_size if found else 0
+    except (OSError, ValueError, RuntimeError):
+        inside, found, size = True, False, 0
+    if not inside:
+        raise _problem(
+            f"The table {path!r} lies outside the folder of the rules.",
+            "Put the file beside the rules, or give folder=... that holds it.",
+        )
+    if not found:
+        raise _problem(f"There is no table {path!r} in {str(folder)!r}.", _near(path, folder))
+    if size > LARGEST_CSV:
+        raise _problem(f"The table {path!r} has {size:,} bytes; {LARGEST_CSV:,} are allowed.")
+    return file
+
+
+def _near(path: str, folder: Path) -> str:
+    try:
+        names = sorted(each.name for each in folder.glob("*.csv"))[:1000]
+    except OSError:
+        names = []
+    return suggest(path, names) or "Put the file beside the rules."
+
+
+def _place(column: str, header: list[str], path: str) -> int:
+    if header.count(column) == 1:
+        return header.index(column)
+    if column in header:
+        raise _problem(f"The table {path!r} has two columns {column!r}.")
+    hint = f"{suggest(column, header)} Its first line names: {', '.join(header[:12])}."
+    raise _problem(f"The table {path!r} has no column {column!r}.", hint.lstrip())

@@ -8,6 +8,7 @@ and compare by what they say; `write` gives the text that reads back as the same
 from __future__ import annotations
 
 import keyword
+import operator as signs
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,11 @@ Operator = Literal["<", "<=", "==", "!=", ">=", ">"]
 Operators = dict[Operator, Operator]
 OPPOSITE: Operators = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">=": "<", ">": "<="}
 MIRROR: Operators = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<"}
+
+
+HOLDS: dict[str, Callable[[Any, Any], Any]] = dict(
+    zip(OPPOSITE, (signs.lt, signs.le, signs.eq, signs.ne, signs.ge, signs.gt))
+)
 
 
 class Node:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from .._types import Name
@@ -302,22 +302,18 @@ def _flag(value: bool) -> str:
     return f"\0{value}"
 
 
-@dataclass
 class Context:
     """What some forms say together; forms about several columns are known by what they say."""
 
-    forms: Iterable[Form] = ()
-    _columns: dict[Name, _Known] = field(default_factory=dict)
-    _said: set[object] = field(default_factory=set)
-    _never: bool = False
-
-    def __post_init__(self) -> None:
-        for form in self.forms:
+    def __init__(self, forms: Iterable[Form] = ()) -> None:
+        self._columns: dict[Name, _Known] = {}
+        self._stated: set[object] = set()
+        self._never = False
+        for form in forms:
             self._learn(form)
-        self.forms = ()
 
     def _learn(self, form: Form) -> None:
-        self._said.add(key_of(form))
+        self._stated.add(key_of(form))
         if isinstance(form, Always):
             self._never |= not form.holds
         elif isinstance(form, Interval | Members | YesNo | Missingness):
@@ -328,7 +324,7 @@ class Context:
         """Return what is known with some more forms."""
         more = Context()
         more._columns = {name: replace(known) for name, known in self._columns.items()}
-        more._said, more._never = set(self._said), self._never
+        more._stated, more._never = set(self._stated), self._never
         for form in forms:
             more._learn(form)
         return more
@@ -344,7 +340,7 @@ class Context:
 
     def implies(self, form: Form) -> bool:
         """Whether a form must be true."""
-        if form == Always(True) or key_of(form) in self._said:
+        if form == Always(True) or key_of(form) in self._stated:
             return True
         if isinstance(form, Either):
             return any(self.implies_all(option) for option in form.options)

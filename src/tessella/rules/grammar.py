@@ -8,6 +8,8 @@ comprehensions, f-strings, ...) is a mistake with a hint.
 from __future__ import annotations
 
 import ast
+import re
+import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
@@ -15,9 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+from .._types import Name
 from . import expressions as tree
 from .classify import constant
-from .scanner import INSTEAD, Fragment, FragmentParser, Wrong
+from .rule import Fragment, Wrong
 
 LARGEST = 1e150  # the square of anything larger is infinite
 LARGEST_WHOLE = 2**53  # every whole number up to here is a float64
@@ -34,6 +37,37 @@ NUMBER_FUNCTIONS = ("abs", *AGGREGATES, "col")
 TRUTH_FUNCTIONS = ("observed", "missing", "known", "col")
 _EVERY_FUNCTION = sorted({*NUMBER_FUNCTIONS, *TRUTH_FUNCTIONS, "table"})
 
+# What people write from habit, and what the language of rules says instead.
+HABITS = (
+    (r"&&|&", "Write `and`."),
+    (r"\|\||\|", "Write `or`."),
+    (r"<>", "Write !=."),
+    (r"=<", "Write <=."),
+    (r"=>", "Write >=, or `if condition: rule`."),
+    (r"≤", "Write <=."),
+    (r"≥", "Write >=."),
+    (r"≠", "Write !=."),
+    (r"(?<![<>=!:])=(?!=)", "An equality is written with ==."),
+    (r"!(?!=)", "Write `not`."),
+    (r"\bthen\b", "Write: if condition: rule."),
+    (r"\belse\b", "Write two rules, one for each case."),
+    (r"%in%", "Write: x in {1, 2}."),
+    (r"\bif\b", "A condition stands once, at the start; join conditions with `and`."),
+)
+INSTEAD: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Attribute: ("Rules have no attributes.", "A name with a dot goes in backticks: `a.b`."),
+    ast.Subscript: ("Rules have no square brackets after a name.", "Name the column itself."),
+    ast.Lambda: ("Rules have no lambda.", ""),
+    ast.IfExp: ("This is Python's `x if c else y`.", "Write: if condition: rule."),
+    ast.JoinedStr: ("Rules have no f-strings.", "Write the text itself."),
+    ast.NamedExpr: ("Rules assign nothing.", "An equality is written with ==."),
+    ast.Starred: ("Rules have no *.", ""),
+    ast.Dict: ("Rules have no dictionaries.", "Values of a set: x in {1, 2}."),
+}
+for _loop in (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):
+    INSTEAD[_loop] = ("Rules have no loops.", "A rule speaks of one record; list the values.")
+for _later in (ast.Await, ast.Yield, ast.YieldFrom):
+    INSTEAD[_later] = ("Rules are not programs.", "")
 
 Read = Callable[["Reader", ast.expr], tree.Node]
 
@@ -55,17 +89,16 @@ def _nested(read: Read) -> Read:
     return counted
 
 
-class Reader(FragmentParser):
-    """Reads one part of a line."""
+class Reader:
+    """Reads one part of a line; mistakes point into the line."""
 
     def __init__(self, part: Fragment, folder: Path | None) -> None:
-        super().__init__(part)
-        self.folder = folder
+        self.part, self.folder = part, folder
         self.depth = 0
 
     def read(self) -> tree.Node:
         """Read the part as a truth about one record."""
-        node = self.truth(self.tree())
+        node = self.truth(self._syntax())
         if not tree.columns_of(node):
             places, hint = self.part.places, "Texts are written in quotes, columns without."
             raise Wrong(places[0], places[-1], _NO_COLUMN, hint)
@@ -326,7 +359,7 @@ class Reader(FragmentParser):
         return tuple(row)
 
     def _lookup(self, node: ast.Call, operands: tuple[tree.Node, ...]) -> tree.Lookup:
-        from .reading import LookupProblem, read_lookup
+        from .domain import read_lookup  # and with it the reading of tables
 
         (argument,) = self.arguments(node, count=1)
         if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
@@ -336,28 +369,73 @@ class Reader(FragmentParser):
             raise self.wrong(node, "Only columns can be looked up in a table.")
         try:
             return tree.Lookup(argument.value, read_lookup(argument.value, names, self.folder))
-        except LookupProblem as problem:
-            raise self.wrong(argument, str(problem), problem.hint) from None
+        except Wrong as problem:
+            raise self.wrong(argument, problem.message, problem.hint) from None
 
+    def _syntax(self) -> ast.expr:
+        """Let Python say how the text hangs together."""
+        source, places = self.part.source, self.part.places
+        if not source:
+            raise Wrong(places[-1] - 1, places[-1], "Something is missing here: a comparison.")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                return ast.parse(source, mode="eval").body
+        except SyntaxError as error:
+            # A habit such as a single = is the likelier cause than where Python gave up.
+            bare = re.sub(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'", lambda m: "_" * len(m[0]), source)
+            for habit, hint in HABITS:
+                if found := re.search(habit, bare):
+                    raise Wrong(*self._span(*found.span()), "This is not a rule.", hint) from None
+            at = min(max((error.offset or 1) - 1, 0), len(source) - 1)
+            text = str(error.msg).split(". Perhaps")[0].capitalize()
+            raise Wrong(*self._span(at, at + 1), f"This is not a rule. {text}.") from None
+        except (ValueError, RecursionError, MemoryError, Warning) as error:
+            text = "It is nested too deeply" if not isinstance(error, ValueError) else str(error)
+            message = f"This cannot be read. {text.capitalize()}."
+            raise Wrong(places[0], places[-1], message) from None
 
-def check_tolerance(body: tree.Node, start: int, end: int) -> None:
-    """Raise `Wrong` where a body has nothing that a tolerance loosens."""
-    loosened = strict = False
-    for node in tree.walk(body):
-        match node:
-            case tree.Compare(operands, operators):
-                loosened |= not any(isinstance(o, tree.Text | tree.Flag) for o in operands)
-                strict |= "!=" in operators
-            case tree.Member(_, among, inside):
-                loosened |= all(len(r) == 1 and not isinstance(r[0], str) for r in among.rows)
-                strict |= not inside
-            case tree.Not():
-                strict = True
-    if strict or not loosened:
-        raise Wrong(
-            start,
-            end,
-            "A tolerance loosens comparisons of numbers; "
-            + ("`not` and != have no looser form." if strict else "this rule has none."),
-            "Take the tolerance away, or write the rule with ==, <= or >=.",
-        )
+    def _span(self, start: int, end: int) -> tuple[int, int]:
+        places = self.part.places
+        return places[start], max(places[end - 1] + 1, places[start] + 1)
+
+    def wrong(self, node: ast.AST, message: str, hint: str = "") -> Wrong:
+        """Return a mistake that points at a node."""
+        expression, source = cast(ast.expr, node), self.part.source.encode()
+        ends = (expression.col_offset, expression.end_col_offset)  # in bytes
+        start, end = (len(source[:end].decode()) for end in ends)
+        return Wrong(*self._span(start, end), message, hint)
+
+    def column(self, node: ast.expr) -> tree.ColumnRef:
+        """Read a name of a column: bare, or col("...")."""
+        if isinstance(node, ast.Name):
+            # The parser writes names in another way where Unicode has two (NFKC): take the text.
+            source = self.part.source.encode()
+            name = source[node.col_offset : node.end_col_offset].decode()
+            if name.startswith("__") and name.endswith("__"):
+                message = f"{name} is a name of Python's."
+                raise self.wrong(node, message, f"A column? Write `{name}`.")
+            return tree.ColumnRef(name)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "col":
+            (argument,) = self.arguments(node, count=1)
+            if isinstance(argument, ast.Constant) and type(argument.value) in (str, int):
+                return tree.ColumnRef(cast(Name, argument.value))
+            raise self.wrong(argument, 'col("...") takes the name of a column, in quotes.')
+        if type(node) in INSTEAD:
+            raise self.refuse(node)
+        raise self.wrong(node, "The name of a column is expected here.", "Give one column, bare.")
+
+    def arguments(self, node: ast.Call, count: int | None = None) -> list[ast.expr]:
+        """Return the arguments of a call of a known function."""
+        function = cast(ast.Name, node.func).id
+        if node.keywords:
+            raise self.wrong(node, f"{function} takes no named arguments.")
+        if not node.args or (count is not None and len(node.args) != count):
+            expected = "one argument" if count == 1 else "at least one argument"
+            raise self.wrong(node, f"{function} takes {expected}, and has {len(node.args)}.")
+        return node.args
+
+    def refuse(self, node: ast.AST) -> Wrong:
+        """Return the mistake for something that other languages have."""
+        message, hint = INSTEAD.get(type(node), ("Rules cannot say this.", ""))
+        return self.wrong(node, message, hint)

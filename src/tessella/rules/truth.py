@@ -9,7 +9,7 @@ numbers are whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Judge:
         if self._kind(left, right) == "date":
             gap = self._date(left) - self._date(right)
             known = self._known(*tree.columns_of(left), *tree.columns_of(right))
-            return Verdict(_signs(_ORDERS[operator](gap, 0), known))
+            return Verdict(_signs(tree.HOLDS[operator](gap, 0), known))
         gap = self._difference(left, right)
         slack = self._slack(left, right)
         with np.errstate(invalid="ignore"):
@@ -174,28 +174,39 @@ class Judge:
 
     def _slack(self, left: tree.Node, right: tree.Node) -> Any:
         """How far two sides may be apart and still be equal to rounding."""
-        if self.whole(left) and self.whole(right) and self.bound(left) + self.bound(right) <= EXACT:
+        sides = (left, right)
+        largest = sum(self.size(side, largest=True) for side in sides if self.whole(side))
+        if all(map(self.whole, sides)) and largest <= EXACT:
             return 0.0
-        return self.rounding * (self.size(left) + self.size(right))
+        return self.rounding * sum(map(self.size, sides))
 
-    def size(self, node: tree.Node) -> Any:
-        """Return the size of the terms of an expression: what its rounding error grows with."""
+    def size(self, node: tree.Node, *, largest: bool = False) -> Any:
+        """Return the size of the terms of an expression: what its rounding error grows with.
+
+        With `largest`, it is one number that no term exceeds in any record.
+        """
+        size = partial(self.size, largest=largest)
         match node:
+            case tree.ColumnRef(name) if largest:
+                return self.columns.largest(name)
             case tree.Sum(terms, _):
-                return reduce(np.add, map(self.size, terms))
+                return sum(map(size, terms))
             case tree.Arithmetic("*", left, right):
-                return self.size(left) * self.size(right)
+                return size(left) * size(right)
             case tree.Arithmetic("/", left, right):
                 # What cancels below the line is not forgiven: next to zero, everything would be.
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    return np.divide(self.size(left), np.abs(self.number(right)))
+                    return np.divide(size(left), np.abs(self.number(right)))
             case tree.Arithmetic("**", left, tree.Constant(power)):
-                return self.size(left) ** int(power)
+                base = size(left)
+                return (min(base, 1e30) if largest else base) ** int(power)
             case tree.Negative(operand) | tree.Function("abs", (operand,)):
-                return self.size(operand)
+                return size(operand)
             case tree.Function(_, operands):
-                return reduce(np.maximum, map(self.size, operands))
-        return np.abs(self.number(node))
+                found = reduce(np.maximum, map(size, operands))
+            case _:
+                found = np.abs(self.number(node))
+        return float(found) if largest else found
 
     def whole(self, node: tree.Node) -> bool:
         """Say whether an expression is a whole number in every record."""
@@ -207,23 +218,6 @@ class Judge:
             case tree.Arithmetic("/", _, _) | tree.Aggregate():
                 return False
         return all(map(self.whole, tree.children(node)))
-
-    def bound(self, node: tree.Node) -> float:
-        """Return a number that no term of an expression exceeds in any record."""
-        match node:
-            case tree.ColumnRef(name):
-                return self.columns.largest(name)
-            case tree.Sum(terms, _):
-                return sum(self.bound(term) for term in terms)
-            case tree.Arithmetic("*", left, right):
-                return self.bound(left) * self.bound(right)
-            case tree.Arithmetic("**", left, tree.Constant(power)):
-                return float(min(self.bound(left), 1e30)) ** int(power)
-            case tree.Negative(operand):
-                return self.bound(operand)
-            case tree.Function(_, operands):
-                return max(self.bound(each) for each in operands)
-        return abs(float(self.number(node)))
 
     def _compare_texts(self, left: tree.Node, operator: str, right: tree.Node) -> Signs:
         if not isinstance(left, tree.ColumnRef):
@@ -290,15 +284,6 @@ def _signs(holds: Any, known: Truths | None = None) -> Signs:
     result: Signs = signs if known is None else signs * known.view(np.int8)
     return result
 
-
-_ORDERS: dict[str, Any] = {
-    "<": np.less,
-    "<=": np.less_equal,
-    "==": np.equal,
-    "!=": np.not_equal,
-    ">=": np.greater_equal,
-    ">": np.greater,
-}
 
 # Of the difference of the sides, what is equal to rounding, and what the rule allows beyond. A
 # strict comparison excludes what is equal to rounding, unless the rule itself allows it.

@@ -21,9 +21,8 @@ from typing import Any
 from .._lazy import optional
 from ..exceptions import Mistake, RuleTranslationError
 from . import expressions as tree
-from .collection import Rule, Rules
-from .reading import RuleEntry, file_error, from_entries, parse_line
-from .scanner import Wrong
+from .collection import RuleEntry, Rules, file_error, from_entries, parse_line
+from .rule import Rule, Wrong
 
 LARGEST_YAML = 2**20  # characters; YAML is read slowly
 
@@ -286,7 +285,8 @@ class _Translator:
         if token.text == "c":
             plain, named = self.arguments()
             if plain and not named:
-                return "{" + ", ".join(_bare(each) for each in plain) + "}"
+                bare = [each[1:-1] if each.startswith("(-") else each for each in plain]
+                return "{" + ", ".join(bare) + "}"
         elif token.kind in ("number", "text"):
             if self.next.text == ":":
                 raise self.wrong(self.next, "Rules have no ranges.", "List the values: c(1, 2).")
@@ -302,10 +302,6 @@ _REASONS = {
     "$": "Name the column itself.",
     ":": "Rules have no ranges.",
 }
-
-
-def _bare(text: str) -> str:
-    return text[1:-1] if text.startswith("(-") else text
 
 
 def to_r(rule: Rule) -> str:

@@ -1,26 +1,169 @@
-"""One way out, whatever the format: whole or not at all, and nothing but the table.
-
-A file appears under its name when every byte of it is on the disk. On Linux the bytes go to a file
-without a name (`O_TMPFILE`), which vanishes with the process, whatever ends it; it gets its name
-when it is whole. Where that is not possible the temporary file stands in the same folder, readable
-by its owner only, and is called `.name.tessella-unfinished-...`: only a kill that no program can
-catch leaves one behind, and it holds released values, never original ones.
-"""
+"""One way in and one way out, whatever the format: nothing but the table is written."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from ..exceptions import BadFileError, BadOptionError
-from .source import Format, Metadata, Source, Statement, compression_of, find_format
+from .._output import whole_or_nothing
+from ..exceptions import BadFileError, BadOptionError, DataNotFoundError
+from .source import (
+    FORMATS,
+    Format,
+    Metadata,
+    Source,
+    Statement,
+    check_columns,
+    compression_of,
+    find_format,
+)
+
+_OPTIONS = dict.fromkeys(option for form in FORMATS.values() for option in form.options)
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    codes: Mapping[str, Sequence[Any]] | None = None,
+    metadata: Metadata | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    missing: Sequence[str] | Mapping[str, Sequence[str]] | str | None = None,
+    header: bool | None = None,
+    names: Sequence[str] | None = None,
+    skip: int | None = None,
+    types: Mapping[str, Any] | None = None,
+    dates: Mapping[str, str] | None = None,
+    sheet: str | None = None,
+    catalog: str | os.PathLike[str] | None = None,
+) -> Source:
+    r"""Read a table from a file, and say how it was read.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file (also packed by gzip or zstd), Parquet, Arrow/Feather, Excel, SPSS, Stata or SAS.
+    format : str, optional
+        One of `tessella.io.FORMATS`; without it the ending of the name decides.
+    columns : sequence of names, optional
+        The columns to read, in this order; all by default.
+    codes : mapping of name to values, optional
+        Values that stay in the table and stand for "missing", such as {"income": [-9]}.
+    metadata : Metadata, optional
+        Labels, levels and codes to use instead of those of the file.
+    delimiter, quote, encoding, decimal, thousands : str, optional
+        How a CSV file is written. What is not given is found out from the whole file, and stated in
+        `how`; where it stays open, that is an error. `thousands=""` means no separator.
+    missing : sequence of str, or mapping of name to sequence, optional
+        Texts of CSV and Excel that mean "missing" and become null. An unquoted empty field is
+        always missing. Words such as NA are missing in columns of numbers and dates without being
+        named, and stay text in columns of text; `how` tells.
+    header : bool, optional
+        Whether the first line of a CSV file holds the names. By default it does, and a first line
+        of numbers is an error.
+    names : sequence of str, optional
+        Names instead of those in the first line; with `header=False`, names for a file without.
+    skip : int, optional
+        Lines of a CSV file before the first one that counts.
+    types : mapping of name to type, optional
+        Columns of CSV and Excel to be read as "text", "integer", "number", "boolean", "date" or
+        "datetime". Otherwise a column has the type that each of its cells has.
+    dates : mapping of name to format, optional
+        Columns of CSV with dates that are not ISO 8601: {"born": "%d/%m/%Y"}.
+    sheet : str, optional
+        The sheet of an Excel file; needed if more than one holds something.
+    catalog : path, optional
+        The .sas7bcat file with the value labels of a SAS file.
+
+    Returns
+    -------
+    Source
+        With `table` (a pyarrow Table), `metadata`, `how` and `schema()`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from tessella.io import read_file
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "firms.csv")
+    >>> _ = path.write_text("nace;turnover;staff\n0111;1.250,5;3\n4711;980,25;NA\n")
+    >>> source = read_file(path)
+    >>> source.table.to_pylist()[0]
+    {'nace': '0111', 'turnover': 1250.5, 'staff': 3}
+    >>> print(source.how)
+    encoding: utf-8 (every byte of the file fits)
+    delimiter: semicolon (divides the first line and those after it alike)
+    fields: 3 in each line (every line was counted)
+    line ends: LF
+    names: in the first line
+    quoting: none
+    decimal sign: comma (column 'turnover', line 2)
+    thousands: point (column 'turnover', line 2)
+    whole numbers: 1 columns (staff)
+    numbers: 1 columns (turnover)
+    text: 1 columns (nace)
+    column 'nace': text (leading zeros as in line 2: codes, not numbers)
+    column 'staff': whole numbers (1 empty cells or words as NA read as missing)
+    >>> folder.cleanup()
+    """
+    given = dict(locals())
+    path = _existing(path)
+    form = find_format(path, format)
+    options = {name: given[name] for name in _OPTIONS if given[name] is not None}
+    for name in options:
+        if name not in form.options:
+            raise BadOptionError(name, options[name], f"nothing: it has no meaning for {form.name}")
+    if isinstance(columns, str):
+        raise BadOptionError("columns", columns, "a list of names")
+    if columns is not None:
+        options["columns"] = list(dict.fromkeys(columns))
+    source = form.load(form.reader)(path, **options)
+    return _with_metadata(source, metadata, codes)
+
+
+def _existing(path: str | os.PathLike[str]) -> Path:
+    try:
+        path = Path(path)
+    except TypeError:
+        raise BadOptionError("path", path, "the path of a file") from None
+    if path.is_dir():
+        raise BadFileError(path, "this is a folder", "Give a file")
+    if not path.exists():
+        raise DataNotFoundError(f"There is no file {str(path)!r}. Check the name and the folder.")
+    if not os.access(path, os.R_OK):
+        raise BadFileError(path, "it may not be read by this user", "Ask for the permission")
+    return path
+
+
+def _with_metadata(
+    source: Source, metadata: Metadata | None, codes: Mapping[str, Sequence[Any]] | None
+) -> Source:
+    if metadata is not None:
+        source = replace(source, metadata=metadata)
+    if not codes:
+        return source
+    variables, statements = dict(source.metadata.variables), list(source.how.statements)
+    check_columns(codes, source.columns, who="codes=")
+    for name, values in codes.items():
+        variables[name] = replace(source.metadata[name], missing=tuple(values))
+        shown = ", ".join(map(str, values))
+        statements.append(Statement(f"column {name!r}", f"{shown} mean missing", "given"))
+    how = replace(
+        source.how,
+        statements=tuple(statements),
+        options={**source.how.options, "codes": dict(codes)},
+    )
+    return replace(source, metadata=Metadata(variables), how=how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,11 +269,7 @@ def write_file(
     <BLANKLINE>
     >>> folder.cleanup()
     """
-    given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    with staged_file(
-        frame, path, format=format, like=like, metadata=metadata, keep_labels=keep_labels,
-        overwrite=overwrite, safe=safe, sheet=sheet, **given,
-    ) as written:  # fmt: skip
+    with staged_file(**locals()) as written:
         return written
 
 
@@ -234,127 +373,3 @@ def _options(
         "encoding": encoding or "utf-8",
         "safe": safe,
     }
-
-
-UNFINISHED = "tessella-unfinished"
-
-
-@contextmanager
-def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a file to write; it gets its name if the block ends well, and no trace is left if not.
-
-    Only its owner may read a `private` file.
-    """
-    if not path.parent.is_dir():
-        raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
-    if path.is_dir():
-        raise BadFileError(path, "it is a folder", "Give the name of a file")
-    if path.exists() and not overwrite:
-        raise _exists(path)
-    mode = 0o600 if private else 0o666
-    nameless = _open_nameless(path.parent, mode)
-    if nameless is None:
-        yield from _by_renaming(path, overwrite=overwrite, mode=mode)
-    else:
-        with os.fdopen(nameless, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(nameless)
-            _give_name(nameless, path, overwrite=overwrite)
-    if os.name == "posix":  # the name, too, is on the disk
-        with _opened(path.parent) as folder:
-            os.fsync(folder)
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _exists(path: Path) -> BadFileError:
-    return BadFileError(path, "the file exists", "Give another name, or overwrite=True")
-
-
-def _open_nameless(folder: Path, mode: int = 0o666) -> int | None:
-    """Open a file without a name, or None where the system has no such thing."""
-    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
-        return None
-    try:
-        # Nobody can open it before it has a name, so it may have its final permissions at once.
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode)
-    except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
-            return None
-        raise _refused(folder, error) from error
-
-
-def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
-    # With a folder's descriptor Python calls linkat and follows the link, as is needed here.
-    nameless = f"/proc/self/fd/{descriptor}"
-    with _opened(path.parent) as folder:
-        try:
-            os.link(nameless, path.name, dst_dir_fd=folder, follow_symlinks=True)
-        except FileExistsError:
-            if not overwrite:  # it came into being while we were writing
-                raise _exists(path) from None
-        else:
-            return
-        # A link cannot replace: the whole file takes a name next door first.
-        beside = _name_beside(path)
-        os.link(nameless, beside.name, dst_dir_fd=folder, follow_symlinks=True)
-        try:
-            os.replace(beside, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                beside.unlink()
-            raise
-
-
-def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
-    beside = _name_beside(path)
-    try:
-        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(beside, flags, 0o600)
-    except OSError as error:
-        raise _refused(path.parent, error) from error
-    try:
-        with os.fdopen(descriptor, "w+b") as file:
-            yield file
-            file.flush()
-            if hasattr(os, "fchmod"):
-                os.fchmod(descriptor, mode & ~_umask())
-            os.fsync(descriptor)
-        if overwrite:
-            os.replace(beside, path)
-        else:
-            try:
-                os.link(beside, path)
-            except FileExistsError:
-                raise _exists(path) from None
-    finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()
-
-
-def _name_beside(path: Path) -> Path:
-    return path.with_name(f".{path.name[:100]}.{UNFINISHED}-{secrets.token_hex(6)}")
-
-
-def _umask() -> int:
-    """Read the mask of permissions without changing it, where the system tells."""
-    with suppress(OSError), open("/proc/self/status") as status:
-        for line in status:
-            if line.startswith("Umask:"):
-                return int(line.split()[1], 8)
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _refused(folder: Path, error: OSError) -> BadFileError:
-    reason = (error.strerror or str(error)).lower()
-    return BadFileError(folder, f"no file can be written there ({reason})", "Give another folder")

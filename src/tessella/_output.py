@@ -1,0 +1,217 @@
+"""What is written out: plain values for JSON, values as TOML, and files, whole or not at all.
+
+A file appears under its name when every byte of it is on the disk. On Linux the bytes go to a file
+without a name (`O_TMPFILE`), which vanishes with the process, whatever ends it; it gets its name
+when it is whole. Where that is not possible the temporary file stands in the same folder, readable
+by its owner only, and is called `.name.tessella-unfinished-...`: only a kill that no program can
+catch leaves one behind, and it holds released values, never original ones.
+"""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import math
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .exceptions import BadFileError, BadOptionError
+
+
+def plain_data(value: Any) -> Any:
+    """Return dicts, lists, texts and numbers; what is not finite becomes None, as in JSON.
+
+    Examples
+    --------
+    >>> from tessella._output import plain_data
+    >>> plain_data({1: (2.5, float("nan")), "when": None})
+    {'1': [2.5, None], 'when': None}
+    """
+    if isinstance(value, dict):
+        return {str(name): plain_data(own) for name, own in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain_data(own) for own in value]
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a scalar of NumPy
+        return plain_data(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int | bool) else str(value)
+
+
+def toml_text(text: str) -> str:
+    r"""Write a text in quotes.
+
+    Examples
+    --------
+    >>> from tessella._output import toml_text
+    >>> print(toml_text('say "k"'))
+    "say \"k\""
+    """
+    escaped = "".join(
+        f"\\{sign}" if sign in '\\"' else sign if sign.isprintable() else f"\\U{ord(sign):08x}"
+        for sign in text
+    )
+    return f'"{escaped}"'
+
+
+def toml_key(name: str) -> str:
+    """Write a key, in quotes where it needs them."""
+    bare = bool(name) and name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else toml_text(name)
+
+
+def toml_value(value: Any) -> str:
+    """Write a value on one line: text, number, date, list or table.
+
+    Examples
+    --------
+    >>> from tessella._output import toml_value
+    >>> toml_value({"k": 5, "columns": ["a", "b c"], "scale": 0.1})
+    '{ k = 5, columns = ["a", "b c"], scale = 0.1 }'
+    """
+    if isinstance(value, str):
+        return toml_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return repr(number) if math.isfinite(number) else str(number)
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        inner = [f"{toml_key(str(name))} = {toml_value(own)}" for name, own in value.items()]
+        return f"{{ {', '.join(inner)} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    raise BadOptionError("value", type(value).__name__, "text, a number, a date, a list or a table")
+
+
+UNFINISHED = "tessella-unfinished"
+
+
+@contextmanager
+def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> Iterator[BinaryIO]:
+    """Open a file to write; it gets its name if the block ends well, and no trace is left if not.
+
+    Only its owner may read a `private` file.
+    """
+    if not path.parent.is_dir():
+        raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
+    if path.is_dir():
+        raise BadFileError(path, "it is a folder", "Give the name of a file")
+    if path.exists() and not overwrite:
+        raise _exists(path)
+    mode = 0o600 if private else 0o666
+    nameless = _open_nameless(path.parent, mode)
+    if nameless is None:
+        yield from _by_renaming(path, overwrite=overwrite, mode=mode)
+    else:
+        with os.fdopen(nameless, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(nameless)
+            _give_name(nameless, path, overwrite=overwrite)
+    if os.name == "posix":  # the name, too, is on the disk
+        with _opened(path.parent) as folder:
+            os.fsync(folder)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _exists(path: Path) -> BadFileError:
+    return BadFileError(path, "the file exists", "Give another name, or overwrite=True")
+
+
+def _open_nameless(folder: Path, mode: int = 0o666) -> int | None:
+    """Open a file without a name, or None where the system has no such thing."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        # Nobody can open it before it has a name, so it may have its final permissions at once.
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            return None
+        raise _refused(folder, error) from error
+
+
+def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
+    # With a folder's descriptor Python calls linkat and follows the link, as is needed here.
+    nameless = f"/proc/self/fd/{descriptor}"
+    with _opened(path.parent) as folder:
+        try:
+            os.link(nameless, path.name, dst_dir_fd=folder, follow_symlinks=True)
+        except FileExistsError:
+            if not overwrite:  # it came into being while we were writing
+                raise _exists(path) from None
+        else:
+            return
+        # A link cannot replace: the whole file takes a name next door first.
+        beside = _name_beside(path)
+        os.link(nameless, beside.name, dst_dir_fd=folder, follow_symlinks=True)
+        try:
+            os.replace(beside, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                beside.unlink()
+            raise
+
+
+def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
+    beside = _name_beside(path)
+    try:
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(beside, flags, 0o600)
+    except OSError as error:
+        raise _refused(path.parent, error) from error
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+            file.flush()
+            if hasattr(os, "fchmod"):
+                os.fchmod(descriptor, mode & ~_umask())
+            os.fsync(descriptor)
+        if overwrite:
+            os.replace(beside, path)
+        else:
+            try:
+                os.link(beside, path)
+            except FileExistsError:
+                raise _exists(path) from None
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+
+
+def _name_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name[:100]}.{UNFINISHED}-{secrets.token_hex(6)}")
+
+
+def _umask() -> int:
+    """Read the mask of permissions without changing it, where the system tells."""
+    with suppress(OSError), open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _refused(folder: Path, error: OSError) -> BadFileError:
+    reason = (error.strerror or str(error)).lower()
+    return BadFileError(folder, f"no file can be written there ({reason})", "Give another folder")
