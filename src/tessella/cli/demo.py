@@ -19,7 +19,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .._output import whole_or_nothing
 from ..datasets import make_business_survey
 from ..exceptions import BadFileError
 from ..grouping.base import check_k

@@ -20,8 +20,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from pathlib import Path
 from typing import Any
 
+from .._output import whole_or_nothing
 from ..exceptions import BadTableError, TessellaError
-from ..io.writing import whole_or_nothing
 from ..masking import registry
 from .candidate import Candidate, Task
 from .evaluate import Point, Settings, evaluate

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._lazy import optional
+from .._output import whole_or_nothing
 from .._parameters import NONE, Number, Whole, parameters
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
-from ..io.writing import whole_or_nothing
 from .evaluate import Point, by_loss, by_risk, by_score, front_of
 
 if TYPE_CHECKING:

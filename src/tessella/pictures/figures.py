@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from .._lazy import optional
+from .._output import whole_or_nothing
 from .._types import Integers
 from ..exceptions import BadOptionError
-from ..io.writing import whole_or_nothing
 
 BLACK, GREY, LIGHT = "#000000", "#767676", "#D0D0D0"
 BLUE, ORANGE, RED = "#0072B2", "#E69F00", "#D55E00"
