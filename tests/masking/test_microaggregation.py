@@ -238,7 +238,9 @@ def test_the_unit_of_measurement_does_not_matter(
     table: NDArray[np.float64], scale: str, power: int
 ) -> None:
     assume((np.ptp(table, axis=0) > 1e-3).all())
-    plain, other = masker(2, scale=scale), masker(2, scale=scale)
+    real = {name: {"kind": "continuous"} for name in range(table.shape[1])}  # whole ones stay whole
+    schema = Schema.guess(table).override(real)
+    plain, other = (masker(2, scale=scale, schema=schema) for _ in range(2))
     plain.fit(table)
     other.fit(table * 2.0**power)
     assert plain.labels_.tolist() == other.labels_.tolist()

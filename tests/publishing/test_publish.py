@@ -90,7 +90,7 @@ def test_steps_are_logged_without_values(home, caplog):
 
 def test_without_reports_only_the_release_is_written(home):
     plan = make_plan(home)
-    less = plan.plan_copy(update={"output": plan.output.model_copy(update={
+    less = plan.model_copy(update={"output": plan.output.model_copy(update={
         "external_report": None, "internal_report": None, "manifest": None,
         "summary": "summary.json"})})  # fmt: skip
     publish(less)
@@ -332,7 +332,7 @@ def test_knowledge_of_a_column_that_is_dropped_is_refused(home):
     plan = make_plan(home, risk="quick")
     asked = plan.measures.model_copy(update={"known": ["firm"]})
     with pytest.raises(TessellaError, match=r"measures\.known"):
-        publish(plan.plan_copy(update={"measures": asked}))
+        publish(plan.model_copy(update={"measures": asked}))
     assert new_files(home) == set()
 
 
@@ -405,7 +405,7 @@ def test_a_search_that_was_stopped_is_no_release(home, monkeypatch):
     options = {
         name: own for name, own in step.options.items() if name not in ("grouping", "options")
     }
-    plan = plan.plan_copy(update={"steps": [*plan.steps[:-1], replace(step, options=options)]})
+    plan = plan.model_copy(update={"steps": [*plan.steps[:-1], replace(step, options=options)]})
     before = {path.name for path in home.iterdir()}
     monkeypatch.setattr(Search, "_search_whole", stopped)
     monkeypatch.setattr(Search, "_search_windows", stopped)

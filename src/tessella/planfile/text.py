@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from .._parameters import check_parameters
 from ..exceptions import BadOptionError, Mistake, PlanError, PlanFileError, TessellaError
 from ..frame import Table
 from ..io import Source
@@ -315,8 +316,8 @@ def _look_at(step: Step) -> None:
     if step.method in PREPARING:
         return
     masker = make_masker(step, schema=Schema([]), rules=Rules(), seed=None)
-    if hasattr(masker, "_check"):
-        masker._check()
+    if hasattr(masker, "_parameters"):  # a masker of the user's own may declare none
+        check_parameters(masker)
 
 
 def _mistake(fault: dict[str, Any], lines: Lines) -> Found:

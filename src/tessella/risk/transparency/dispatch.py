@@ -206,7 +206,7 @@ def _columns(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
         if columns is None and id is not None:
             columns = [n for n in table.columns if n != id and table.facts(n).numeric]
         chosen = select(
-            table, columns=columns, blocks=masker.blocks, strata=masker.strata,
+            table, columns=columns, blocks=getattr(masker, "blocks", None), strata=masker.strata,
             weights=masker.weights, schema=masker.schema, who=type(masker).__name__,
         )  # fmt: skip
         blocks = [list(block) for block in chosen.blocks]
