@@ -165,6 +165,81 @@ def swap(
 
 
 @kernel
+def dissolve(
+    X: Floats, weights: Floats, near: SmallIntegers, g: int, looks: int, cap: int,
+    allowance: float, moved: Integers, labels: Integers, size: Integers, mass: Floats,
+    centre: Floats, member: Integers, place: Integers,
+) -> bool:  # fmt: skip
+    """Give the records of group g to near groups with room; return whether it was worth it.
+
+    What the group costs now is gained; each record then pays where it joins. `moved` is room for
+    the records that have left, which come back where the allowance does not suffice.
+    """
+    count, held = near.shape[1], 0
+    for a in range(size[g]):
+        allowance += weights[member[g, a]] * squared_distance(X, member[g, a], centre, g)
+    while size[g] > 0 and allowance >= 0.0:
+        x = member[g, size[g] - 1]
+        w = weights[x]
+        best, target = np.inf, -1
+        for r in range(looks):
+            h = labels[near[x, r * count // looks]]
+            if h == g or size[h] >= cap:
+                continue
+            cost = squared_distance(X, x, centre, h) * mass[h] * w / (mass[h] + w)
+            if cost < best:
+                best, target = cost, h
+        if target < 0:
+            break
+        allowance -= best
+        leave(X, weights, x, labels, size, mass, centre, member, place)
+        join(X, weights, x, target, labels, size, mass, centre, member, place)
+        moved[held] = x
+        held += 1
+    if size[g] == 0 and allowance >= 0.0:
+        return True
+    for a in range(held - 1, -1, -1):
+        leave(X, weights, moved[a], labels, size, mass, centre, member, place)
+        join(X, weights, moved[a], g, labels, size, mass, centre, member, place)
+    return False
+
+
+@kernel
+def open_group(
+    X: Floats, weights: Floats, near: SmallIntegers, i: int, new: int, k: int, allowance: float,
+    moved: Integers, origin: Integers, labels: Integers, size: Integers, mass: Floats,
+    centre: Floats, member: Integers, place: Integers,
+) -> bool:  # fmt: skip
+    """Open an empty group with i and the nearest records whose groups can spare one.
+
+    Leaving gains, joining the new group costs; the first one joins for nothing. Returns whether k
+    were found and were worth it; otherwise they are back in their groups of `origin`.
+    """
+    held = 0
+    for r in range(-1, near.shape[1]):
+        x = i if r < 0 else np.int64(near[i, r])
+        h = labels[x]
+        if size[h] <= k or h == new:
+            continue
+        w = weights[x]
+        allowance += squared_distance(X, x, centre, h) * mass[h] * w / (mass[h] - w)
+        if held > 0:
+            allowance -= squared_distance(X, x, centre, new) * mass[new] * w / (mass[new] + w)
+        leave(X, weights, x, labels, size, mass, centre, member, place)
+        join(X, weights, x, new, labels, size, mass, centre, member, place)
+        moved[held], origin[held] = x, h
+        held += 1
+        if held == k:
+            break
+    if held == k and allowance >= 0.0:
+        return True
+    for a in range(held - 1, -1, -1):
+        leave(X, weights, moved[a], labels, size, mass, centre, member, place)
+        join(X, weights, moved[a], origin[a], labels, size, mass, centre, member, place)
+    return False
+
+
+@kernel
 def anneal(
     X: Floats, weights: Floats, near: SmallIntegers, labels: Integers, k: int, steps: int,
     hot: float, cold: float, seed: int, number: int, halt: Bytes,
@@ -238,64 +313,19 @@ def anneal(
         # is drawn for in advance: gains add to it, costs use it up. If it ends below 0, or no place
         # is found, all steps are undone, the last one first.
         allowance = -temperature * np.log(1.0 - draw(stream))
-        held = 0
-        if kind < 0.5 * structural:  # dissolve
+        if kind < 0.5 * structural:
             # Larger groups are not worth giving up: their records have relocations open to them.
-            if size[g] > k + 1:
-                continue
-            # What the group costs now is gained; each record then pays where it joins.
-            for a in range(size[g]):
-                allowance += weights[member[g, a]] * squared_distance(X, member[g, a], centre, g)
-            while size[g] > 0 and allowance >= 0.0:
-                x = member[g, size[g] - 1]
-                w = weights[x]
-                best, target = np.inf, -1
-                for r in range(looks):
-                    h = labels[near[x, r * count // looks]]
-                    if h == g or size[h] >= cap:
-                        continue
-                    cost = squared_distance(X, x, centre, h) * mass[h] * w / (mass[h] + w)
-                    if cost < best:
-                        best, target = cost, h
-                if target < 0:
-                    break
-                allowance -= best
-                leave(X, weights, x, labels, size, mass, centre, member, place)
-                join(X, weights, x, target, labels, size, mass, centre, member, place)
-                moved[held], origin[held] = x, g
-                held += 1
-            if size[g] == 0 and allowance >= 0.0:
+            if size[g] <= k + 1 and dissolve(
+                X, weights, near, g, looks, cap, allowance, moved, labels, size, mass, centre,
+                member, place,
+            ):  # fmt: skip
                 free[n_free] = g
                 n_free += 1
-                continue
-        else:
-            if n_free == 0 or size[g] <= k:
-                continue
-            # Open: i, and the nearest records whose groups can spare one. Leaving gains, joining
-            # the new group costs; the first one joins for nothing.
-            new = free[n_free - 1]
-            for r in range(-1, count):
-                x = i if r < 0 else np.int64(near[i, r])
-                h = labels[x]
-                if size[h] <= k or h == new:
-                    continue
-                w = weights[x]
-                allowance += squared_distance(X, x, centre, h) * mass[h] * w / (mass[h] - w)
-                if held > 0:
-                    cost = squared_distance(X, x, centre, new) * mass[new] * w / (mass[new] + w)
-                    allowance -= cost
-                leave(X, weights, x, labels, size, mass, centre, member, place)
-                join(X, weights, x, new, labels, size, mass, centre, member, place)
-                moved[held], origin[held] = x, h
-                held += 1
-                if held == k:
-                    break
-            if held == k and allowance >= 0.0:
-                n_free -= 1
-                continue
-        for a in range(held - 1, -1, -1):
-            leave(X, weights, moved[a], labels, size, mass, centre, member, place)
-            join(X, weights, moved[a], origin[a], labels, size, mass, centre, member, place)
+        elif n_free > 0 and size[g] > k:
+            n_free -= open_group(
+                X, weights, near, i, free[n_free - 1], k, allowance, moved, origin, labels, size,
+                mass, centre, member, place,
+            )  # fmt: skip
 
 
 class Standing(NamedTuple):

@@ -269,6 +269,42 @@ def _real_cost(
 
 
 @kernel
+def _round_to_lattice(
+    inside: Floats, base: Integers, B: Integers, back: Floats, M: Floats, T: Floats,
+    start: Integers, t: Floats, off: Floats, target: Floats,
+) -> float:  # fmt: skip
+    """Set `start` to a lattice point near `inside`, and `target` for the search from there.
+
+    |start + B t - inside|^2 in the metric is |R t - target|^2 plus the constant that is returned.
+    """
+    r, c = T.shape
+    # Each coordinate is rounded (Babai 1986). Twice more after the first: rounding errors of large
+    # numbers are undone in small ones.
+    start[:] = base
+    for _ in range(3):
+        for k in range(r):
+            part = 0.0
+            for j in range(c):
+                part += back[k, j] * (inside[j] - start[j])
+            t[k] = np.rint(part)
+        for j in range(c):
+            for k in range(r):
+                start[j] += B[j, k] * np.int64(t[k])
+    for j in range(c):
+        off[j] = start[j] - inside[j]
+    constant = 0.0
+    for j in range(c):
+        for k in range(c):
+            constant += off[j] * M[j, k] * off[k]
+    for k in range(r):
+        target[k] = 0.0
+        for j in range(c):
+            target[k] -= T[k, j] * off[j]
+        constant -= target[k] * target[k]
+    return constant
+
+
+@kernel
 def nearest_lattice_points(
     X: Floats, inside: Floats, outside: Floats, low: Floats, high: Floats, weight: Floats,
     base: Integers, B: Integers, back: Floats, M: Floats, T: Floats, R: Floats, G: Integers,
@@ -297,30 +333,7 @@ def nearest_lattice_points(
     off, target = np.zeros(c), np.zeros(r)
     t, centre, step, cost = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r + 1)
     for i in range(n):
-        # The lattice point nearest to `inside` by rounding each coordinate (Babai 1986). Twice more
-        # after the first: rounding errors of large numbers are undone in small ones.
-        start[:] = base
-        for _ in range(3):
-            for k in range(r):
-                part = 0.0
-                for j in range(c):
-                    part += back[k, j] * (inside[i, j] - start[j])
-                t[k] = np.rint(part)
-            for j in range(c):
-                for k in range(r):
-                    start[j] += B[j, k] * np.int64(t[k])
-        for j in range(c):
-            off[j] = start[j] - inside[i, j]
-        # |start + B t - inside|^2 in the metric is |R t - target|^2 + constant.
-        constant = 0.0
-        for j in range(c):
-            for k in range(c):
-                constant += off[j] * M[j, k] * off[k]
-        for k in range(r):
-            target[k] = 0.0
-            for j in range(c):
-                target[k] -= T[k, j] * off[j]
-            constant -= target[k] * target[k]
+        constant = _round_to_lattice(inside[i], base, B, back, M, T, start, t, off, target)
         # All points within a certain cost: those within half of a cell first, then farther ones.
         # Without a limit, a line of the lattice that lies outside would be followed for ever.
         best, nodes = np.inf, 0
