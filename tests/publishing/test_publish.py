@@ -178,7 +178,8 @@ seed = 1
 file = "firms.csv"
 [[steps]]
 method = "drop"
-columns = ["firm", "region", "branch"]
+columns = ["firm", "region", "branch", "hourly_rate", "materials", "other_costs", "costs",
+           "export_share"]
 [[steps]]
 method = "microaggregation"
 k = 4

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .._output import toml_key, toml_value
 from .._types import Integers, Progress
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
@@ -28,6 +29,7 @@ from ..loss import measure
 from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Study
+from ..release.roles import refuse_unmasked
 from ..release.steps import disclosed_method
 from ..reports import external_report, internal_report, summarise
 from ..reports.public import manifest
@@ -285,6 +287,7 @@ def _prepare(
             raise KeyboardInterrupt  # who stops a command wants no release of a search cut short
         (*_, entry) = study.protocol
         steps.keep(entry)
+    refuse_unmasked(study.unmasked, _ways_out(plan, study))
     sizes = [step.options.get("k") for step in study.steps if step.method == "protect"]
     with steps.step("audit", k=sizes[-1] if sizes else None) as account:
         release = study.release()
@@ -321,6 +324,26 @@ def _prepare(
         )  # fmt: skip
 
     return write
+
+
+def _ways_out(plan: PlanFile, study: Study) -> str:
+    """Return how a plan masks the columns that no step masks, or declares them untouched."""
+    names = study.unmasked
+    kinds = {str(name): study.schema[name].kind for name in names}
+    declared = "\n\n".join(
+        f'[columns.{toml_key(name)}]\nkind = {toml_value(kind)}\nrole = "untouched"'
+        for name, kind in kinds.items()
+    )
+    whole = "" if plan.columns else (
+        f"\nA plan with [columns] states all of them: tessella schema {plan.input.file} --toml "
+        "prints them."
+    )  # fmt: skip
+    both = {*study.masked, *names}
+    columns = [str(column.name) for column in study.schema if column.name in both]
+    return (
+        f"Mask them: columns = {toml_value(columns)} in a masking step, or one more step for them. "
+        f"Or declare that they are released as they are:\n{declared}{whole}"
+    )
 
 
 def _refuse_unknown(plan: PlanFile, source: Source) -> None:

@@ -6,7 +6,7 @@ steps led from the original to the release, in order and in words.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -362,32 +362,6 @@ def _names(source: Table, strata: Any) -> tuple[Name, ...]:
     return tuple(strata)
 
 
-def confirmed_schema(source: Table, schema: Schema | None, weights: Hashable | None) -> Schema:
-    """Return the schema of a table that may still have columns that must not be released."""
-    if schema is not None and not isinstance(schema, Schema):
-        raise BadOptionError("schema", type(schema).__name__, "a tessella.Schema")
-    known = Schema.guess(source) if schema is None else schema
-    known.check(source)
-    if weights is not None and not isinstance(weights, Hashable):
-        raise BadOptionError("weights", type(weights).__name__, "the name of a column")
-    if weights is not None:
-        known = known.override({weights: {"role": "weight"}})
-    elif schema is None:
-        guessed = [c.name for c in known if c.role == "weight"]
-        known = known.override({name: {"role": "quasi-identifier"} for name in guessed})
-    return known
-
-
-def refuse_identifying(known: Schema) -> None:
-    """Refuse columns that name a respondent or a household."""
-    if telling := known.names("identifier", "household"):
-        named = ", ".join(f"{name!r} ({known[name].role})" for name in telling)
-        raise PlanError(
-            f"These columns must not be released: {named}. Drop them from the table, or give a "
-            "schema that says otherwise."
-        )
-
-
 def _refuse_contradictions(rules: Rules) -> list[str]:
     """Refuse rules that no record can keep; return what else there is to be said of them."""
     found = rules.check()
@@ -425,3 +399,26 @@ def as_planned(source: Table, plan: Plan) -> Table:
     numbers = {name: source.raw(name)[0] for name in names}
     keep = {name: np.isnan(values) for name, values in numbers.items()}
     return Table.read(source.replace(numbers, keep=keep, as_float=names))
+
+
+def still_valid(
+    before: list[Confrontation], reference: View, changed: Iterable[Name]
+) -> list[Confrontation]:
+    """Keep what was judged where no rule that is left is about a changed column."""
+    if not before:
+        return []
+    (found,) = before
+    about = found.rules.for_columns(reference.columns, only=True)
+    if any(set(rule.columns) & set(changed) for rule in about):
+        return []
+    names = found.rules.names
+    places = [names.index(rule.name) for rule in about]
+    return [
+        Confrontation(
+            rules=about,
+            signs=found.signs[:, places],
+            applies=found.applies[places],
+            rows=tuple(found.rows[place] for place in places),
+            amounts=tuple(found.amounts[place] for place in places),
+        )
+    ]

@@ -135,12 +135,27 @@ def mask(
     masked = masker.fit_transform(table)
     restoration = getattr(masker, "restoration_", None)
     if _is_restored(step, rules):
-        columns = getattr(masker, "columns_", None)
-        if columns is None:
-            columns = [name for block in masker.blocks_ for name in block]
-        masked, restoration = restore(masked, rules, original=table, columns=columns, schema=schema)
+        masked, restoration = restore(
+            masked, rules, original=table, columns=masked_columns(masker, table), schema=schema
+        )
     account = [f"Loss of this step {masker.loss_:.2f} %."] if hasattr(masker, "loss_") else []
     return masked, masker, " ".join([*account, *([str(restoration)] if restoration else [])])
+
+
+def masked_columns(masker: Any, table: Table) -> list[Name]:
+    """List the columns that a fitted masker masked; one that does not state them masked none."""
+    named = getattr(masker, "columns_", None)
+    if named is None:
+        named = [name for block in getattr(masker, "blocks_", ()) for name in block]
+    return [name for name in table.columns if name in set(named)]
+
+
+def group_strata(step: Step, table: Table) -> list[Name]:
+    """List the strata of a step that puts at least k records of a stratum into each group."""
+    groups, given = registry.find(step.method).groups, step.options.get("strata")
+    if given is None or groups is None or not groups(step.options, ["column"]):
+        return []
+    return [given] if isinstance(given, str) or table.has(given) else list(given)
 
 
 def _is_restored(step: Step, rules: Any) -> bool:

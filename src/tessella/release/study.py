@@ -22,6 +22,7 @@ from ..grouping.base import check_seed
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
+from . import roles
 from .result import (
     DEFAULTS,
     Entry,
@@ -29,12 +30,11 @@ from .result import (
     Protocol,
     Release,
     as_planned,
-    confirmed_schema,
     judge,
     mask_planned,
-    refuse_identifying,
-)
-from .steps import PREPARING, Step, drop, mask, recode, suppress
+    still_valid,
+)  # fmt: skip
+from .steps import PREPARING, Step, drop, group_strata, mask, masked_columns, recode, suppress
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +50,7 @@ class State:
     schema: Schema
     before: list[Confrontation]  # of one or none; states with the same reference share it
     masked: tuple[Name, ...] = ()
+    strata: tuple[Name, ...] = ()  # of steps that form groups of at least k
     planned: Planned | None = None
     entry: Entry | None = None
     step: Step | None = None  # the one that led here
@@ -103,7 +104,7 @@ class Study:
         random_state: int | None = None,
     ) -> None:
         source = Table.read(table)
-        known = confirmed_schema(source, schema, weights)
+        known = roles.confirmed_schema(source, schema, weights)
         self.rules = Rules() if rules is None else Rules.of(rules)
         unknown = [rule for rule in self.rules if not set(rule.columns) <= set(source.columns)]
         Rules(unknown).fix(source, schema=known)  # raises, and names the columns
@@ -126,6 +127,12 @@ class Study:
     def masked(self) -> tuple[Name, ...]:
         """The columns that masking steps were about."""
         return self._states[-1].masked
+
+    @property
+    def unmasked(self) -> list[Name]:
+        """Columns that may identify a respondent and that no step masked: there is no release."""
+        here = self._states[-1]
+        return roles.find_unmasked(here.schema, (*here.masked, *here.strata))
 
     @property
     def reference(self) -> Any:
@@ -223,7 +230,9 @@ class Study:
     def release(self) -> Release:
         """Judge the table as it is now: a release, or why there is none."""
         here = self._states[-1]
-        refuse_identifying(here.schema)
+        roles.refuse_identifying(here.schema)
+        ways_out = roles.in_python(here.schema, here.masked, self.unmasked)
+        roles.refuse_unmasked(self.unmasked, ways_out)
         plan = None if here.planned is None else here.planned.plan
         expected = here.reference
         if plan is not None:
@@ -267,39 +276,16 @@ def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..
         named = about if isinstance(about, list | tuple) else [about]
         entry = Entry(method=step.method, account=" ".join(account), columns=tuple(map(str, named)))
         reference = View(prepared, schema)
-        before = _still_valid(here.before, reference, () if step.method == "drop" else named)
+        before = still_valid(here.before, reference, () if step.method == "drop" else named)
         return State(table=prepared, reference=reference, schema=schema, before=before, entry=entry)
 
     return carry
 
 
-def _still_valid(
-    before: list[Confrontation], reference: View, changed: Iterable[Name]
-) -> list[Confrontation]:
-    """Keep what was judged where no rule that is left is about a changed column."""
-    if not before:
-        return []
-    (found,) = before
-    about = found.rules.for_columns(reference.columns, only=True)
-    if any(set(rule.columns) & set(changed) for rule in about):
-        return []
-    names = found.rules.names
-    places = [names.index(rule.name) for rule in about]
-    return [
-        Confrontation(
-            rules=about,
-            signs=found.signs[:, places],
-            applies=found.applies[places],
-            rows=tuple(found.rows[place] for place in places),
-            amounts=tuple(found.amounts[place] for place in places),
-        )
-    ]
-
-
 def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
     if "k" not in step.options:
         raise BadOptionError("k", None, "the least number of records that share their values")
-    refuse_identifying(here.schema)
+    roles.refuse_identifying(here.schema)
     weights, before = here.reference.weights(), study.confrontation
     if here.masked:  # an earlier step may have moved records off their rules, or onto them
         before = before.rules.confront(here.table, tolerance=study.tolerance, schema=here.schema)
@@ -309,7 +295,8 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
         **{"plan": None, **DEFAULTS, **step.options},
     )  # fmt: skip
     columns = [name for block in planned.plan.blocks for name in block.columns]
-    after = _masked(here, step, planned.table, columns, planned.plan.explain())
+    strata = planned.plan.strata
+    after = _masked(here, step, planned.table, columns, strata, planned.plan.explain())
     return replace(after, planned=planned)
 
 
@@ -317,16 +304,18 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     table, masker, account = mask(
         step, here.table, schema=here.schema, rules=study.confrontation.rules, seed=seed
     )
-    untouched = set(getattr(masker, "untouched_", ()))
-    columns = [name for name in here.table.columns if name not in untouched]
-    return _masked(here, step, Table.read(table), columns, account)
+    columns, strata = masked_columns(masker, here.table), group_strata(step, here.table)
+    return _masked(here, step, Table.read(table), columns, strata, account)
 
 
-def _masked(here: State, step: Step, table: Table, columns: list[Name], account: str) -> State:
+def _masked(
+    here: State, step: Step, table: Table, columns: list[Name], strata: Sequence[Name], account: str
+) -> State:
     return replace(
         here,
         table=table,
         masked=tuple(dict.fromkeys([*here.masked, *columns])),
+        strata=(*here.strata, *strata),
         entry=Entry(method=step.method, account=account, columns=tuple(map(str, columns))),
     )
 
@@ -426,7 +415,7 @@ def protect(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
         tolerance=tolerance, random_state=_seed(random_state),
     )  # fmt: skip
-    refuse_identifying(study.schema)
+    roles.refuse_identifying(study.schema)
     usual = DEFAULTS | {"plan": None}
     unusual = {name: value for name, value in given.items() if _differs(value, usual[name])}
     twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n != "plan")]
