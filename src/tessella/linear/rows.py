@@ -318,7 +318,7 @@ def _proof(
     balanced, by_row, by_column = equilibrate(np.column_stack([stack[among], right[among]]))
     M, c, free = balanced[:, :-1], balanced[:, -1], kind[among]
     reach = sizes[among] * by_row * by_column[-1]
-    weights = _least_sum(M, c, free)
+    weights = least_sum(M, c, free)
     size = np.abs(weights) @ reach
     if not -(weights @ c) > TOLERANCE * size:
         return []
@@ -328,15 +328,21 @@ def _proof(
     exact = np.linalg.svd(M[chosen].T)[2][-1]
     exact = exact if exact @ weights[chosen] > 0 else -exact
     gap, size = -(exact @ c[chosen]), np.abs(exact) @ reach[chosen]
-    straight = np.abs(exact @ M[chosen]).max(initial=0.0) <= 1e-12 * np.abs(exact).sum()
-    proved = straight and gap > TOLERANCE * size and (free[chosen] | (exact > 0)).all()
-    off = np.abs(weights @ M).max(initial=0.0)
+    proved = gap > TOLERANCE * size and (free[chosen] | (exact > 0)).all()
+    proved = proved and _cancels(exact, M[chosen], 1e-12)
     # Not a vertex, yet far beyond rounding, will do as well.
-    proved = proved or -(weights @ c) > max(1e3 * off, 1e-6 * size)
+    far = -(weights @ c) > 1e-6 * np.abs(weights) @ reach
+    proved = proved or (far and _cancels(weights, M, 1e-9))
     return [among[i] for i in chosen] if proved else []
 
 
-def _least_sum(M: Floats, c: Floats, free: Truths) -> Floats:
+def _cancels(weights: Floats, M: Floats, tolerance: float) -> bool:
+    """Whether weighted rows add up to nothing, in each column by the size of what is added."""
+    sizes = np.abs(weights) @ np.abs(M)
+    return bool((np.abs(weights @ M) <= tolerance * sizes).all())
+
+
+def least_sum(M: Floats, c: Floats, free: Truths) -> Floats:
     """Weights y with y M = 0, sum |y| <= 1, y >= 0 unless free, that make y c least."""
     twice = np.flatnonzero(free)  # a free weight is the difference of two
     wide = np.vstack([M, -M[twice]])

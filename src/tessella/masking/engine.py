@@ -44,11 +44,12 @@ from .parts import (
     recompute_products,
 )
 from .repair import Grid, project_claims
-from .repair_products import project_mixed, project_products
+from .repair_products import fit_free, project_mixed, project_products
 from .selection import Scale
 
 # Operators whose values are computed; the others take a cell of a record.
-COMPUTED = ("mean", "interpolated median", "geometric mean", "project")
+# Means come last: they can be moved to keep rules beside what products have fixed.
+COMPUTED = ("geometric mean", "project", "mean", "interpolated median")
 MANY = 64  # categories
 
 # The class of each method; the door of `tessella.grouping` loads it when asked for.
@@ -316,11 +317,12 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
         found = modes(cells, rows, names, weights, groups, count, own.claims, own.strata)
         for name in names:
             out.rows[name][rows] = found[groups]
+    fixed: dict[Name, Floats] = {}
     for kind in COMPUTED:
         names = [name for name, operator in chosen.items() if operator == kind]
         if names:
             try:
-                computed = _compute(kind, names, own)
+                computed = _compute(kind, names, own, fixed)
             except ContradictionError as error:
                 raise RefusedError(
                     "In a part of the table rules exclude each other, given how its records "
@@ -328,18 +330,26 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
                     "first, or give up a rule."
                 ) from None
             for j, name in enumerate(names):
+                fixed[name] = computed[:, j]
                 out.numbers[name][rows] = computed[groups, j]
 
 
-def _compute(kind: str, names: list[Name], own: PartOfBlock) -> Floats:
-    """Find the values of some columns of numbers for each group, repaired to keep the rules."""
+def _compute(
+    kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name, Floats]
+) -> Floats:
+    """Find the values of some columns of numbers for each group, repaired to keep the rules.
+
+    `fixed` has the values of the groups in columns that were computed before.
+    """
     cells, block, weights, groups, count = own.cells, own.block, own.weights, own.groups, own.count
     numbers = cells.numbers(block)
-    grid = Grid.of_whole(
-        names,
-        unit=own.scale.unit[[numbers.index(name) for name in names]],
-        whole=np.array([block.choice(name).whole for name in names]),
+    known = [*names, *fixed]
+    both = Grid.of_whole(
+        known,
+        unit=own.scale.unit[[numbers.index(name) for name in known]],
+        whole=np.array([block.choice(name).whole for name in known]),
     )
+    grid = both.part(range(len(names)))
     constants = {
         name: float(cells.column(name)[own.rows[0]])
         for name in own.strata
@@ -349,7 +359,10 @@ def _compute(kind: str, names: list[Name], own: PartOfBlock) -> Floats:
     values = cells.values[np.ix_(own.rows, places)]
     if kind in ("mean", "interpolated median"):
         found = AGGREGATES["mean" if kind == "mean" else "median"](values, weights, groups, count)
-        return project_claims(found, grid, own.claims, constants)
+        found = project_claims(found, grid, own.claims, constants)
+        values = np.column_stack([found, *fixed.values()])
+        moving = range(len(names))
+        return fit_free(values, both, moving, own.claims, constants)[:, moving]
     offsets, signs = np.zeros(len(names)), np.full(len(names), 2.0)
     for (name, offset), sign in zip(block.signs, own.part.signs):
         if name in names:

@@ -101,7 +101,8 @@ class BlockCells:
         """Return for each record whether it keeps a claim: 1, -1, or 0 where that is unknown."""
         if isinstance(claim.form, forms.ObservedValues):  # every original record has them
             return np.ones(self.n_rows, dtype=np.int8)
-        return judge(claim.truth, self.operands, allowance=claim.allowance)
+        # Rules were judged before: what is divided by zero here is divided under a condition.
+        return judge(claim.truth, self.operands, allowance=claim.allowance, guarded=True)
 
     def amounts(self, claim: Claim) -> Floats:
         """Return by how much records break a claim, in standard deviations if it has a size."""

@@ -172,7 +172,7 @@ def project_rows(
     todo, margin = np.arange(len(values)), MARGIN
     for _ in range(LEVELS if strict else 0):
         now = out[todo]
-        todo = todo[_unclear(now, grid, strict) if breaking is None else breaking(now, todo)]
+        todo = todo[unclear(now, grid, strict) if breaking is None else breaking(now, todo)]
         if len(todo) == 0:
             break
         margin *= 16
@@ -196,20 +196,20 @@ def _nearest(values: Floats, grid: Grid, rows: Sequence[Row], margin: float) -> 
     return np.asarray(out / tenfold)
 
 
-def _unclear(values: Floats, grid: Grid, rows: Sequence[Row]) -> Truths:
+def unclear(values: Floats, grid: Grid, rows: Sequence[Row]) -> Truths:
     """Return which points could be taken to break a strict row, rounding considered.
 
     Between whole numbers nothing is rounded.
     """
-    unclear = np.zeros(len(values), dtype=bool)
+    found = np.zeros(len(values), dtype=bool)
     for row in rows:
         if all(grid.decimals[grid.place(name)] == 0 for name in row.coefficients):
             continue
         a = np.array(row.dense(grid.columns), dtype=np.float64)
         terms = values[:, a != 0] * a[a != 0]
         scale = np.abs(terms).sum(axis=1) + abs(row.right)
-        unclear |= terms.sum(axis=1) - row.right >= -CLEAR * scale
-    return unclear
+        found |= terms.sum(axis=1) - row.right >= -CLEAR * scale
+    return found
 
 
 def closed_system(grid: Grid, rows: Sequence[Row], margin: float = MARGIN) -> LinearSystem:

@@ -27,7 +27,7 @@ from ..linear import LinearSystem
 from ..linear.rows import Row
 from ..plan.plan import Claim
 from ..rules import forms
-from .repair import MARGIN, Grid, closed_system, rows_about
+from .repair import MARGIN, Grid, closed_system, project_claims, rows_about, unclear
 
 CONVERGED = 1e-12  # units of the columns: a sweep that moves less is the last
 SWEEPS = 60  # 300 random systems of three rules took 4 to 17, half of them 4
@@ -197,6 +197,8 @@ def _finish(
     Where rounding breaks an inequality, other roundings nearby are tried.
     """
     order = _solving_order(grid, claims, frozen)
+    tied = [name for c in claims if _is_equation(c, grid) or _is_sum(c, grid) for name in c.columns]
+    free = [j for j, name in enumerate(grid.columns) if name not in tied and not frozen[j]]
     if order is None:
         if grid.whole.any():
             raise RefusedError(
@@ -204,7 +206,11 @@ def _finish(
                 "other. Give a schema in which these columns are continuous, or give up a rule."
             )
         return values
-    first = _solved(np.where(grid.whole, np.round(values), values), grid, order)
+
+    def solved(values: Floats) -> Floats:
+        return fit_free(_solved(values, grid, order), grid, free, claims, constants)
+
+    first = solved(np.where(grid.whole, np.round(values), values))
     system = _system(grid, claims, constants)
     if not system.n_rows or not grid.whole.any():
         return first
@@ -214,12 +220,61 @@ def _finish(
         base = np.where(grid.whole, np.floor(values[i]), values[i])
         steps = random.integers(-1, 3, (TRIES, len(base))) * grid.whole
         steps[:, frozen] = 0
-        tried = _solved(np.vstack([base + steps]), grid, order)
+        tried = solved(base + steps)
         good = tried[system.holds(tried)]
         if len(good):
             away = (((good - values[i]) / grid.unit) ** 2).sum(axis=1)
             first[i] = good[away.argmin()]
     return first
+
+
+def fit_free(
+    values: Floats,
+    grid: Grid,
+    free: Sequence[int],
+    claims: Sequence[Claim],
+    constants: Mapping[Name, float],
+) -> Floats:
+    """Move the free columns to keep the linear claims that tie them to the others, which stay.
+
+    Each goes to the nearest end of what the rows leave it, given the others; so an order that the
+    free columns keep among them is kept. Where rows are still broken, the record is projected.
+    """
+    loose = {grid.columns[j] for j in free}
+    rows = [r for r in rows_about(grid.columns, claims, constants) if loose & {*r.coefficients}]
+    if not any({*row.coefficients} - loose for row in rows):
+        return values
+    system = closed_system(grid, rows)
+    low, high = _bounds(values, grid, free, system)
+    out = np.minimum(np.maximum(values, low), high)
+    strict = [row for row in rows if row.strict]
+    part = grid.part(free)
+    for i in np.flatnonzero(~system.holds(out) | unclear(out, grid, strict)):
+        given = {n: float(v) for n, v in zip(grid.columns, values[i]) if n not in loose}
+        out[i, free] = project_claims(values[[i]][:, free], part, claims, {**constants, **given})
+    return out
+
+
+def _bounds(
+    values: Floats, grid: Grid, free: Sequence[int], system: LinearSystem
+) -> tuple[Floats, Floats]:
+    """Return the ends between which rows leave each free column, given the others."""
+    low, high = values.copy(), values.copy()
+    low[:, free], high[:, free] = -np.inf, np.inf
+    rows = np.vstack([system.G, system.A, -system.A])
+    right = np.concatenate([system.h, system.b, -system.b])
+    for _ in free:  # a chain of orders is no longer
+        for row, limit in zip(rows, right):
+            least = np.where(row > 0, low, high)[:, row != 0] * row[row != 0]
+            for at, j in enumerate(np.flatnonzero(row)):
+                end = (limit - np.delete(least, at, axis=1).sum(axis=1)) / row[j]
+                if j in free and row[j] > 0:
+                    end = np.floor(end + 1e-9) if grid.whole[j] else end
+                    high[:, j] = np.minimum(high[:, j], end)
+                elif j in free:
+                    end = np.ceil(end - 1e-9) if grid.whole[j] else end
+                    low[:, j] = np.maximum(low[:, j], end)
+    return low, high
 
 
 def _solving_order(

@@ -1,23 +1,25 @@
 """What is wrong with rules before any data are touched.
 
 Rules about one column at a time (intervals, sets, yes or no) are joined and compared; the rows of
-linear ones are handed to linear programs (`tessella.linear`), component by component of columns
-that they join. What neither can decide is not reported.
+linear ones are refuted in fractions (`tessella.linear.exact`), component by component of columns
+that they join. A contradiction is proved for every choice of ways in which conditional rules may be
+true. What neither can prove, or takes too many choices, is not reported.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 
 from .._types import Name
-from ..linear.rows import Row, linked_rows
-from ..linear.system import LinearSystem
+from ..linear.exact import refutation
+from ..linear.rows import Row, as_fraction, linked_rows
 from . import expressions as tree
+from .classify import polynomial
 from .collection import Rules
-from .forms import Always, Context, Form, Interval, Members, key_of, linear_rows
+from .forms import Context, Form, key_of
+from .refute import refuted, rows_of_form
 from .rule import Rule
 
 Decides = Callable[[Context, tuple[Form, ...]], bool]
@@ -27,8 +29,9 @@ Decides = Callable[[Context, tuple[Form, ...]], bool]
 class Finding:
     """Something that a person should look at.
 
-    `kind` is "contradiction", "always false", "always true", "duplicate", "redundant", "idle" (a
-    condition that no record meets), "conflict" (a column that is both text and number),
+    `kind` is "contradiction" (no record can obey), "always false" (nor one rule alone), "excluded"
+    (no record that meets the condition can obey), "always true", "duplicate", "redundant", "idle"
+    (a condition that no record meets), "conflict" (a column that is both text and number),
     "nobody" (no record obeys) or "unknown" (no record can be judged); `rules` are the names of
     the rules that it is about.
     """
@@ -60,22 +63,39 @@ def judged_findings(rule: Rule, holds: int, breaks: int, applies: int) -> Iterat
 
 def check(rules: Rules) -> list[Finding]:
     """Look for rules that contradict or repeat each other: see `Rules.check`."""
-    found = [*_conflicts(rules), *_duplicates(rules)]
+    exact = [rule for rule in rules if _is_exact(rule)]
+    found = [*_conflicts(rules), *_duplicates(exact)]
     repeated = {finding.rules[-1] for finding in found if finding.kind == "duplicate"}
-    remaining = [rule for rule in rules if rule.name not in repeated]
+    remaining = [rule for rule in exact if rule.name not in repeated]
 
     alone = [finding for rule in remaining if (finding := _alone(rule))]
     found += alone
     decided = {finding.rules[0] for finding in alone}
     remaining = [rule for rule in remaining if rule.name not in decided and rule.tolerance is None]
 
-    contradictions = _contradictions(remaining)
-    if not contradictions:
-        culprits = _linear_contradiction([rule for rule in remaining if not rule.is_conditional])
-        contradictions = [_contradiction(culprits)] if culprits else []
+    contradictions = _contradictions(remaining) or _excluded(remaining)
     if contradictions:  # from a contradiction anything follows
         return found + contradictions
     return found + _redundant(remaining)
+
+
+def _is_exact(rule: Rule) -> bool:
+    """Whether the floats of a rule's forms stand for the numbers that it is written with."""
+    for node in rule.nodes():
+        for left, _, right in node.pairs if isinstance(node, tree.Compare) else ():
+            sides = polynomial(left), polynomial(right)
+            if sides[0] is None or sides[1] is None:
+                continue
+            gap = sides[0].plus(sides[1], -1)
+            numbers = [*gap.terms.values()]
+            if len(gap.coefficients) == 1:
+                numbers.append(gap.constant / next(iter(gap.coefficients.values())))
+            try:
+                if any(as_fraction(float(number)) != number for number in numbers):
+                    return False
+            except OverflowError:
+                return False
+    return True
 
 
 def _conflicts(rules: Rules) -> list[Finding]:
@@ -149,22 +169,22 @@ def _alone(rule: Rule) -> Finding | None:
     message = f"No record can obey {rule.name}: {rule.text}"
     if rule.is_conditional:
         message = f"No record that meets the condition of {rule.name} can obey it: {rule.text}"
+        return _finding("excluded", [rule], message)
     return _finding("always false", [rule], message)
 
 
 def _contradictions(rules: Sequence[Rule]) -> list[Finding]:
+    found, remaining = [], list(rules)
+    while culprits := refuted(remaining):
+        found.append(_contradiction(culprits))
+        remaining = [rule for rule in remaining if rule not in culprits]
+    return found
+
+
+def _excluded(rules: Sequence[Rule]) -> list[Finding]:
+    """Find the conditions that no record can meet if it is to obey."""
     plain = [rule for rule in rules if not rule.is_conditional]
     found = []
-    for column in dict.fromkeys(column for rule in plain for column in rule.columns):
-        here = [rule for rule in plain if column in rule.columns]
-        if not Context(_forms(here)).empty_in(column):
-            continue
-        culprits = next(
-            (pair for pair in combinations(here, 2) if Context(_forms(pair)).empty_in(column)), here
-        )
-        found.append(_contradiction(culprits))
-    if found:
-        return found
     for rule in rules:
         if not rule.is_conditional:
             continue
@@ -178,7 +198,7 @@ def _contradictions(rules: Sequence[Rule]) -> list[Finding]:
         if needed := needed or _linear(rule, plain, "excluded"):
             message = f"No record can meet the condition of {rule.name} and obey it"
             message += f"{_beside(needed)}: {rule.text}"
-            found.append(_finding("contradiction", [rule, *needed], message))
+            found.append(_finding("excluded", [rule, *needed], message))
     return found
 
 
@@ -234,45 +254,33 @@ def _linear(rule: Rule, rules: Iterable[Rule], question: str) -> list[Rule]:
         near += more
         waiting = [other for other in waiting if other not in more]
         columns.update(name for other in more for name in other.columns)
-    culprits = _linear_contradiction([*asked, *near])
+    culprits = refuted([*asked, *near])
     if not any(each is culprit for each in asked for culprit in culprits):
         return []
     return [other for other in rules if any(other is culprit for culprit in culprits)]
 
 
-def _linear_contradiction(rules: Sequence[Rule]) -> list[Rule]:
-    """Return rules whose linear parts no record can obey together; none if one can."""
-    for rows in _components(rules):
-        system, order = _system(rows)
-        if system.contradiction:
-            return _rules_of(system.contradiction, order, rules)
-        for row in rows:
-            if not row.strict:
-                continue
-            # a < b has no solution among solutions of a <= b if the others make a >= b.
-            turned = Row("", {n: -v for n, v in row.coefficients.items()}, "<=", -row.right)
-            larger, order = _system([*rows, turned])
-            if larger.contradiction:
-                continue
-            for implied in larger.implied():
-                if order[int(implied.row)] is turned:
-                    return _rules_of({*implied.because, str(order.index(row))}, order, rules)
-    return []
-
-
 def _linear_redundant(rules: Sequence[Rule]) -> list[Finding]:
     """Find the rules whose linear parts, and they have no others, follow from other rules."""
     plain = [rule for rule in rules if not rule.is_conditional]
-    left = Counter(row.place for row in _rows(plain))  # rows that do not follow from others
+    rows = [
+        row
+        for at, rule in enumerate(plain)
+        for form in rule.forms
+        for row in rows_of_form(form, at)
+    ]
+    left = Counter(row.place for row in rows)  # rows that do not follow from others
     reasons: dict[int, set[int]] = {}
-    for rows in _components(plain):
-        system, order = _system(rows)
-        for implied in system.implied():
-            row = order[int(implied.row)]
-            premises = [order[int(name)] for name in implied.because]
-            if not row.strict or any(each.strict for each in premises):
+    for names, linked in linked_rows(rows):
+        kept = linked if len(names) > 1 else []
+        # Inequalities go first, and the last of those that say the same.
+        for row in sorted(kept, key=lambda row: row.equal)[::-1] if kept else []:
+            others = [other for other in kept if other is not row]
+            kept = others if _premises(row, others) else kept
+        for row in linked if kept else []:
+            if row not in kept:
                 left[row.place] -= 1
-                reasons.setdefault(row.place, set()).update(each.place for each in premises)
+                reasons.setdefault(row.place, set()).update(_premises(row, kept))
     return [
         _follows(plain[place], [plain[other] for other in sorted(reasons[place] - {place})])
         for place, count in sorted(left.items())
@@ -280,32 +288,18 @@ def _linear_redundant(rules: Sequence[Rule]) -> list[Finding]:
     ]
 
 
-def _rows(rules: Sequence[Rule]) -> list[Row]:
-    """Return the linear rows of rules, each with the place of its rule."""
-    rows = []
-    for place, rule in enumerate(rules):
-        for form in rule.forms:
-            if isinstance(form, Members) and form.inside:
-                values = [each for each in form.values if isinstance(each, int | float)]
-                if len(values) == len(form.values):  # at least, it lies between these
-                    form = Interval(form.column, min(values), max(values))
-            rows += [replace(row, place=place) for row in linear_rows(form, rule.name)]
-    return rows
-
-
-def _components(rules: Sequence[Rule]) -> list[list[Row]]:
-    """Split the rows into components that share no column; leave out those about one column."""
-    return [rows for names, rows in linked_rows(_rows(rules)) if len(names) > 1]
-
-
-def _system(rows: Sequence[Row]) -> tuple[LinearSystem, list[Row]]:
-    """Return the system and the rows in its order, equations first; its names are places in it."""
-    order = sorted(rows, key=lambda row: not row.equal)
-    return LinearSystem.of_rows(order, names=[str(place) for place in range(len(order))]), order
-
-
-def _rules_of(names: Iterable[str], order: Sequence[Row], rules: Sequence[Rule]) -> list[Rule]:
-    return [rules[at] for at in sorted({order[int(name)].place for name in names} - {-1})]
+def _premises(row: Row, others: Sequence[Row]) -> set[int]:
+    """Return the places of rows from which a row follows, by proof; none where it does not."""
+    turned = {name: -value for name, value in row.coefficients.items()}
+    sides = [Row("", turned, "<=" if row.strict else "<", -row.right)]
+    sides += [Row("", row.coefficients, "<", row.right)] if row.equal else []
+    found: set[int] = set()
+    for side in sides:
+        *places, last = refutation([*others, side]) or [-1]
+        if last < len(others):
+            return set()
+        found |= {others[at].place for at in places}
+    return found
 
 
 def _neighbours(rule: Rule, rules: Iterable[Rule]) -> list[Rule]:
@@ -338,10 +332,6 @@ def _needed(rule: Rule, others: Sequence[Rule], decides: Decides) -> list[Rule]:
         if decides(_context(rule, fewer), rule.forms):
             needed = fewer
     return needed
-
-
-def _forms(rules: Iterable[Rule]) -> list[Form]:
-    return [form for rule in rules for form in rule.forms if not isinstance(form, Always)]
 
 
 def _beside(rules: Sequence[Rule]) -> str:

@@ -101,7 +101,7 @@ def polynomial(node: tree.Node) -> Polynomial | None:
         case tree.Constant(value):
             return _constant(Fraction(repr(value)))
         case tree.Aggregate(value=float(value)):
-            return _constant(Fraction(value))
+            return _constant(Fraction(repr(value)))
         case tree.ColumnRef(name):
             return Polynomial({((name, 1),): Fraction(1)})
         case tree.Negative(operand):

@@ -195,8 +195,13 @@ def confront(
     )
 
 
-def judge(truth: tree.Node, columns: Operands, *, allowance: float = 0.0) -> Signs:
+def judge(
+    truth: tree.Node, columns: Operands, *, allowance: float = 0.0, guarded: bool = False
+) -> Signs:
     """Judge one truth, such as a rule's condition: 1, 0 or -1 for each record.
+
+    A division by zero is an error; a record in which the truth hangs on one breaks it where the
+    truth is `guarded`: one of several ways in which a rule may hold.
 
     Examples
     --------
@@ -209,7 +214,7 @@ def judge(truth: tree.Node, columns: Operands, *, allowance: float = 0.0) -> Sig
     """
     (rule,) = _fitted(Rules([Rule(body=truth, tolerance=allowance, name="The condition")]), columns)
     signs = np.empty(columns.n_rows, dtype=np.int8)
-    problem = _judge(rule, columns, ROUNDING, _domains(rule, columns), signs)
+    problem = _judge(rule, columns, ROUNDING, _domains(rule, columns), signs, guarded=guarded)
     if problem:
         raise RuleTableError([problem])
     return signs
@@ -281,7 +286,13 @@ def _listed(node: tree.Member, columns: Operands) -> Domain | None:
 
 
 def _judge(
-    rule: Rule, columns: Operands, rounding: float, domains: dict[tree.Node, Domain], signs: Signs
+    rule: Rule,
+    columns: Operands,
+    rounding: float,
+    domains: dict[tree.Node, Domain],
+    signs: Signs,
+    *,
+    guarded: bool = False,
 ) -> str:
     """Judge every record of a rule, block by block; return why it cannot be done, if so."""
     zero: list[Integers] = []
@@ -294,7 +305,9 @@ def _judge(
                 if rule.condition is not None:
                     verdict = _implied(exact.truth(rule.condition), verdict)
                 signs[rows] = verdict.signs
-                if verdict.undefined is not None:
+                if verdict.undefined is not None and guarded:
+                    signs[rows][verdict.undefined] = -1
+                elif verdict.undefined is not None:
                     zero.append(start + np.flatnonzero(verdict.undefined))
     except FloatingPointError:
         return (

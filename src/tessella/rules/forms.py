@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from .._types import Name
-from ..linear.rows import Row
+from ..linear.rows import Row, as_fraction
 from .expressions import Operator
 
 __all__ = [
@@ -270,7 +270,9 @@ class _Known:
     @property
     def empty(self) -> bool:
         """Whether no value is left."""
-        if len(self.missing) == 2 or self.interval.empty:
+        if True in self.missing:  # then nothing else can be broken
+            return False in self.missing
+        if self.interval.empty:
             return True
         return self.possible is not None and not self.possible
 
@@ -280,6 +282,8 @@ class _Known:
         match form:
             case Missingness(_, missing):
                 return missing in self.missing
+            case _ if True in self.missing:
+                return False
             case YesNo(_, value):
                 return left is not None and left <= {_flag(value)}
             case Interval():
@@ -360,16 +364,17 @@ def key_of(form: Form) -> object:
             return key_of(form.linear)
         case Linear(coefficients, operator, constant):
             ordered = sorted(coefficients.items(), key=lambda each: str(each[0]))
-            scale = ordered[0][1] if operator == "==" else abs(ordered[0][1])
-            scaled = tuple((name, round(value / scale, 12)) for name, value in ordered)
-            return (scaled, operator, round(constant / scale, 12))
+            scale = as_fraction(ordered[0][1])
+            scale = scale if operator == "==" else abs(scale)
+            scaled = tuple((name, as_fraction(value) / scale) for name, value in ordered)
+            return (scaled, operator, as_fraction(constant) / scale)
         case Multiplicative(factors, operator, constant):
             sign = 1
             ordered_factors = sorted(factors, key=lambda each: (str(each.column), each.offset))
             if operator == "==" and ordered_factors[0].power < 0 and constant > 0:
                 sign, constant = -1, 1 / constant
             powers = tuple((f.column, f.offset, sign * f.power) for f in ordered_factors)
-            return (powers, operator, round(constant, 12))
+            return (powers, operator, as_fraction(constant))
         case Members(column, values, inside):
             return ("set", column, frozenset(map(_token, values)), inside)
         case Either(options):
