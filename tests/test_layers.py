@@ -19,7 +19,7 @@ ROOT = Path(tessella.__file__).parent
 
 # From the ground up. Rooms on the same floor do not know each other.
 FLOORS = [
-    {"_types", "_wording"},
+    {"_clock", "_stdout", "_types", "_wording"},
     {"exceptions"},
     {"_lazy", "_parameters", "_output", "parallel", "kernels"},
     {"frame", "linear"},

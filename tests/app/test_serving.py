@@ -46,7 +46,7 @@ def test_an_address_of_this_machine_with_a_key_and_an_end(folder):
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection((other, int(found[1])), 2).close()
         server.send_signal(signal.SIGINT)
-        said = server.communicate(timeout=20)
+        said = server.communicate()
         assert server.returncode == 0
         assert "Stopped." in said[0]
         assert "Traceback" not in said[1]
@@ -67,7 +67,7 @@ def others() -> list[str]:
 
 def test_it_stops_when_nobody_uses_it(folder):
     with served(folder, "--idle", "0.02") as (server, _):
-        said = server.communicate(timeout=30)
+        said = server.communicate()
         assert server.returncode == 0
         assert "Not used for 0.02 minutes" in said[0]
 
@@ -79,7 +79,7 @@ def test_the_work_ends_with_the_server(folder):
         waiting = children(server.pid)
         assert waiting
         server.send_signal(signal.SIGINT)
-        server.communicate(timeout=20)
+        server.communicate()
         for pid in waiting:
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)

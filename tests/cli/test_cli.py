@@ -322,6 +322,15 @@ def test_an_interruption_that_became_another_error(capsys: Any, monkeypatch: Any
         main()
 
 
+# A background shell ignores SIGINT, and so do the processes that it starts.
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tessella.cli import main
+main()
+"""
+
+
 def test_interrupted_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C in the middle: exit code 130, no file, no traceback."""
     firms = make_business_survey(20_000, random_state=0).drop(columns="firm")
@@ -329,16 +338,19 @@ def test_interrupted_leaves_nothing(tmp_path: Path) -> None:
     log = tmp_path / "said.txt"
     with log.open("w") as said:
         process = subprocess.Popen(
-            command("protect", str(tmp_path / "firms.csv"), "-k", "4", "--release",
-                    str(tmp_path / "out.csv")),
+            [sys.executable, "-c", INTERRUPTIBLE, "protect", str(tmp_path / "firms.csv"), "-k", "4",
+             "--release", str(tmp_path / "out.csv")],
             stderr=said, stdout=said,
         )  # fmt: skip
-        for _ in range(600):  # until it masks: imports are over then
-            if "kernels are compiled" in log.read_text():
-                break
-            time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        code = process.wait(timeout=300)
+        try:
+            while "kernels are compiled" not in log.read_text():  # it masks: imports are over then
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            code = process.wait()
+        finally:
+            process.kill()
+            process.wait()
     text = log.read_text()
     assert code == 130, text
     assert "Traceback" not in text

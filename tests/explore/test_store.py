@@ -196,15 +196,12 @@ def test_killed_in_the_middle_and_resumed(tmp_path, jobs):
     log, store = tmp_path / "log", tmp_path / "store"
     call = [sys.executable, "-c", SCRIPT, str(store), str(log), str(jobs)]
     with subprocess.Popen(call, start_new_session=True) as process:
-        until = time.monotonic() + 120
         while not log.exists() or log.read_text().count("ended") < 4:
             assert process.poll() is None
-            assert time.monotonic() < until
             time.sleep(0.02)
         process.kill()
     session = process.pid
     while jobs > 1 and workers_of(session):  # they notice within a second or two
-        assert time.monotonic() < until
         time.sleep(0.1)
     kept = len(list(Store(store)))
     done = subprocess.run(call, capture_output=True, text=True, check=True)

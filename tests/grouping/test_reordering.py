@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -178,9 +176,7 @@ def test_large_tables_end():
     random = np.random.default_rng(0)
     n = SAMPLE + 5_000
     X = np.where(random.random((n, 3)) < 0.9, 0.0, random.integers(0, 9, (n, 3)).astype(float))
-    start = time.process_time()
     grouping = RepOrdMic(k=5, max_clusters=40, random_state=0).fit(X)
-    assert time.process_time() - start < 60
     assert np.bincount(grouping.labels_).min() >= 5
 
 

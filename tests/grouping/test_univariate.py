@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -162,16 +161,16 @@ def test_far_outliers_cost_no_digits():
         assert sse_of_labels(left[:, None], np.ones(40), own) == pytest.approx(alone, rel=1e-12)
 
 
-# the promise of speed, and of scikit-learn
+# the promise of size, and of scikit-learn
 
 
 @pytest.mark.parametrize("k", [5, 1000])
-def test_a_million_values_take_less_than_a_second(k):
+def test_a_million_values(k):
+    """How long they take: `python -m benchmarks.univariate`."""
     x = np.random.default_rng(3).lognormal(size=1_000_000)
-    UnivariateOptimal(k=k).fit(x[:5000])
-    start = time.process_time()  # of this process: others may be on the machine
-    UnivariateOptimal(k=k).fit(x)
-    assert time.process_time() - start < 1
+    sizes = np.bincount(UnivariateOptimal(k=k).fit(x).labels_)
+    assert sizes.min() >= k
+    assert sizes.max() < 2 * k
 
 
 class FirstColumn(UnivariateOptimal):

@@ -53,7 +53,6 @@ def test_one_to_one_shares_among_equals():
     assert twins.chance == pytest.approx([1 / 2, 1 / 2, 1])
 
 
-@pytest.mark.timeout(60)
 def test_one_to_one_ends_on_equal_masked_records():
     """A bug once met: with rounding errors in the costs the solver went round for ever."""
     original = np.random.default_rng(0).normal(size=(1000, 5))

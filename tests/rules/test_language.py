@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import sys
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -302,6 +303,24 @@ def test_hostile_rules_are_refused(text):
     assert mistakes(text)
 
 
+def calls_of(function: Callable[[], object]) -> int:
+    """Count the calls of Python functions: the work, on whatever machine."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        found = function()
+    finally:
+        sys.setprofile(before)
+    assert found
+    return calls
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -322,10 +341,8 @@ def test_hostile_rules_are_refused(text):
         "a" + "[0" * 40 + "]" * 40 + " > 1",
     ],
 )
-def test_hostile_sizes_are_refused_quickly(text):
-    start = time.perf_counter()
-    assert mistakes(text)
-    assert time.perf_counter() - start < 2
+def test_hostile_sizes_are_refused_with_little_work(text):
+    assert calls_of(lambda: mistakes(text)) < 20 * len(text)
 
 
 def test_a_total_of_many_parts():
@@ -342,13 +359,13 @@ def test_a_total_of_many_parts():
 
 
 def test_powers_within_powers_do_not_blow_up():
-    """Reading is quick, and so is finding out that it is of no simple kind."""
-    start = time.perf_counter()
-    rule = Rules.parse("(" * 40 + "3 * a + b" + " + c) ** 10" * 40 + " > 1")[0]
-    assert rule.kind == "general"
-    rules = Rules.parse("(a + b + c + d + e + f + g + h + i + j) ** 10 == (k + l + m) ** 10")
-    assert rules[0].kind == "general"
-    assert time.perf_counter() - start < 2
+    """Reading is little work, and so is finding out that it is of no simple kind."""
+    for text in (
+        "(" * 40 + "3 * a + b" + " + c) ** 10" * 40 + " > 1",
+        "(a + b + c + d + e + f + g + h + i + j) ** 10 == (k + l + m) ** 10",
+    ):
+        assert Rules.parse(text)[0].kind == "general"
+        assert calls_of(lambda text=text: Rules.parse(text)) < 200 * len(text)
 
 
 def test_a_thousand_mistakes_are_counted_and_twenty_shown():

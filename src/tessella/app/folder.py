@@ -54,7 +54,7 @@ class Folder:
     def place(self, name: str) -> Path:
         """Return where a file of this name is, or would be; refuse all that is not a plain name."""
         plain = name not in ("", ".", "..") and name.isprintable() and not set(name) & set("/\\")
-        if not plain or name.startswith(".") or Path(name).name != name or len(name) > 200:
+        if not plain or name.startswith(".") or Path(name).name != name:
             raise BadFileError(
                 name, "this is no name of a file in the folder", "Give a name without a path"
             )
@@ -64,9 +64,14 @@ class Folder:
         """Return the path of a file that a plan names; refuse it outside of the folder."""
         path = self.path / name
         try:
+            path.exists()  # names that are too long are refused here, and not where they are used
             within = path.resolve().is_relative_to(self.path)
-        except (OSError, ValueError, RuntimeError):  # a loop of links, a zero byte
-            within = False
+        except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a zero byte
+            reason = getattr(error, "strerror", None) or "it cannot be a name"
+            raise BadFileError(
+                f"{name!s:.100}", f"the system refuses this name ({reason.lower()})",
+                "Give a short name of letters and digits",
+            ) from None  # fmt: skip
         if not within:
             raise BadFileError(
                 str(name), "it lies outside of the folder of this app", "Name a file in the folder"

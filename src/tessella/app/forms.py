@@ -112,10 +112,14 @@ def first_values(schema: Schema) -> dict[str, str]:
 
 
 def schema_of(guess: Schema, values: Values) -> Schema:
-    """Return the schema that a form states: what differs from the guess was stated by a person."""
+    """Return the schema that a form states: what differs from the guess was stated by a person.
+
+    A form that lacks a field states what it says at first.
+    """
     changes: dict[Any, dict[str, Any]] = {}
+    values = first_values(guess) | dict(values)
     for at, column in enumerate(guess):
-        kind, role = values.get(f"kind-{at}", column.kind), values.get(f"role-{at}", column.role)
+        kind, role = values[f"kind-{at}"], values[f"role-{at}"]
         for name, value, offered in (("kind", kind, KINDS), ("role", role, ROLES)):
             if value not in offered:
                 raise UnknownOptionError(f"{name} of column {str(column.name)!r}", value, offered)

@@ -1,7 +1,8 @@
 """Work that is under way, in a process of its own, and what came of it.
 
-The process is `python -m tessella.app.jobs`. One JSON value comes in: what to do. Lines of JSON go
-out: steps, and last the result or the reason why there is none. So the pages stay alive while
+The process is `python -m tessella.app.jobs`. One JSON value comes in: what to do. Lines go out, the
+key of the work and JSON on each: steps, and last the result or the reason why there is none. A line
+without the key is not ours, whoever printed it, and is skipped. So the pages stay alive while
 kernels run, work can be stopped at any moment, and what was not finished is not written.
 """
 
@@ -17,13 +18,15 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from .. import auditing, planfile, publishing
 from .. import rules as ruling
 from .._output import plain_data
+from .._stdout import reserved_stdout
 from ..exceptions import TessellaError
 from .folder import Folder
 
@@ -31,6 +34,7 @@ __all__ = ["BusyError", "Job", "Jobs", "main"]
 
 State = Literal["running", "done", "refused", "stopped", "broken"]
 PATIENCE = 3.0  # seconds in which work that was asked to stop may stop by itself
+LAST_LINES = 20  # of standard error, kept for the reason why work ended unexpectedly
 KEPT = 50  # results kept in memory
 
 
@@ -88,28 +92,34 @@ class Job:
             self._end("stopped")
 
     def _listen(self) -> None:
-        process = self._process
-        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-        if stdin is None or stdout is None or stderr is None:
-            return  # never: they are pipes
-        errors: list[bytes] = []
-        drain = threading.Thread(target=errors.extend, args=[stderr], daemon=True)
-        drain.start()
-        with contextlib.suppress(OSError):  # it ended before it could read
-            stdin.write(json.dumps({"task": self.task, **self.asked}).encode())
-            stdin.close()
-        for line in stdout:
-            self._receive(json.loads(line))
+        process, errors = self._process, deque[bytes](maxlen=LAST_LINES)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        readers = [
+            threading.Thread(target=_read, args=[process.stdout, self._receive], daemon=True),
+            threading.Thread(target=_read, args=[process.stderr, errors.append], daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
+        with contextlib.suppress(OSError), process.stdin as stdin:  # it may have ended already
+            stdin.write(json.dumps({"key": self.key, "task": self.task, **self.asked}).encode())
         process.wait()
-        drain.join(PATIENCE)
-        stdout.close()
-        stderr.close()
+        for reader in readers:  # they end with the process, unless a child of it has its pipes
+            reader.join(PATIENCE)
         if self.state == "running":
             last = errors[-1].decode("utf-8", "replace").strip() if errors else "no word"
             self.why = f"The work ended unexpectedly (code {process.returncode}): {last}"
             self._end("broken")
 
-    def _receive(self, message: dict[str, Any]) -> None:
+    def _receive(self, line: bytes) -> None:
+        key, _, text = line.partition(b" ")
+        if key != self.key.encode() or self.state != "running":
+            return
+        try:
+            message = json.loads(text)
+        except ValueError:  # killed within a line
+            return
         kind = message["kind"]
         if kind == "step":
             self.at, self.of, self.step = message["at"], max(message["of"], 1), message["name"]
@@ -184,6 +194,12 @@ class Jobs:
             self._ready = None
 
 
+def _read(pipe: IO[bytes], receive: Callable[[bytes], object]) -> None:
+    with pipe:
+        for line in pipe:
+            receive(line)
+
+
 def _close(process: subprocess.Popen[bytes] | None) -> None:
     """End a process that waits."""
     if process is not None:
@@ -198,18 +214,27 @@ Tell = Callable[..., None]
 
 def main() -> None:
     """Do what standard input asks for; write steps and the result to standard output."""
-    out = sys.stdout
-    sys.stdout = sys.stderr  # what others print is no message
+    # To cancel is SIGINT, which a process that was started in the background may ignore.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with reserved_stdout():
+        out = sys.stdout
+        with contextlib.redirect_stdout(sys.stderr):  # what others print is no message
+            _work(out)
+
+
+def _work(out: IO[str]) -> None:
     _ = publishing.publish, auditing.verify  # loaded now, so that work need not wait for it
-
-    def tell(kind: str, **content: Any) -> None:
-        out.write(json.dumps({"kind": kind, **plain_data(content)}) + "\n")
-        out.flush()
-
     given = sys.stdin.read()
     if not given:
         return  # who started us has ended without a word
     asked = json.loads(given)
+    key = asked.pop("key")
+
+    def tell(kind: str, **content: Any) -> None:
+        # On a line of its own, even if somebody has printed half a line before.
+        out.write(f"\n{key} {json.dumps({'kind': kind, **plain_data(content)})}\n")
+        out.flush()
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `publish` keeps them for its report and for us

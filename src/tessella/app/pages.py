@@ -86,6 +86,7 @@ class Pages:
             ],
             exception_handlers={
                 TessellaError: self.refused,
+                OSError: self.refused_by_the_system,
                 HTTPException: self.not_there,
                 Exception: self.broken,
             },
@@ -97,7 +98,8 @@ class Pages:
             token=self.keys.form, at=self.keys.at, folder=self.folder.path, version=__version__,
             working=self.jobs.running, line_of=forms.line_of, **known,
         )  # fmt: skip
-        return HTMLResponse(text, status_code=status or (400 if known.get("problem") else 200))
+        sent = text.encode("utf-8", "replace")  # a file may hold half of a pair of UTF-16
+        return HTMLResponse(sent, status_code=status or (400 if known.get("problem") else 200))
 
     def go(self, path: str) -> Response:
         """Send the browser to another page."""
@@ -117,6 +119,14 @@ class Pages:
         if in_place(request):
             return self.show("problem_in_place.html", problem=str(error), status=200)
         return self.show("problem.html", title="This cannot be done", why=str(error), status=400)
+
+    def refused_by_the_system(self, request: Request, error: Exception) -> Response:
+        """Show that a file cannot be read or written: gone, protected, or the disk is full."""
+        assert isinstance(error, OSError)
+        name = Path(os.fsdecode(error.filename)).name if error.filename else "a file"
+        reason = (error.strerror or type(error).__name__).lower()
+        what = BadFileError(name, f"the system refuses it ({reason})", "Look at the folder")
+        return self.refused(request, what)
 
     def not_there(self, request: Request, error: Exception) -> Response:  # noqa: ARG002
         """Show that there is no such page, or that it may not be asked for."""
@@ -146,18 +156,17 @@ class Pages:
         except TessellaError as error:
             return self.show("unread.html", name=path.name, why=str(error), stated=stated,
                              READING=forms.READING, status=400)  # fmt: skip
-        schema = source.schema()
-        stem = path.name.split(".")[0] or "release"
-        first: Values = forms.first_values(schema) | stated | {
-            "k": "5", "seed": "", "rules-file": "", "rules": "",
-            "plan": self.folder.free_name(f"{stem}-plan", ".toml"),
-        }  # fmt: skip
-        return self.show_file(source, schema, first)
+        return self.show_file(source, source.schema(), stated)
 
     def show_file(self, source: Source, schema: Schema, values: Values, **notes: Any) -> Response:
         """Show the page of a file with what was typed so far; `notes` are judged and problem."""
+        stem = source.path.name.split(".")[0] or "release"
+        first: Values = forms.first_values(schema) | dict.fromkeys(forms.READING, "") | {
+            "k": "5", "seed": "", "rules-file": "", "rules": "",
+            "plan": self.folder.free_name(f"{stem}-plan", ".toml"),
+        }  # fmt: skip
         return self.show(
-            "file.html", source=source, schema=schema, values=values, name=source.path.name,
+            "file.html", source=source, schema=schema, values=first | values, name=source.path.name,
             KINDS=forms.KINDS, ROLES=forms.ROLES, READING=forms.READING,
             rules_files=[entry.name for entry in self.folder.grouped("rules")["rules"]],
             **{"judged": None, "problem": "", **notes},

@@ -162,7 +162,7 @@ class Guard:
             if headers.get("origin", "null").lower() not in origins:
                 return _refuse("This request comes from another page.")
             length = headers.get("content-length", "")
-            if not length.isdecimal() or int(length) > LARGEST:
+            if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST:
                 return _refuse(f"A form has at most {LARGEST:,} bytes.", 413)
         self.last = time.monotonic()
         return None

@@ -12,6 +12,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from .._lazy import optional
+from .._stdout import reserved_stdout
 from ..exceptions import (
     ContradictionError,
     NoCandidateError,
@@ -22,7 +23,7 @@ from ..exceptions import (
 )
 from . import measuring  # noqa: F401  its commands
 from .commands import Quiet, app
-from .terminal import Reporter
+from .terminal import Command, Reporter, result_stream
 
 __all__ = ["app", "main"]
 
@@ -34,13 +35,18 @@ STOPPED = "Stopped. What was not finished was not written."
 def main() -> None:
     """Run the command line; errors become a sentence and an exit code."""
     try:
-        app()
+        with reserved_stdout():
+            app()
     except TessellaError as error:
         _print_error(str(error))
         sys.exit(1 if isinstance(error, REFUSALS) else 2)
     except BrokenPipeError:  # `tessella ... | head`
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # standard output on a full disk, say
+        place = f" ({error.filename})" if error.filename else ""
+        _print_error(f"The system refused: {error.strerror or error}{place}. Try another place.")
+        sys.exit(2)
     except BaseException as error:
         if not _was_interrupted(error):
             raise
@@ -85,4 +91,12 @@ def _app(
         "The app runs on this machine alone; Ctrl-C stops it. Keep this address to yourself, as "
         "it opens the folder:"
     )
-    serve(folder, port=port, idle=idle, browser=browser, say=lambda text: print(text, flush=True))
+    out = result_stream()
+    serve(
+        folder, port=port, idle=idle, browser=browser,
+        say=lambda text: print(text, file=out, flush=True),
+    )  # fmt: skip
+
+
+for _command in app.registered_commands:
+    _command.cls = Command

@@ -28,7 +28,7 @@ from ..planfile import draft, read_plan
 from ..publishing import Publication, publish
 from ..release import Release
 from .commands import write_text
-from .terminal import Reporter
+from .terminal import Reporter, result_stream
 
 __all__ = ["run"]
 
@@ -54,7 +54,7 @@ class Account:
 
 def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     """Make a survey, protect it, print the account."""
-    console, reporter = Console(highlight=False), Reporter()
+    console, reporter = Console(file=result_stream(), highlight=False), Reporter()
     folder = Path(out)
     firms, rules = make_business_survey(
         n, random_state=seed, inconsistent=SLIPS, missing=MISSING, weights=True, return_rules=True

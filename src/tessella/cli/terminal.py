@@ -1,21 +1,24 @@
 """What commands print, and how options of several values are read.
 
-What a command found goes to standard output, as text or, with --json, as one JSON value. All else
-goes to standard error, so that `tessella plan ... > plan.toml` holds the plan alone.
+What a command found goes to standard output, as text or, with --json, as one JSON value. All else,
+whoever prints it, goes to standard error: `tessella plan ... > plan.toml` holds the plan alone.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
+from typer.core import TyperCommand
 
 from .._output import plain_data
 from ..exceptions import BadOptionError
@@ -23,6 +26,25 @@ from ..exceptions import BadOptionError
 DONE, REFUSED = 0, 1  # exit codes
 
 Step = Callable[[int, int, str], None]
+_RESULT: ContextVar[TextIO] = ContextVar("result")
+
+
+class Command(TyperCommand):
+    """A command of which only the result goes to standard output, whatever libraries print."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        token = _RESULT.set(sys.stdout or io.StringIO())  # none if it is closed
+        try:
+            with redirect_stdout(sys.stderr):
+                return super().invoke(ctx)
+        finally:
+            _RESULT.reset(token)
+
+
+def result_stream() -> TextIO:
+    """Return where the result of the command goes."""
+    return _RESULT.get(sys.stdout)
 
 
 @dataclass(frozen=True)
@@ -50,9 +72,9 @@ class Reporter:
     def give(self, text: str, data: Any) -> None:
         """Print the result: text for people, or data for machines."""
         if self.machine:
-            sys.stdout.write(as_json(data) + "\n")
+            result_stream().write(as_json(data) + "\n")
         elif text:
-            sys.stdout.write(text.rstrip("\n") + "\n")
+            result_stream().write(text.rstrip("\n") + "\n")
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import pairwise, zip_longest
-from time import perf_counter
 from typing import Any
 
+from .. import _clock
 from .._parameters import NONE, OneOf, Whole, parameters
 from .._types import Progress
 from ..exceptions import BadOptionError
@@ -270,7 +270,7 @@ def explore(
         n_columns=len(task.masked),
         finished=walk.finished,
         reused=walk.reused,
-        seconds=perf_counter() - walk.began,
+        seconds=_clock.now() - walk.began,
     )
 
 
@@ -287,7 +287,7 @@ class _Walk:
         self.grid, self.limit, self.seconds, self.progress = grid, points, seconds, progress
         self.points: dict[Candidate, Point] = {}
         self.finished, self.reused = True, 0
-        self.began = perf_counter()
+        self.began = _clock.now()
 
     def go(self, crew: Crew) -> None:
         first = self.grid
@@ -305,7 +305,7 @@ class _Walk:
             self._try(crew, batch, planned=self.limit or len(self.points) + len(batch))
 
     def _in_time(self) -> bool:
-        return self.seconds is None or perf_counter() - self.began < self.seconds
+        return self.seconds is None or _clock.now() - self.began < self.seconds
 
     def _try(self, crew: Crew, batch: list[Candidate], *, planned: int) -> None:
         found: dict[Candidate, Point] = {}

@@ -8,7 +8,6 @@ prices were found.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from .. import _clock
 from .._parameters import EFFORT, NONE, Number, parameters
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning
@@ -181,7 +181,7 @@ def lower_bound(
     >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0], [4.0]])
     >>> round(lower_bound(X, k=3, effort="quick").value, 4)
     6.1667
-    >>> bound = lower_bound(X, k=3, labels=[0, 0, 0, 1, 1, 1, 0])
+    >>> bound = lower_bound(X, k=3, labels=[0, 0, 0, 1, 1, 1, 0], effort="thorough")
     >>> round(bound.value, 4), bound.gap < 1e-6
     (10.75, True)
     """
@@ -261,7 +261,7 @@ class _Work:
         upper: float | None,
         callback: Callable[[LowerBound], object] | None,
     ) -> None:
-        self.began = time.perf_counter()
+        self.began = _clock.now()
         self.X, self.weights, self.parts, self.k = X, weights, parts, k
         self.callback = callback
         self.stopped = False
@@ -274,11 +274,11 @@ class _Work:
         self.note()
 
     def seconds(self) -> float:
-        return time.perf_counter() - self.began
+        return _clock.now() - self.began
 
     def left(self) -> float:
         """Seconds left for this stratum; none once stopped, or if bound and grouping have met."""
-        return 0.0 if self.stopped or self.met() else self.deadline - time.perf_counter()
+        return 0.0 if self.stopped or self.met() else self.deadline - _clock.now()
 
     def met(self) -> bool:
         return self.upper is not None and sum(self.values) >= self.upper * (1.0 - 1e-9)
@@ -297,7 +297,7 @@ class _Work:
         end = np.inf if time_limit is None else self.began + time_limit
         try:
             for part, rows in enumerate(self.parts):
-                now = time.perf_counter()
+                now = _clock.now()
                 self.deadline = now + (end - now) * len(rows) / left
                 left -= len(rows)
                 if self.methods[part] == ONE_GROUP:

@@ -30,7 +30,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
 from .._types import Floats, Integers
@@ -47,6 +46,7 @@ from ..kernels.bound import (
     weighted_prices,
 )
 from ..kernels.pricing import best_hopes, best_shares, profitable_groups
+from ..linear.solvers import linprog
 from ..parallel import each
 
 PIECE = 64  # records whose root pairs make one piece of work

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse import csc_matrix
 from scipy.spatial import cKDTree
 from sklearn.base import clone
@@ -26,6 +26,7 @@ from .._types import Floats, Integers
 from ..kernels.decompose import decompose, partition_of, shrink
 from ..kernels.groups import renumber, weighted_centres
 from ..kernels.windows import balls, rows_of_windows, tile
+from ..linear.solvers import linprog, milp
 from ..parallel import each, n_cores
 from .base import Grouping
 

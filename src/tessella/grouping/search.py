@@ -8,9 +8,8 @@ the same seed gives the same groups on every machine and on every number of core
 
 from __future__ import annotations
 
-import threading
-import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import _clock
 from .._parameters import EFFORT, NONE, SEED, Number, check_parameters, parameters
 from .._types import Floats, Integers, Progress
 from ..exceptions import InterruptedWarning
@@ -86,26 +86,24 @@ class Watch:
         self.n_left, self.n, self.time_limit, self.progress = n, n, time_limit, progress
         self.halt = np.zeros(1, dtype=np.uint8)
         self.reason = "done"
-        self.began = self.entered = time.perf_counter()
-        self.timer: threading.Timer | None = None
+        self.began = self.entered = _clock.now()
+        self.cancel: Callable[[], None] | None = None
 
     def enter(self, n: int, moves: float) -> None:
         """Begin with a stratum of n records, which gets its share of the time that is left."""
         self.rows, self.moves, self.spent = n, moves, 0.0
-        self.entered = time.perf_counter()
+        self.entered = _clock.now()
         if self.time_limit is not None and self.reason in ("done", "time"):
             left = self.time_limit - (self.entered - self.began)
             self.allotted = max(left * n / self.n_left, 1e-3)
             self.halt[0], self.reason = 0, "done"
-            self.timer = threading.Timer(self.allotted, self.stop, args=("time",))
-            self.timer.daemon = True
-            self.timer.start()
+            self.cancel = _clock.alarm(self.allotted, lambda: self.stop("time"))
 
     def leave(self) -> None:
         """End with the stratum."""
         self.n_left -= self.rows
-        if self.timer is not None:
-            self.timer.cancel()
+        if self.cancel is not None:
+            self.cancel()
 
     def stop(self, reason: str) -> None:
         """Ask every kernel to return."""
@@ -113,6 +111,9 @@ class Watch:
 
     def over(self) -> bool:
         """Return whether the stratum's time is used up."""
+        late = self.time_limit is not None and _clock.now() - self.entered >= self.allotted
+        if late and not self.halt[0]:
+            self.stop("time")
         return bool(self.halt[0])
 
     def report(self, stage: str, sse: float) -> None:
@@ -121,7 +122,7 @@ class Watch:
             return
         share = self.spent / self.moves
         if self.time_limit is not None:
-            share = (time.perf_counter() - self.entered) / self.allotted
+            share = (_clock.now() - self.entered) / self.allotted
         done = (self.n - self.n_left + min(1.0, share) * self.rows) / self.n
         if self.progress(round(100 * done), 100, f"{stage}, SSE {sse:.6g}"):
             self.stop("callback")

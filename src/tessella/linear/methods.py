@@ -19,6 +19,7 @@ from ..kernels.whole_numbers import NEAREST, nearest_flows, nearest_lattice_poin
 from ..parallel import each
 from .project import lengths, orthonormal
 from .rows import Row, dependence, whole_row
+from .solvers import milp
 from .system import LinearSystem
 
 Solved = tuple[Floats, Integers]
@@ -344,7 +345,7 @@ def by_program(
     For records that the other ways do not solve. Where there is no solution, a least set of rows is
     named; `given` are the bounds (n x d) that no row explains.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     columns = [*part.whole, *part.real]
     d, c = len(columns), len(part.whole)

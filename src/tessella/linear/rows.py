@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from .._types import Floats, Truths
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError
+from .solvers import linprog
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,8 +362,6 @@ def least_sum(M: Floats, c: Floats, free: Truths) -> Floats:
 
 
 def _linprog(cost: Floats, **problem: Any) -> Any:
-    from scipy.optimize import linprog  # takes a quarter of a second to load
-
     found = linprog(cost, method="highs", options=HIGHS, **problem)
     if found.status != 0:  # tightest tolerances may be out of reach
         found = linprog(cost, method="highs", **problem)

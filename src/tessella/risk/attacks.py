@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from .. import risk  # whose names are loaded when they are first used
+from .. import (
+    _clock,
+    risk,  # whose names are loaded when they are first used
+)
 from .._parameters import EFFORT, NONE, SEED, Number, Whole, parameters
 from .._types import Name, Progress
 from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
@@ -366,7 +368,7 @@ def assess(
     >>> bool(found.worst.found.value > 1.5 * found["euclidean"].value)
     True
     """
-    began = perf_counter()
+    began = _clock.now()
     if attacks is None:
         efforts = EFFORTS[: EFFORTS.index(effort) + 1]
         chosen = tuple(one for one in ATTACKS.values() if one.effort in efforts)
@@ -390,7 +392,7 @@ def assess(
         label = attack.name if len(scenarios) == 1 else f"{attack.name} ({scenario})"
         if progress is not None:
             progress(done, len(todo), label)
-        spent = perf_counter() - began
+        spent = _clock.now() - began
         if time_limit is not None and spent > time_limit:
             skipped[label] = f"the time limit of {time_limit:g} s was reached"
             continue
@@ -399,7 +401,7 @@ def assess(
             skipped[label] = why
             continue
         left = None if time_limit is None else max(time_limit - spent, 0.1)
-        start = perf_counter()
+        start = _clock.now()
         try:
             found = attack.run(replace(own, seconds=left))
         except TessellaError as error:
@@ -408,7 +410,7 @@ def assess(
         tried.append(
             Tried(
                 name=attack.name, about=attack.about, scenario=scenario, found=found,
-                seconds=perf_counter() - start,
+                seconds=_clock.now() - start,
             )
         )  # fmt: skip
     if progress is not None:
@@ -417,7 +419,7 @@ def assess(
         tried=tuple(tried),
         skipped=skipped,
         n=masked.n_rows,
-        seconds=perf_counter() - began,
+        seconds=_clock.now() - began,
         scenarios={name: tuple(map(str, one.columns)) for name, one in scenarios.items()},
     )
 

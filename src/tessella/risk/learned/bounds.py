@@ -13,18 +13,19 @@ therefore stay above what is reached.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Iterator
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint
 
+from ... import _clock
 from ..._types import Floats, Integers, SmallIntegers
 from ...kernels.cells import explore
 from ...kernels.linkage import SLACK
+from ...linear.solvers import milp
 from ...parallel import each
 from ..aligned import AlignedTables
 from .choquet import Choquet
@@ -135,14 +136,14 @@ def by_cells(
     born, held, cells, better = len(open_), 0, 0, None
 
     def explored(cell: _Cell) -> Any:
-        if time.perf_counter() > until:  # the cell stays open
+        if _clock.now() > until:  # the cell stays open
             return None
         return explore(
             rows, own_class, cell.corners, cell.depth, cell.linked, cell.records.astype(np.int64),
             starts_of(cell.sizes), cell.which.astype(np.int64), links, BUDGET,
         )  # fmt: skip
 
-    while open_ and time.perf_counter() < until:
+    while open_ and _clock.now() < until:
         if held > HELD:
             open_.sort()
             batch, open_ = open_[-BATCH:], open_[:-BATCH]
@@ -208,10 +209,10 @@ def by_programme(
         chosen[starts[at] + np.argsort(near[some])[:FIRST]] = True
     most, nodes, better = len(np.unique(own_class)), 0, None
     finished = False
-    while not finished and until - time.perf_counter() > 0.05:
+    while not finished and until - _clock.now() > 0.05:
         answer = _answer(
             member, matrix[chosen], big[chosen], owner[chosen], own_class,
-            max(until - time.perf_counter(), 0.05),
+            max(until - _clock.now(), 0.05),
         )  # fmt: skip
         nodes += int(getattr(answer, "mip_node_count", 0) or 0)
         bound = getattr(answer, "mip_dual_bound", None)

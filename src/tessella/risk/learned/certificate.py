@@ -8,13 +8,13 @@ halving the space of parameters, cell by cell, until no cell can link more than 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from ... import _clock
 from ..._parameters import EFFORT, FLAG, SEED, Number, OneOf, parameters
 from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError
@@ -184,14 +184,14 @@ def _certified(
     weights = None if plain is None else plain.strictest
     assert weights is None or isinstance(weights, WeightedMean)
     found = learned(sides, family, options, proved=weights)
-    began = time.perf_counter()
+    began = _clock.now()
     proof = _proof(sides, family, options.order, found, began + time_limit)
     if proof.member is not None:
         found = _with(found, proof.member, sides, family)
     known = {one.name: getattr(found, one.name) for one in fields(Learned)}
     known["most"] = max(proof.most, found.links)
     known["assumptions"] = tuple(line for line in found.assumptions if LOWER not in line)
-    took = time.perf_counter() - began
+    took = _clock.now() - began
     return Certified(**known, method=proof.method, cells=proof.cells, rows=proof.rows, seconds=took)
 
 

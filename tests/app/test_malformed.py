@@ -1,0 +1,277 @@
+"""Malformed requests and forms: never a 500, never a wait without end, always words of ours.
+
+A thousand requests, most of them to the app in this process, some through a real server. A seed is
+printed with each failure: `TESSELLA_FUZZ=seed` runs that one again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import random
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from .conftest import Visitor
+
+PLAN = """version = 1
+[input]
+file = "firms.csv"
+[rules]
+file = "rules.txt"
+[columns]
+region = { kind = "nominal", role = "quasi-identifier" }
+[[steps]]
+method = "protect"
+k = 3
+[measures]
+loss = false
+risk = "none"
+[output]
+file = "r.csv"
+"""
+TEXTS = [
+    "", " ", "0", "1", "-1", "3", "1e400", "9" * 19, "9" * 400, "NaN", "inf", "0x10", "٣", "null",
+    "true", "é" * 120, "é" * 190, "𝔘" * 60, "a" * 200, "a" * 195 + ".toml", "é" * 195 + ".toml",
+    "a" * 255, "a" * 250 + ".csv", "a" * 5_000, "../x.toml", "..", ".", "/etc/passwd",
+    "x\0y.toml", "\r\n", "\u202e.toml", "\ufeff", "\udcff", "%00", "<script>alert(1)</script>",
+    "{{ 7 * 7 }}", "{% raw %}", "'", '"', "\\", "[[", "firms.csv", "rules.txt", "p.toml",
+    "link.csv", ".hidden.csv", "folder.csv", "odd.csv", "binary.toml", "fifo.csv", "empty.csv",
+    "region", "region,costs", "costs", "nothing", "-", "--help", "a,b", ",", "utf-16", "utf-8",
+    "base64", "idna", "undefined", "unicode_escape", "latin-1", "no-such", "quasi-identifier",
+    "identifier", "weight", "confidential", "continuous", "nominal", "ordinal", "date", "comma",
+    "tab", "none", "turnover >= 0", "turnover >=", "if costs > 0: turnover > 0", "(" * 4_000,
+    "a == " + "1 + " * 4_000 + "1", "turnover == costs * 2 ** 99999", "region in {}", "`" * 99,
+    "costs / 0 > 1", "1 = 2", "not " * 999,
+]  # fmt: skip
+TOMLS = [
+    "k = 1e999", "k = inf", "k = nan", "k = -1", "k = 99999999999999999999", "k = true",
+    'k = "3"', "k = []", "k = 1979-05-27", 'file = ""', 'file = "../x.csv"', 'file = "firms.csv"',
+    f'file = "{"a" * 300}.csv"', f'file = "{"é" * 200}.csv"', 'file = "x\\u0000y"',
+    'file = "nothing.csv"', 'file = "a/b/c.csv"', 'method = "noise"', 'method = "nothing"',
+    "seed = -1", "seed = 99999999999999999999999", "version = 99", "[" * 3_000,
+    "a = " + "[" * 3_000, "a." * 3_000 + "b = 1", "= 1", "\0", "\ud83d", "[[steps]]", "[steps]",
+    "[input]", "options = { sheet = 1 }", 'encoding = "undefined"', 'missing = [""]',
+    'strata = ["nothing"]', 'rules = ["costs >= 0"]', 'columns = ["turnover", "turnover"]',
+    'manifest = "r.csv"', "[columns.nothing]", 'delimiter = "\\n"', "skip = 99999999999",
+    "risk = 3", "time_limit = -1", 'known = ["nothing"]',
+]  # fmt: skip
+PLACES = ["files", "plans", "reports", "work", "static", "verify", "enter", "nothing", ""]
+POSTED = [
+    "/files/{}/rules", "/files/{}/draft", "/plans/{}/check", "/plans/{}/save",
+    "/plans/{}/protect", "/work/{}/cancel", "/verify",
+]  # fmt: skip
+METHODS = ["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "X-ODD"]
+TYPES = [
+    "application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-16",
+    "multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=B",
+    "multipart/form-data; boundary=B; charset=no-such",
+    "multipart/form-data; boundary=" + "B" * 300, "text/plain", "application/json", "", "\xff",
+]  # fmt: skip
+HEADERS = [
+    ("hx-request", "true"), ("range", "bytes=0-1"), ("range", "bytes=9-1,a"),
+    ("range", "bytes=-99999999999"), ("if-range", "\xff"), ("cookie", "a=b; c"),
+    ("cookie", '"=;;,='), ("accept-encoding", "x" * 999), ("content-length", "9" * 5_000),
+    ("content-length", "-1"), ("content-length", "1.5"), ("content-length", "\xb2"),
+    ("origin", "null"), ("sec-fetch-site", "\xff"), ("if-none-match", "*"),
+    ("x-forwarded-for", "1.2.3.4"), ("expect", "100-continue"), ("transfer-encoding", "chunked"),
+]  # fmt: skip
+
+
+class Requests:
+    """Requests that are wrong in one way or many, by chance."""
+
+    def __init__(self, seed: int, token: str, plan: str) -> None:
+        self.chance, self.token = random.Random(seed), token
+        self.was = hashlib.sha256(plan.encode()).hexdigest()  # what the page of a plan sends back
+
+    def text(self) -> str:
+        chance = self.chance
+        if chance.random() < 0.1:
+            return "".join(chr(chance.randrange(0x500)) for _ in range(chance.randrange(300)))
+        return chance.choice(TEXTS)
+
+    def plan(self) -> str:
+        """A plan with lines lost, doubled, replaced, or cut in the middle."""
+        chance, lines = self.chance, PLAN.splitlines()
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(lines))
+            lines[at : at + 1] = chance.choice(
+                [[], [lines[at]] * 2, [chance.choice(TOMLS)], [lines[at], chance.choice(TOMLS)],
+                 [lines[at][: chance.randrange(len(lines[at]) + 1)]], [self.text()]]
+            )  # fmt: skip
+            lines = lines or [""]
+        return "\n".join(lines)
+
+    def asked_for(self) -> tuple[str, str]:
+        """A method and a path, which mostly fit each other."""
+        chance, place = (
+            self.chance,
+            quote(
+                self.text().encode("utf-8", "surrogatepass"), safe=self.chance.choice(["", "/.%"])
+            ),
+        )
+        if chance.random() < 0.7:
+            name = chance.choice(["firms.csv", "p.toml", place])
+            method, path = "POST", chance.choice(POSTED).format(name)
+        else:
+            tails = ["", "", "", "/rules", "/progress", "/output/release", f"/output/{place}"]
+            method, path = "GET", f"/{chance.choice(PLACES)}/{place}{chance.choice(tails)}"
+        return (method if chance.random() < 0.9 else chance.choice(METHODS)), path
+
+    def values(self) -> list[tuple[str, str]]:
+        """The fields of all forms, some lost, some senseless, some twice."""
+        chance = self.chance
+        fields = {
+            "k": "3", "seed": "1", "plan": "q.toml", "rules": "turnover >= 0", "rules-file": "",
+            "release": chance.choice(["firms.csv", "q.csv"]), "kind-0": "nominal", "role-1": "quasi-identifier",
+            "stratum-0": "1", "encoding": "", "missing": "", "sheet": "", "header": "",
+            "delimiter": "", "original": "firms.csv", "strata": "", "id": "", "manifest": "",
+            "was": self.was, "overwrite": "1", "text": self.plan(),
+        }  # fmt: skip
+        found = [(name, value) for name, value in fields.items() if chance.random() < 0.9]
+        for _ in range(chance.randrange(4)):
+            found.append((chance.choice([*fields, self.text()]), self.text()))
+        if chance.random() < 0.95:
+            found.append(("token", self.token))
+        chance.shuffle(found)
+        return found
+
+    def body(self) -> tuple[str, bytes]:
+        """A type and what is sent: rightly written, of another type, cut, or noise."""
+        chance, values = self.chance, self.values()
+        kind = chance.choice([TYPES[0]] * 12 + TYPES)
+        if kind.startswith("multipart"):
+            sent = b"".join(
+                b'--B\r\nContent-Disposition: form-data; name="'
+                + name.encode("utf-8", "surrogatepass")
+                + chance.choice([b'"', b'"; filename="f"', b""])
+                + b"\r\n\r\n" + value.encode("utf-8", "surrogatepass") + b"\r\n"
+                for name, value in values
+            ) + chance.choice([b"--B--\r\n", b""])  # fmt: skip
+        else:
+            sent = urlencode(values, errors="surrogatepass").encode()
+        change = chance.random()
+        if change < 0.1:
+            sent = sent[: chance.randrange(len(sent) + 1)]
+        elif change < 0.15:
+            sent = chance.randbytes(chance.randrange(300))
+        elif change < 0.17:
+            sent += b"&a=1" * 2_000
+        return kind, sent
+
+    def query(self) -> str:
+        names = [
+            "token",
+            "encoding",
+            "delimiter",
+            "sheet",
+            "missing",
+            "header",
+            "decimal",
+            "release",
+            "",
+        ]
+        pairs = [(self.chance.choice(names), self.text()) for _ in range(self.chance.randrange(4))]
+        return urlencode(pairs, errors="surrogatepass")
+
+    def headers(self) -> list[tuple[str, str]]:
+        return self.chance.choices(HEADERS, k=self.chance.choice([0] * 8 + [1, 2]))
+
+
+def ask(app: Any, scope: dict[str, Any], body: bytes) -> tuple[int, str]:
+    """Ask an application as a server does; return status and text."""
+    told: list[dict[str, Any]] = []
+    pieces = [body[: len(body) // 2], body[len(body) // 2 :]]
+
+    async def receive() -> dict[str, Any]:
+        if pieces:
+            return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        told.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    assert told, "no answer"
+    text = b"".join(message.get("body", b"") for message in told)
+    return told[0]["status"], text.decode("utf-8", "replace")
+
+
+@pytest.fixture
+def odd(visitor: Visitor) -> Visitor:
+    """A visitor of a folder in which not all is as it should be."""
+    home = visitor.folder
+    (home / "p.toml").write_text(PLAN)
+    (home / "odd.csv").write_text("a;b\n1;2,5\n3;4.5;6\n")
+    (home / "empty.csv").write_text("")
+    (home / "binary.toml").write_bytes(bytes(range(256)))
+    (home / "folder.csv").mkdir()
+    (home / ".hidden.csv").write_text("a,b\n1,2\n")
+    (home / "link.csv").symlink_to(home.parent / "secret.csv")
+    (home / "manifest.json").write_text('{"kind": "\\ud800"}')
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(home / "fifo.csv")
+    return visitor
+
+
+def scope_of(visitor: Visitor, asked: Requests, kind: str, body: bytes) -> dict[str, Any]:
+    """What a server would hand over: it has decoded the path, and nothing else."""
+    from urllib.parse import unquote
+
+    keys = visitor.app.keys
+    method, path = asked.asked_for()
+    path = (keys.at if asked.chance.random() < 0.97 else "") + path
+    headers = {
+        "host": "127.0.0.1:8000", "cookie": f"tessella-8000={keys.session}", "content-type": kind,
+        "content-length": str(len(body)), **dict(asked.headers()),
+    }  # fmt: skip
+    return {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http",
+        "method": method, "path": unquote(path), "raw_path": path.encode(),
+        "query_string": asked.query().encode(), "root_path": "",
+        "headers": [(name.encode(), text.encode("latin-1")) for name, text in headers.items()],
+        "client": ("127.0.0.1", 9), "server": ("127.0.0.1", 8000),
+    }  # fmt: skip
+
+
+def send_malformed(visitor: Visitor, seed: int) -> int:
+    """Send one request; return its status."""
+    asked = Requests(seed, visitor.app.keys.form, (visitor.folder / "p.toml").read_text())
+    kind, body = asked.body()
+    scope = scope_of(visitor, asked, kind, body)
+    about = f"seed {seed}: {scope['method']} {scope['raw_path'][:200]!r} {kind} {body[:300]!r}"
+    status, text = ask(visitor.app, scope, body)
+    assert status < 500, f"{about}\n{text[:3000]}"
+    assert "Traceback" not in text, about
+    assert status < 400 or scope["method"] == "HEAD" or text.strip(), about
+    if (job := visitor.app.jobs.running) is not None:
+        job._listener.join()
+        assert job.state in ("done", "refused"), f"{about}\n{job.why}"
+    return status
+
+
+def run_seeds(visitor: Visitor, seeds: range) -> None:
+    outside = {
+        path: path.read_bytes() for path in visitor.folder.parent.iterdir() if path.is_file()
+    }
+    seen = set()
+    for seed in seeds:
+        seen.add(send_malformed(visitor, int(os.environ.get("TESSELLA_FUZZ", seed))))
+    after = {path: path.read_bytes() for path in visitor.folder.parent.iterdir() if path.is_file()}
+    assert after == outside
+    assert {200, 400, 403, 404, 405} <= seen or "TESSELLA_FUZZ" in os.environ
+
+
+def test_malformed_requests(odd: Visitor) -> None:
+    run_seeds(odd, range(150))
+
+
+@pytest.mark.slow
+def test_a_thousand_malformed_requests(odd: Visitor) -> None:
+    first = random.SystemRandom().randrange(10**6)
+    print(f"seeds from {first}")
+    run_seeds(odd, range(first, first + 1_000))
