@@ -127,8 +127,9 @@ class Requests:
         chance = self.chance
         fields = {
             "k": "3", "seed": "1", "plan": "q.toml", "rules": "turnover >= 0", "rules-file": "",
-            "release": chance.choice(["firms.csv", "q.csv"]), "kind-0": "nominal", "role-1": "quasi-identifier",
-            "stratum-0": "1", "encoding": "", "missing": "", "sheet": "", "header": "",
+            "release": chance.choice(["firms.csv", "q.csv"]), "kind-0": "nominal",
+            "role-1": "quasi-identifier", "stratum-0": "1", "encoding": "", "missing": "",
+            "sheet": "", "header": "",
             "delimiter": "", "original": "firms.csv", "strata": "", "id": "", "manifest": "",
             "was": self.was, "overwrite": "1", "text": self.plan(),
         }  # fmt: skip
