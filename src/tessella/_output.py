@@ -14,7 +14,8 @@ import errno
 import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from pathlib import Path
@@ -94,6 +95,85 @@ def toml_value(value: Any) -> str:
 
 
 UNFINISHED = "tessella-unfinished"
+
+
+def refuse_same_file(paths: Mapping[str, Path], inputs: Mapping[str, Path] | None = None) -> None:
+    """Refuse two outputs, or an output and an input, that are one file, however they are spelled.
+
+    A path is compared as it is resolved, as a name in its resolved folder (where a link would be
+    replaced), and, where the file is there, by what it is on the disk: a hard link is the same.
+    """
+    known = [(what, path, _spellings(path)) for what, path in (inputs or {}).items()]
+    for what, path in paths.items():
+        here = _spellings(path)
+        for other, _, there in known:
+            if here & there:
+                raise BadFileError(path, f"this is {other}", f"Give another name to the {what}")
+        known.append((f"the {what}, too", path, here))
+
+
+def _spellings(path: Path) -> set[object]:
+    """Return all that two paths have in common, some of it, if they are one file."""
+    names: set[object] = {path.resolve(), path.parent.resolve() / path.name}
+    with suppress(OSError):
+        found = path.stat()
+        names.add((found.st_dev, found.st_ino))
+    return names
+
+
+State = tuple[int, int, int] | None
+
+
+def state_of(path: Path) -> State:
+    """Return what changes when another process puts a file in this place; None without one."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@contextmanager
+def held(folders: Iterable[Path]) -> Iterator[None]:
+    """Hold folders, so that one process after the other names its files there.
+
+    The lock is one of the system (`flock`) on the folder itself: it leaves no file, and ends with
+    the process, whatever ends that. Where folders cannot be locked (a network file system), it is
+    on an empty file `.tessella-lock`, which stays. Folders are taken in one order by all, so that
+    two processes never wait for each other.
+    """
+    different = {(f.stat().st_dev, f.stat().st_ino): f for f in folders}
+    taken: list[int] = []
+    try:
+        for _, folder in sorted(different.items()):
+            taken.append(_lock(folder))
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+def _lock(folder: Path) -> int:
+    if sys.platform != "win32":
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            return descriptor
+        except OSError:  # this file system locks no folders
+            os.close(descriptor)
+    try:
+        descriptor = os.open(folder / ".tessella-lock", os.O_RDWR | os.O_CREAT, 0o600)
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return descriptor
+    except OSError as error:
+        raise _refused(folder, error) from error
 
 
 @contextmanager

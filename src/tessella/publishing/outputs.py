@@ -5,6 +5,9 @@ old reports and the old manifest go, the release takes its name (in one move whe
 replaced), the reports take theirs, and last the manifest. Whatever ends the process in between,
 each file is whole or not there, and a report stands beside the release that it speaks of. A
 manifest whose hashes fit says that the set is complete.
+
+Two processes that publish into one place at once: the folders are held while files get their names,
+and a place that has changed since the plan was started is refused. One set is there, whole.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .._output import whole_or_nothing
+from .._output import State, held, refuse_same_file, state_of, whole_or_nothing
 from ..exceptions import BadFileError
 from ..io.files import Written, staged_file
 from ..io.source import find_format
@@ -29,21 +32,20 @@ PUBLIC = ("external report",)  # in the manifest, beside the release
 
 def refuse_places(
     paths: Mapping[str, Path], *, inputs: Mapping[str, Path], overwrite: bool
-) -> None:
-    """Refuse outputs that cannot be written, before anything is read."""
+) -> dict[Path, State]:
+    """Refuse outputs that cannot be written, before anything is read; return what is there now."""
+    refuse_same_file(paths, inputs)
     find_format(paths["release"], None, write=True)
     for path in paths.values():
         if not path.parent.is_dir():
             raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
         if path.is_dir():
             raise BadFileError(path, "it is a folder", "Give the name of a file")
-        for what, given in inputs.items():
-            if path.exists() and given.exists() and path.samefile(given):
-                raise BadFileError(path, f"this is {what}", "Give another name to the output")
         if path.exists() and not overwrite:
             raise BadFileError(
                 path, "the file exists", "Give another name, or allow it to be replaced"
             )
+    return {path: state_of(path) for path in paths.values()}
 
 
 def write_all(
@@ -52,13 +54,14 @@ def write_all(
     texts: Mapping[str, str],
     *,
     manifest: Callable[[list[dict[str, Any]]], str],
+    found: Mapping[Path, State],
     overwrite: bool,
     **options: Any,
 ) -> Written:
     """Write the release, its reports and its manifest; `options` are those of `write_file`.
 
     `texts` are the files beside the release by what they are; the manifest is made when the hashes
-    are known.
+    are known. `found` is what `refuse_places` found in these places.
     """
     # The order in which files get their names.
     contexts: list[tuple[Path, AbstractContextManager[Any]]] = []
@@ -80,13 +83,15 @@ def write_all(
             content = manifest(files).encode("utf-8")
             stage = _stage(paths["manifest"], content, "manifest", overwrite=overwrite)
             contexts.append((paths["manifest"], stage))
-        replaced = {path for path in paths.values() if path.exists()} if overwrite else set()
-        _remove_old(paths, replaced)
-        while contexts:
-            path, context = contexts[0]
-            context.__exit__(None, None, None)
-            contexts.pop(0)
-            named.append(path)
+        with held(path.parent for path in paths.values()):
+            _refuse_changed(found)
+            replaced = {path for path in paths.values() if path.exists()} if overwrite else set()
+            _remove_old(paths, replaced)
+            while contexts:
+                path, context = contexts[0]
+                context.__exit__(None, None, None)
+                contexts.pop(0)
+                named.append(path)
     except BaseException as error:
         for _, context in contexts:
             with suppress(BaseException):
@@ -96,6 +101,17 @@ def write_all(
                 path.unlink(missing_ok=True)
         raise
     return written
+
+
+def _refuse_changed(found: Mapping[Path, State]) -> None:
+    """Refuse a place that somebody else wrote to since this plan was started."""
+    for path, state in found.items():
+        if state_of(path) != state:
+            raise BadFileError(
+                path,
+                "another process wrote or removed it while this plan was running",
+                "Nothing of this run was written: look at what is there, then run the plan again",
+            )
 
 
 def _stage(path: Path, content: bytes, what: str, *, overwrite: bool) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._output import toml_key, toml_value
+from .._output import State, toml_key, toml_value
 from .._types import Integers, Progress
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
@@ -207,21 +207,24 @@ def publish(
     ['firms.csv', 'manifest.json', 'release.csv', 'report.html']
     >>> folder.cleanup()
     """
+    inputs: dict[str, Path] = {}
     if isinstance(plan, str | Path):
+        inputs["the plan"] = Path(plan)
         plan = read_plan(plan)
     if not isinstance(plan, PlanFile):
         raise BadOptionError("plan", type(plan).__name__, "a plan file, or its path")
     paths = {what: plan.path(name) for what, name in plan.output.files.items()}
-    inputs = {"the original": plan.path(plan.input.file)}
-    if plan.rules.file:
-        inputs["the file of rules"] = plan.path(plan.rules.file)
-    refuse_places(paths, inputs=inputs, overwrite=overwrite)
+    inputs["the original"] = plan.path(plan.input.file) if source is None else source.path
+    for what, name in (("rules", plan.rules.file), ("catalog", plan.input.options.get("catalog"))):
+        if name:
+            inputs[f"the file of {what}"] = plan.path(name)
+    found = refuse_places(paths, inputs=inputs, overwrite=overwrite)
     measured = plan.measures.loss + 2 * (plan.measures.risk != "none")
     # Besides the steps of the plan: read, check, audit, report, write.
     steps = _Steps(len(plan.steps) + measured + 5, progress)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        write = _prepare(plan, paths, source, steps, caught, pictures)
+        write = _prepare(plan, paths, found, source, steps, caught, pictures)
     for one in caught:  # in the report, and here: an error, if so configured, before writing
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return write(overwrite)
@@ -267,6 +270,7 @@ def _return_memory() -> None:
 def _prepare(
     plan: PlanFile,
     paths: dict[str, Path],
+    found: Mapping[Path, State],
     source: Source | None,
     steps: _Steps,
     caught: list[warnings.WarningMessage],
@@ -312,7 +316,7 @@ def _prepare(
         with steps.step("write", files=len(paths)) as account:
             written = write_all(
                 release.table if order is None else Table.read(release.table).take(order), paths,
-                texts, manifest=partial(manifest, summary), overwrite=overwrite,
+                texts, manifest=partial(manifest, summary), found=found, overwrite=overwrite,
                 like=_like(read, order), keep_labels=plan.output.keep_labels,
             )  # fmt: skip
             account += map(str, written.statements)
