@@ -144,7 +144,7 @@ class Weights:
 
 
 def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnLine:
-    """Compare a column; totals that differ in fewer than `few` cells are confidential."""
+    """Compare a column; what differs in fewer than `few` cells is confidential."""
     n, changed = len(cells.after), int(cells.differs.sum())
     lacking = [int((state != 0).sum()) for state in (cells.state_before, cells.state_after)]
     figures: dict[str, Any] = {
@@ -155,17 +155,17 @@ def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnL
         "missing_after": lacking[1],
         "moved": int(cells.moved.sum()),
     }
+    small = 0 < changed < few
     if not cells.numeric:
-        return ColumnLine(
-            kind="categories", frequency_change=_frequency_change(cells, weights), **figures
-        )
+        frequency = _frequency_change(cells, weights)
+        return ColumnLine(kind="categories", frequency_change=frequency, few=small, **figures)
     sides = {"before": (cells.before, cells.state_before, weights.before),
              "after": (cells.after, cells.state_after, weights.after)}  # fmt: skip
     for side, (values, state, weight) in sides.items():
         for figure, value in _figures(values, state == 0, weight):
             figures[f"{figure}_{side}"] = value
     return ColumnLine(
-        kind="numbers", few=0 < changed < few or (changed > 0 and n - lacking[0] < few), **figures
+        kind="numbers", few=small or (changed > 0 and n - lacking[0] < few), **figures
     )
 
 

@@ -142,7 +142,8 @@ class ColumnLine(_Line):
         Of categories: the largest change of a relative frequency, missing being a category.
     few : bool
         Whether so few cells are known, or differ, that a total of the original could be solved for
-        one of them: then the original's total and mean are confidential.
+        one of them: then the original's total and mean, and the change of a frequency, are
+        confidential.
     """
 
     name: Name
@@ -193,7 +194,8 @@ class ColumnLine(_Line):
             "relative_change", "frequency_change",
         )  # fmt: skip
         withheld = () if confidential or not self.few else (
-            "total_before", "total_change", "mean_before", "mean_change", "relative_change"
+            "total_before", "total_change", "mean_before", "mean_change", "relative_change",
+            "frequency_change",
         )  # fmt: skip
         ends = ("low_before", "high_before") if confidential else ()
         out = {"column": plain(self.name)}

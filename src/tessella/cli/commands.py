@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from .. import __version__, auditing, io, planfile, publishing, reports
 from .. import rules as ruling
-from .._output import toml_key, toml_value
+from .._output import refuse_same_file, toml_key, toml_value
 from ..exceptions import BadOptionError
 from .terminal import DONE, REFUSED, Reporter, columns_of, options_of
 
@@ -260,7 +260,7 @@ def _plan(
     if out is None:
         reporter.give(text, text)
         return
-    write_text(out, text)
+    write_text(out, text, private=True)  # it may have a seed, and it names the original
     reporter.say(f"{out} is written. Read it, edit it, then: tessella protect --plan {out}")
 
 
@@ -390,6 +390,10 @@ def _report(
         known = None
     if not isinstance(known, dict) or not {"public", "confidential"} <= set(known):
         raise BadOptionError("SUMMARY", summary, "the summary.json of a release")
+    places = {"external report": external, "internal report": internal}
+    refuse_same_file(
+        {what: Path(name) for what, name in places.items() if name}, {"the summary": Path(summary)}
+    )
     if external is not None:
         write_text(external, reports.external_report(known), overwrite=overwrite)
         Reporter(quiet).say(f"{external} is written.")

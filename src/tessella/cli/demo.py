@@ -72,7 +72,7 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
         source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
         wishes={"grouping": method} if method != "search" else {"options": {"effort": "quick"}},
     )  # fmt: skip
-    write_text(folder / PLAN, text, overwrite=True)
+    write_text(folder / PLAN, text, overwrite=True, private=True)
     with reporter.waiting("Loading; the first time, compiling, once ..."):
         compiling = _warm(folder)
     began = perf_counter()

@@ -25,6 +25,7 @@ from .commands import (
     app,
     read_rules,
     read_source,
+    write_text,
 )
 from .terminal import Reporter, columns_of, options_of
 
@@ -93,7 +94,10 @@ def _risk(
             schema=before.schema(), time_limit=time_limit, progress=step, random_state=0, **options,
         )  # fmt: skip
     if records is not None:
-        io.write_file(found.records, records)
+        from ..io.files import staged_file
+
+        with staged_file(found.records, records, private=True):
+            pass
         reporter.say(f"{records} says who can be found: it is as confidential as the original.")
     for one in found.tried:
         reporter.detail(f"\n{one.name}\n{one.found.explain()}")
@@ -158,7 +162,7 @@ def _explore(
     if picture is not None and any(point.tried for point in found):
         from ..pictures import save
 
-        save(found.picture(), Path(picture))
+        save(found.picture(), Path(picture), private=True)
     text, data = str(found), found.to_dict()
     try:
         best = found.best(max_risk=max_risk, max_loss=max_loss)
@@ -168,7 +172,7 @@ def _explore(
     steps = [*first, *best.to_steps()]
     toml = steps_to_toml(steps)
     if out is not None and out.endswith(".toml"):
-        Path(out).write_text(toml, encoding="utf-8")
+        write_text(out, toml, overwrite=True, private=True)
     text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
     reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
 

@@ -180,7 +180,7 @@ class Exploration:
         return risk_utility_map(self, **options)
 
     def save(self, path: Any) -> None:
-        """Write everything to a Parquet file, whole or not at all; `load` reads it."""
+        """Write everything to a Parquet file that only its owner may read; `load` reads it."""
         arrow = optional("pyarrow", extra="arrow", purpose="Writing Parquet")
         parquet = optional("pyarrow.parquet", extra="arrow", purpose="Writing Parquet")
         target = Path(path)
@@ -189,7 +189,7 @@ class Exploration:
         table = arrow.Table.from_pandas(self.frame(), preserve_index=False)
         whole = json.dumps(self.to_dict(), allow_nan=False).encode()
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), META: whole})
-        with whole_or_nothing(target, overwrite=True) as file:
+        with whole_or_nothing(target, overwrite=True, private=True) as file:
             parquet.write_table(table, file)
 
     def to_dict(self) -> dict[str, Any]:

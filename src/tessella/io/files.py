@@ -283,11 +283,13 @@ def staged_file(
     metadata: Metadata | None = None,
     keep_labels: bool = False,
     overwrite: bool = False,
+    private: bool = False,
     **options: Any,
 ) -> Iterator[Written]:
     """Write a table to a file that gets its name when the block ends well; see `write_file`.
 
-    In the block all bytes are written, and their hash is known; no file has that name yet.
+    In the block all bytes are written, and their hash is known; no file has that name yet. Only
+    its owner may read a `private` file.
     """
     from .arrow import scrub, to_arrow
 
@@ -307,7 +309,7 @@ def staged_file(
     kept = _public(table, metadata, tags, keep_labels=keep_labels)
     if form.labels:
         options["metadata"] = kept
-    with whole_or_nothing(path, overwrite=overwrite) as file:
+    with whole_or_nothing(path, overwrite=overwrite, private=private) as file:
         statements += form.load(form.writer)(table, file, path, **options)
         if kept and not form.labels:
             lost = f"not written: {form.name} has no place for them"

@@ -57,7 +57,7 @@ def new_figure(width: float, height: float) -> Any:
     return figures.Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def save(figure: Any, path: Any) -> None:
+def save(figure: Any, path: Any, *, private: bool = False) -> None:
     """Write a picture to a file, whole or not at all; the same picture gives the same bytes.
 
     Parameters
@@ -66,6 +66,8 @@ def save(figure: Any, path: Any) -> None:
         A picture of this module.
     path : path
         Ends in .svg, .png or .pdf.
+    private : bool, default False
+        Whether only its owner may read the file.
 
     Examples
     --------
@@ -89,7 +91,7 @@ def save(figure: Any, path: Any) -> None:
             dpi=200,
             metadata=nothing.get(target.suffix, {"Software": None}),
         )
-    with whole_or_nothing(target, overwrite=True) as file:
+    with whole_or_nothing(target, overwrite=True, private=private) as file:
         file.write(content.getvalue())
 
 

@@ -25,6 +25,7 @@ from ..loss.base import Summary
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
 from ..release.steps import PREPARING
+from .disclosure import FEW, NEAR, Extremes, Figures, coarse, find_figures, is_small, rounded
 
 __all__ = ["manifest", "public_part", "rounded"]
 
@@ -63,6 +64,7 @@ def manifest(summary: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> 
     (3, 6, [{'file': 'net.csv', 'what': 'release'}])
     """
     public = summary["public"]
+    quoted = [rule for rule in public["rules"] if "…" not in rule["text"]]  # that can be verified
     columns = [{part: column[part] for part in ("name", "type", "kind", "masked")}
                for column in public["columns"]]  # fmt: skip
     content = {
@@ -71,13 +73,12 @@ def manifest(summary: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> 
         "files": [dict(file) for file in files],
         "columns": columns,
         **{part: public[part] for part in TAKEN},
+        "rules": quoted,
+        "rules_withheld": public["rules_withheld"] + len(public["rules"]) - len(quoted),
     }
     return json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
-DIGITS = 3  # of a published figure
-FEW = 3  # records below which a count is not published
-NEAR = 0.2  # a figure from which somebody can work out a record's part to within 20 % is withheld
 MEASURES = {
     "sse_sst": "Values: squared differences",
     "il1s": "Values: absolute differences (IL1s)",
@@ -92,16 +93,10 @@ MEASURES = {
     "entropy": "Categories: entropy",
     "lost_cells": "Cells that are gone",
 }
+SHARES = ("kolmogorov_smirnov", "contingency", "lost_cells")  # of records
 TYPES = {"float": "number", "decimal": "number", "boolean": "yes or no"}
 NUMBERS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 TEXTS = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'')
-
-
-def rounded(value: float | None, digits: int = DIGITS) -> float | None:
-    """Return a figure with few digits, or None where there is none."""
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.{digits}g}")
 
 
 def public_part(
@@ -109,17 +104,20 @@ def public_part(
 ) -> dict[str, Any]:
     """Build the public part of a summary."""
     gone = Gone(study)
-    telling = find_telling(study)
-    columns = list(_columns(study, release, loss, telling))
+    known = find_figures(study)
+    telling = {name for name, figures in known.items() if figures is None}
+    columns = list(_columns(study, release, loss, known))
     withheld = [column["name"] for column in columns if column["few"]]
-    loss, overall = _without(telling, study, release, loss)
-    rules = [_rule(rule, gone) for rule in release.rules]
-    steps = [_step(entry, gone) for entry in study.protocol]
-    few = max(FEW, release.audit.k or 0)
+    loss = _without(telling, study, loss)
+    units = [figures.unit for figures in known.values() if figures is not None]
+    few, n = max(FEW, release.audit.k or 0), study.views[1].n_rows
+    ends = Extremes(study, few)
+    rules = [_rule(rule, gone, ends) for rule in release.rules]
+    steps = [_step(entry, gone, ends) for entry in study.protocol]
     return {
         "title": title or "release",
         "tessella": __version__,
-        "records": study.views[1].n_rows,
+        "records": n,
         "order": order,
         "columns": columns,
         "left_out": sum(entry["left_out"] for entry in steps),
@@ -130,71 +128,26 @@ def public_part(
         "rules": [rule for rule in rules if rule["text"]],
         "rules_withheld": sum(not rule["text"] for rule in rules),
         "tolerance": study.tolerance,
-        "edited": None if 0 < release.inconsistent < few else release.inconsistent,
+        "edited": None if is_small(release.inconsistent, n, few) else release.inconsistent,
         "withheld": withheld,
         "dominated": [column["name"] for column in columns if column["withheld"] == "dominated"],
-        "loss": None if withheld else rounded(overall),
-        "measures": [] if withheld else list(_measures(loss)),
+        # of the rounded figures: it tells nothing that they do not
+        "loss": None if withheld else _mean(c["loss"] for c in columns if c["masked"]),
+        "measures": [] if withheld else list(_measures(loss, max(units, default=0.0), n, few)),
         "deviation": _mean(column["deviation"] for column in columns if column["masked"]),
     }
 
 
-def find_telling(study: Study) -> set[Name]:
-    """Return the masked columns of numbers of which no figure may be published.
-
-    Notes
-    -----
-    The change of the mean, the loss and the deviation tell the sums of |x - r|, (x - r)² and
-    (x - mean)². Where the largest term s1 of such a sum S and the second s2 leave less than 20 %
-    of s1, whoever contributed s2 works s1 out that closely (the p% rule of tabular data): a single
-    firm can be most of a column's variation.
-
-    References
-    ----------
-    L. Willenborg, T. de Waal (2001). Elements of Statistical Disclosure Control. Springer.
-    """
-    before, after = study.views
-    found = set()
-    for name in study.masked:
-        if not before.table.facts(name).numeric or study.schema[name].kind == "nominal":
-            continue
-        x, r = before.numbers(name), after.numbers(name)
-        if before.any_missing(name) or after.any_missing(name):
-            seen = ~(np.isnan(x) | np.isnan(r))
-            x, r = x[seen], r[seen]
-        if len(x) and any(
-            _dominates(terms) for terms in (np.abs(x - r), (x - r) ** 2, (x - x.mean()) ** 2)
-        ):
-            found.add(name)
-    return found
-
-
-def _dominates(terms: Any) -> bool:
-    """Return whether who knows the second largest term can work out the largest from the sum."""
-    if len(terms) < FEW:
-        return bool(terms.any())
-    two = np.partition(terms, -2)[-2:]
-    largest = float(two.max())
-    return largest > 0 and float(terms.sum() - two.sum()) < NEAR * largest
-
-
-def _without(
-    telling: set[Name], study: Study, release: Release, loss: Summary | None
-) -> tuple[Summary | None, float]:
-    """Return the measures and the loss over the columns of which figures may be published."""
-    if not telling:
-        return loss, release.loss
-    kept = [own for name, own in release.column_loss.items() if name not in telling]
-    overall = sum(kept) / len(kept) if kept else math.nan
-    if loss is None:
-        return None, overall
+def _without(telling: set[Name], study: Study, loss: Summary | None) -> Summary | None:
+    """Return the measures over the columns of which figures may be published."""
+    if not telling or loss is None:
+        return loss
     measured = {name for one in loss for name in one.by_column} - telling
     reference, masked = study.views
     columns = [name for name in masked.columns if name in measured]
     if not columns:
-        return None, overall
-    again = measure(reference, masked, columns=columns, schema=study.schema, on_unpaired="skip")
-    return again, overall
+        return None
+    return measure(reference, masked, columns=columns, schema=study.schema, on_unpaired="skip")
 
 
 class Gone:
@@ -264,16 +217,18 @@ def _found(table: Table, texts: set[str]) -> set[str]:
 
 
 def _columns(
-    study: Study, release: Release, loss: Summary | None, telling: set[Name]
+    study: Study, release: Release, loss: Summary | None, known: Mapping[Name, Figures | None]
 ) -> Iterator[dict[str, Any]]:
-    reference, released = study.views
+    released = study.views[1]
     masked = set(study.masked)
     strata = set() if release.plan is None else set(release.plan.strata)
+    few = max(FEW, release.audit.k or 0)
     for line in release.audit.columns:
         name, schema = line.name, study.schema[line.name]
         facts = released.table.facts(name)
-        why = "few" if line.few else "dominated" if name in telling else ""
-        figures = {} if why else _figures(line, reference, released, release, loss)
+        dominated = name in known and known[name] is None
+        why = "few" if line.few else "dominated" if dominated else ""
+        figures = {} if why else _figures(line, known.get(name), loss, few)
         yield {
             "name": plain(name),
             "type": TYPES.get(facts.family, facts.family),
@@ -281,7 +236,7 @@ def _columns(
             "weight": schema.role == "weight" and not schema.guessed,
             "masked": name in masked,
             "stratum": name in strata,
-            "changed": rounded(line.share_changed),
+            "changed": _share(line.share_changed, line.n, few),
             "missing": line.missing_after,
             "codes": _codes(released, name),
             "few": line.few,
@@ -292,39 +247,33 @@ def _columns(
 
 
 def _figures(
-    line: ColumnLine, reference: View, released: View, release: Release, loss: Summary | None
+    line: ColumnLine, known: Figures | None, loss: Summary | None, few: int
 ) -> dict[str, float | None]:
-    name, figures = line.name, line.to_dict()
+    name = line.name
     if line.kind == "categories":
         return {
-            "frequency_change": figures["frequency_change"],
+            "frequency_change": _share(line.frequency_change, line.n, few),
             "entropy": _of_column(loss, "entropy", name),
         }
-    relative = figures["relative_change"]
-    if relative is not None:  # below 1e-9 %, it is the order of summation
-        relative = 100 * relative if abs(100 * relative) >= 1e-9 else 0.0
-    return {
-        "loss": release.column_loss.get(name, 0.0 if not line.changed else None),
-        "mean_change": relative,
-        "deviation": _deviation(reference, released, name),
-        "distribution": _of_column(loss, "kolmogorov_smirnov", name),
+    found: dict[str, float | None] = {
+        "distribution": _share(_of_column(loss, "kolmogorov_smirnov", name), line.n, few)
     }
+    if known is not None:
+        change, deviation, lost = known.published()
+        return found | {"mean_change": 100 * change, "deviation": deviation, "loss": 100 * lost}
+    unchanged = not line.changed and line.mean_after is not None
+    return found | ({"mean_change": 0.0, "deviation": 1.0, "loss": 0.0} if unchanged else {})
+
+
+def _share(value: float | None, n: int, few: int) -> float | None:
+    """Return a share of n records, unless it is that of few of them, or of all but few."""
+    return None if value is None or is_small(n * value, n, few) else value
 
 
 def _of_column(loss: Summary | None, measure: str, name: Name) -> float | None:
     if loss is None or measure not in [one.name for one in loss]:
         return None
     return loss[measure].by_column.get(name)
-
-
-def _deviation(before: View, after: View, name: Name) -> float | None:
-    """Return the released standard deviation as a share of the original's."""
-    spreads = []
-    for view in (before, after):
-        known = view.numbers(name)
-        known = known[~np.isnan(known)] if view.any_missing(name) else known
-        spreads.append(float(known.std()) if len(known) else 0.0)
-    return spreads[1] / spreads[0] if spreads[0] > 0 else None
 
 
 def _codes(released: View, name: Name) -> list[str]:
@@ -339,17 +288,23 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return rounded(sum(known) / len(known)) if known else None
 
 
-def _measures(loss: Summary | None) -> Iterator[dict[str, Any]]:
+def _measures(loss: Summary | None, unit: float, n: int, few: int) -> Iterator[dict[str, Any]]:
+    """List overall measures, rounded to what one record can move an average by, or coarser."""
     for one in loss or ():
-        if one.name in MEASURES:
-            yield {
-                "name": one.name,
-                "title": MEASURES[one.name],
-                "value": rounded(one.value),
-                "range": [end if math.isfinite(end) else None for end in one.range],
-                "formula": one.formula,
-                "source": one.source,
-            }
+        if one.name not in MEASURES:
+            continue
+        scale = 100.0 if one.range[1] == 100 else 1.0
+        value = coarse(float(one.value), 2 * NEAR * scale * max(unit, 1 / n))
+        if one.name in SHARES and is_small(one.value * n, n, few):
+            continue
+        yield {
+            "name": one.name,
+            "title": MEASURES[one.name],
+            "value": rounded(value),
+            "range": [end if math.isfinite(end) else None for end in one.range],
+            "formula": one.formula,
+            "source": one.source,
+        }
 
 
 def _blocks(release: Release) -> list[dict[str, Any]]:
@@ -374,16 +329,17 @@ def _blocks(release: Release) -> list[dict[str, Any]]:
     return blocks
 
 
-def _rule(rule: Any, gone: Gone) -> dict[str, Any]:
+def _rule(rule: Any, gone: Gone, ends: Extremes) -> dict[str, Any]:
     """Tell a rule, unless its text names a category that is gone, or a file."""
     texts = [double or single for double, single in TEXTS.findall(rule.text)]
     numbers = set(NUMBERS.findall(rule.text))
     safe = not gone.names(texts) and not any("/" in text or "\\" in text for text in texts)
     safe = safe and not any(numbers & gone.codes(column) for column in rule.columns)
-    return {"name": rule.name if safe else "", "text": rule.text if safe else ""}
+    text = ends.without(rule.text, rule.columns) if safe else ""
+    return {"name": rule.name if safe else "", "text": text}
 
 
-def _step(entry: Entry, gone: Gone) -> dict[str, Any]:
+def _step(entry: Entry, gone: Gone, ends: Extremes) -> dict[str, Any]:
     """Tell a step: of columns that were left out the number only, of categories the new ones."""
     if entry.method == "drop":
         return {"method": "drop", "options": {}, "columns": [], "left_out": len(entry.columns)}
@@ -395,9 +351,34 @@ def _step(entry: Entry, gone: Gone) -> dict[str, Any]:
             "categories": gone.occurring(options.get("column"), fresh),
             **({"breaks": options["breaks"]} if options.get("breaks") is not None else {}),
         }
+    told = set().union(*(ends.of(name) for name in entry.columns))
+    for name in ("breaks", "top", "bottom"):
+        if name in options:
+            options[name] = _without_ends(options[name], told)
     return {
         "method": entry.method,
         "options": gone.clean(options),
         "columns": list(entry.columns) if entry.method not in PREPARING else [],
         "left_out": 0,
+        **({"changed": not entry.account.startswith("0 ")} if entry.method == "suppress" else {}),
     }
+
+
+def _without_ends(value: Any, told: set[Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_ends(own, told) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_ends(own, told) for own in value]
+    return "withheld" if isinstance(value, int | float) and float(value) in told else value
+
+
+def told_by_constants(study: Study, release: Release) -> Iterator[str]:
+    """Warn of rules that hold the smallest or largest value of a column: for internal reports."""
+    ends = Extremes(study, max(FEW, release.audit.k or 0))
+    for rule in release.rules:
+        if ends.without(rule.text, rule.columns) != rule.text:
+            yield (
+                f"{rule.name} ({rule.text}) holds a number that is the smallest or largest value "
+                "of its column, which few records have. Public texts show … in its place; who sees "
+                "the rules themselves learns it."
+            )

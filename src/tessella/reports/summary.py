@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -19,13 +19,13 @@ from ..exceptions import BadTableError
 from ..frame import Table, View
 from ..io import Source
 from ..loss.base import Summary
-from ..masking import registry
 from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
-from ..release.steps import PREPARING
 from ..risk import Assessment
-from .public import public_part, rounded
+from .disclosure import rounded
+from .public import public_part, told_by_constants
 from .rendering import draw
+from .sentences import advise, sentences
 
 __all__ = ["summarise"]
 
@@ -34,8 +34,6 @@ FORMAT = 1  # of the summary
 RISKIEST = 20  # records that are listed
 BANDS = (("0", 0.0), ("up to 5 %", 0.05), ("up to 10 %", 0.1), ("up to 20 %", 0.2),
          ("up to 50 %", 0.5), ("below 100 %", 0.999999), ("100 %", 1.0))  # fmt: skip
-
-Part = Mapping[str, Any]
 
 
 def summarise(
@@ -100,6 +98,7 @@ def summarise(
     ['confidential', 'format', 'public']
     """
     public = public_part(study, release, loss=loss, order=order, title=title)
+    public["manifest"] = plan is not None and plan.output.manifest is not None
     records = None if risk is None else risk.records
     confidential = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -131,10 +130,10 @@ def summarise(
         "risk_before": None if risk_before is None else plain_data(risk_before.to_dict()),
         "riskiest": [] if records is None else _riskiest(study, records),
         "bands": [] if records is None else _bands(records),
-        "warnings": list(warned),
+        "warnings": [*warned, *told_by_constants(study, release)],
         "pictures": draw(study, release) if pictures else [],
     }
-    public |= {"advice": advise(public), "limits": list(limits(public))}
+    public |= {"advice": advise(public), "sentences": sentences(public)}
     return {"format": FORMAT, "public": public, "confidential": confidential}
 
 
@@ -230,94 +229,3 @@ def _bands(records: Any) -> list[dict[str, Any]]:
     if len(known) < len(chance):
         lines.append({"band": "not attacked", "records": int(len(chance) - len(known))})
     return lines
-
-
-# How to analyse a masked table: what each method keeps, what it changes, and what to do.
-
-# Advice about steps that prepare a table; that about masking methods is in their entries.
-ADVICE = {
-    "recode": (
-        "Coarser categories",
-        "Values of {column} were put together; nothing finer can be found out from the table. All "
-        "figures of this report compare with the original coded alike.",
-    ),
-    "suppress": (
-        "Suppressed cells",
-        "Some cells were made missing, because their records could have been recognised by what "
-        "they lack. They are not missing at random: compare results with and without the records "
-        "that lack a cell.",
-    ),
-}
-
-
-def advise(part: Part) -> list[dict[str, Any]]:
-    """List what a user of the table should know, method by method; `part` is the public part."""
-    advice = [{"title": "First of all", "says": list(_general(part))}]
-    for step in part["steps"]:
-        name, options = step["method"], step["options"]
-        if name in ADVICE:
-            title, text = ADVICE[name]
-            sentences = [text.format(column=options.get("column"))]
-        elif name in PREPARING:
-            continue
-        else:
-            method = registry.find(name)
-            title, sentences = method.title_of(options), list(method.advice(options, part))
-        advice.append({"title": title, "says": sentences})
-    return [one for one in advice if one["says"]]
-
-
-def limits(part: Part) -> Iterator[str]:
-    """Yield what the protection does not do, and what the report does not contain."""
-    if part["k"] is not None:
-        within = ", within each block of columns" if len(part["blocks"]) > 1 else ""
-        yield (
-            f"Groups of at least {part['k']} hide which record is whose{within}. They do not hide "
-            "what all records of a group have in common."
-        )
-    else:
-        yield "No least number of alike records is promised by these methods."
-    kept = [str(column["name"]) for column in part["columns"] if not column["masked"]]
-    if kept:
-        yield f"Released as they are: {', '.join(kept)}."
-    if part["withheld"]:
-        names = ", ".join(map(str, part["withheld"]))
-        yield (
-            f"So few cells differ in {names} that figures about them, and overall figures, would "
-            "tell single values: they are withheld."
-        )
-    if part["dominated"]:
-        names = ", ".join(map(str, part["dominated"]))
-        yield (
-            f"In {names} a single record is most of the variation, or of its change: figures about "
-            "it are withheld, and overall figures are about the other columns."
-        )
-    yield (
-        "Figures of this report are rounded. It tells no figure of disclosure risk and nothing "
-        "about single records; both are kept by the data holder."
-    )
-
-
-def _general(part: Part) -> Iterator[str]:
-    weighing = [str(column["name"]) for column in part["columns"] if column["weight"]]
-    if weighing:
-        yield f"Records are weighted by {weighing[0]}: use it in every estimate."
-    coded = [column for column in part["columns"] if column["codes"]]
-    if coded:
-        named = "; ".join(f"{c['name']}: {', '.join(c['codes'])}" for c in coded)
-        yield f"These values stand for missing, and are no values: {named}."
-    if part["order"] == "shuffled":
-        yield (
-            "The order of the records was drawn by chance: it means nothing, and row numbers "
-            "cannot be used to join the table with another."
-        )
-    if part["edited"] is None or part["edited"]:
-        count = "A few" if part["edited"] is None else f"{part['edited']:,}"
-        yield (
-            f"{count} records of the original broke a rule. They are released so that they keep "
-            "all rules, and may have moved further than others."
-        )
-    yield (
-        "Standard errors of usual formulas do not count the masking. Where a result matters, "
-        "compare it with the information loss of the columns it uses."
-    )

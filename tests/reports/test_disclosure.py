@@ -1,0 +1,290 @@
+"""What public figures tell an adversary who has the release and knows every other record."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessella import Study, publish, verify
+from tessella.loss import measure
+from tessella.planfile import parse_plan
+from tessella.reports import external_report, internal_report, summarise
+from tessella.reports.disclosure import NEAR, Figures, coarse, find_figures, is_small
+from tessella.reports.public import manifest
+
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def report(study: Study) -> dict:
+    release = study.release()
+    loss = measure(*study.views, schema=study.schema, on_unpaired="skip")
+    return summarise(study, release, loss=loss, pictures=False)
+
+
+# The rounding, by hand and as an invariant
+
+
+def test_rounding_by_hand():
+    assert [coarse(12.3456, width) for width in (0, 0.04, 0.3, 4, 60)] == [
+        12.3, 12.3, 12.5, 10.0, 0.0,
+    ]  # fmt: skip
+    assert [is_small(count, 10, 3) for count in (0, 1, 2, 3, 7, 8, 9, 10)] == [
+        False, True, True, False, False, True, True, False,
+    ]  # fmt: skip
+
+
+columns = st.integers(0, 10**6).map(
+    lambda seed: np.random.default_rng(seed).lognormal(7, 0.8, 12 + seed % 300)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(columns, st.integers(0, 99), st.floats(0.01, 1))
+def test_the_original_total_stays_open(x, seed, amount):
+    """The interval of the total, from the published change of the mean, in other arithmetic."""
+    r = x + np.random.default_rng(seed).normal(0, amount * x.std(), len(x))
+    found = Figures.of(x, r, np.ones(len(x)))
+    if found is None:
+        return
+    change, *_ = found.published()
+    width = found.steps[0]
+    # Every total that rounds to the same figure, found by trying: none of our formulas.
+    released = math.fsum(r)
+    tried = np.linspace(-1, 1, 4001) * x.max() + math.fsum(x)
+    same = [t for t in tried if coarse((released - t) / abs(released), width) == change]
+    assert min(same) <= math.fsum(x) + 1e-6 * x.max()
+    assert max(same) >= math.fsum(x) - 1e-6 * x.max()
+    assert max(same) - min(same) >= 2 * NEAR * x.max() * 0.95
+
+
+@settings(max_examples=40, deadline=None)
+@given(columns, st.integers(0, 99), st.floats(0.05, 1))
+def test_no_record_follows_from_all_figures_together(x, seed, amount):
+    """An adversary knows every record but one, the release, and how each figure is rounded."""
+    chance = np.random.default_rng(seed)
+    r = x + chance.normal(0, amount * x.std(), len(x))
+    found = Figures.of(x, r, np.ones(len(x)))
+    if found is None:
+        return
+    told = found.published()
+    for row in {int(np.argmax(x)), int(np.argmax(np.abs(x - r))), int(chance.integers(len(x)))}:
+        feasible = []
+        for factor in np.linspace(0.5, 1.5, 101):
+            guess = x.copy()
+            guess[row] *= factor
+            total = ((guess - guess.mean()) ** 2).sum()
+            figures = (
+                (r.mean() - guess.mean()) / abs(r.mean()),
+                r.std() / guess.std(),
+                ((guess - r) ** 2).sum() / total,
+            )
+            if all(
+                math.isclose(coarse(own, step), shown, abs_tol=1e-12)
+                for own, step, shown in zip(figures, found.steps, told)
+            ):
+                feasible.append(factor)
+        assert max(feasible) >= 1.1 or min(feasible) <= 0.9
+
+
+# The faults that were found
+
+
+def test_a_change_of_a_mean_does_not_tell_the_total():
+    """Three digits of a small change once told the total of 200 records to 0.004."""
+    chance = np.random.default_rng(5)
+    table = pd.DataFrame({"pay": chance.lognormal(7, 0.5, 200).round(2)})
+    study = Study(table, random_state=1).do("noise", amount=0.05)
+    (column,) = report(study)["public"]["columns"]
+    released = study.table["pay"]
+    # The printed figure has no digit below what hides 40 % of the largest pay in the total.
+    needed = 100 * 2 * NEAR * table["pay"].max() / abs(released.sum())
+    step = min(m * 10.0**p for m in (1, 2, 5) for p in range(-6, 6) if m * 10.0**p >= needed)
+    multiples = column["mean_change"] / step
+    assert multiples == pytest.approx(round(multiples), abs=1e-9)
+
+
+def test_a_category_of_one_is_not_counted():
+    """Of 200 records one changes its category: 0.5 % was published."""
+    town = ["Reus"] * 99 + ["Salou"] * 100 + ["Vila-seca de Dalt"]
+    table = pd.DataFrame({"town": town, "pay": np.repeat([1.0, 2.0], 100)})
+    study = Study(table, random_state=0).do("protect", k=5, grouping="mdav")
+    summary = report(study)
+    column = summary["public"]["columns"][0]
+    assert column["withheld"] == "few"
+    assert column["changed"] is None
+    assert column["frequency_change"] is None
+    text = external_report(summary) + manifest(summary, [])
+    assert "0.5 %" not in text
+    assert "Vila-seca" not in text
+
+
+def test_a_share_of_all_but_few_is_withheld_too():
+    """By hand: of 200 numbers, rounding to multiples of 1,000 keeps one."""
+    table = pd.DataFrame({"pay": np.r_[np.linspace(1.5, 900.5, 199), 1000.0]})
+    study = Study(table, random_state=0).do("rounding", base=1000)
+    assert (study.table["pay"] == table["pay"]).sum() == 1
+    (column,) = report(study)["public"]["columns"]
+    assert column["changed"] is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        ("pay <= 2984.53", "pay <= …"),
+        ("pay <= 2984.530", "pay <= …"),
+        ("pay <= 2.98453e3", "pay <= …"),
+        ("pay >= 7 and pay < 1000000", "pay >= … and pay < 1000000"),
+        ("-pay >= -2984.53", "-pay >= -…"),
+        ("pay <= 2985", "pay <= 2985"),
+        ("debt >= 0", "debt >= 0"),
+        ("debt <= 40", "debt <= 40"),  # many have it
+    ],
+)
+def test_a_rule_does_not_tell_an_extreme(rule, shown, tmp_path):
+    table = pd.DataFrame({"pay": np.r_[7.0, np.linspace(100, 900, 38), 2984.53]})
+    table["debt"] = np.r_[np.arange(30.0), [40.0] * 10]
+    study = Study(table, rules=[rule], random_state=0).do("protect", k=3, grouping="mdav")
+    summary = report(study)
+    assert [one["text"] for one in summary["public"]["rules"]] == [shown]
+    warned = [text for text in summary["confidential"]["warnings"] if "smallest or largest" in text]
+    assert bool(warned) == (shown != rule)
+    assert study.rules[0].text in unescape(internal_report(summary))
+    told = json.loads(manifest(summary, []))
+    assert told["rules_withheld"] == (shown != rule)
+    assert "2984.53" not in external_report(summary) + manifest(summary, []) or shown == rule
+
+
+def test_a_threshold_does_not_tell_an_extreme():
+    table = pd.DataFrame({"pay": np.r_[np.linspace(100, 900, 39), 2984.53]})
+    study = Study(table, random_state=0)
+    study.do("coding", top={"pay": 2984.53}, bottom={"pay": 200.0}, by="value")
+    text = json.dumps(report(study)["public"])
+    assert "2984.53" not in text
+    assert "200.0" in text
+
+
+# Fifty plans with canaries
+
+LABEL = "Canary Islands Lighthouse"
+PLAN = """
+seed = {seed}
+[input]
+file = "people.csv"
+[rules]
+lines = {rules}
+{columns}
+{steps}
+[measures]
+risk = "none"
+[output]
+file = "release.csv"
+external_report = "report.html"
+internal_report = "internal.html"
+manifest = "manifest.json"
+"""
+MASKING = [
+    'method = "protect"\nk = {k}\ngrouping = "mdav"\ncolumns = ["pay", "rent", "town"]',
+    'method = "noise"\namount = {amount}\ncolumns = ["pay", "rent"]',
+    'method = "rank swapping"\npercent = 8\ncolumns = ["pay", "rent"]',
+    'method = "microaggregation"\nk = {k}\ncolumns = ["pay", "rent"]',
+    'method = "individual ranking"\nk = {k}\ncolumns = ["pay", "rent"]',
+    'method = "coding"\ntop = 0.05\ncolumns = ["pay", "rent"]',
+]
+
+
+def make_people(chance: np.random.Generator, value: float) -> pd.DataFrame:
+    n = int(chance.integers(60, 200))
+    table = pd.DataFrame(
+        {
+            "pay": chance.lognormal(7, 0.6, n).round(2),
+            "rent": chance.gamma(2, 300, n).round(2),
+            "town": chance.choice(["Reus", "Salou", "Valls"], n),
+            "ill": chance.choice(["yes", "no"], n),
+        }
+    )
+    table.loc[0, "pay"] = value  # a dominant record, or the largest of many
+    table.loc[1, "town"] = LABEL  # a category of one
+    table.loc[2, ["pay", "rent"]] = [13.37, 7_777.77]  # unique in the combination
+    return table
+
+
+def attack_one_plan(home, seed: int) -> None:
+    chance = np.random.default_rng([13, seed])
+    value = float(np.round(10 ** chance.uniform(3.7, 9), 3))
+    table = make_people(chance, value)
+    table.to_csv(home / "people.csv", index=False)
+    step = MASKING[seed % len(MASKING)].format(k=int(chance.integers(3, 8)), amount=0.3)
+    steps = f"[[steps]]\n{step}\n"
+    if '"town"' not in step:
+        steps += '[[steps]]\nmethod = "pram"\np = 0.8\ncolumns = ["town"]\n'
+    rules = [["pay >= 0"], [f"pay <= {value}"], [f"rent <= {table['rent'].max()}"], []][seed % 4]
+    kinds = {"pay": "continuous", "rent": "continuous", "town": "nominal", "ill": "nominal"}
+    roles = {"ill": "confidential"}
+    stated = "\n".join(
+        f'[columns.{n}]\nkind = "{k}"\nrole = "{roles.get(n, "quasi-identifier")}"'
+        for n, k in kinds.items()
+    )
+    plan = parse_plan(
+        PLAN.format(seed=seed, rules=json.dumps(rules), columns=stated, steps=steps), folder=home
+    )
+    done = publish(plan, overwrite=True, pictures=False)
+    public = unescape((home / "report.html").read_text()) + (home / "manifest.json").read_text()
+    public = re.sub(r"<style>.*?</style>", "", public, flags=re.DOTALL)
+    released = pd.read_csv(home / "release.csv")
+    # Labels: only what the release itself has.
+    assert (LABEL in public) <= (LABEL in set(released["town"]))
+    # Values: no number of the public texts is near a canary.
+    hashes = {file["sha256"] for file in json.loads((home / "manifest.json").read_text())["files"]}
+    shown = [
+        float(n.replace(",", "")) for n in NUMBER.findall(re.sub("|".join(hashes), "", public))
+    ]
+    sizes = {file["bytes"] for file in json.loads((home / "manifest.json").read_text())["files"]}
+    for canary in (value, float(table["rent"].max())):
+        near = [n for n in shown if abs(n / canary - 1) < 0.1 and n not in sizes]
+        assert not near, (canary, near)
+    # Small counts: no share that is one of fewer than 3 records, or all but so few.
+    n = len(table)
+    for column in done.summary["public"]["columns"]:
+        for key in ("changed", "frequency_change", "distribution"):
+            share = column[key]
+            assert share is None or not is_small(share * n, n, 3), (column["name"], key)
+    # Differencing: all other records, the release and every figure of a column are known.
+    study = plan.study(plan.read())
+    for one in plan.steps:
+        study.do(one)
+    for name, figures in find_figures(study).items():
+        own = next(c for c in done.summary["public"]["columns"] if c["name"] == name)
+        if figures is None:
+            assert own["withheld"]
+            assert own["loss"] is own["mean_change"] is own["deviation"] is None
+            continue
+        told = figures.published()
+        for row in (0, 2, int(np.argmax(figures.x)), int(np.argmin(figures.x))):
+            feasible = []
+            for factor in np.linspace(0.5, 1.5, 41):
+                guess = figures.x.copy()
+                guess[row] *= factor
+                if figures.published(guess) == told:
+                    feasible.append(factor)
+            assert max(feasible) >= 1.1 or min(feasible) <= 0.9, (name, row)
+    verified = verify(home / "people.csv", home / "release.csv", manifest=home / "manifest.json")
+    assert verified.passed, verified
+
+
+def test_six_plans_with_canaries(tmp_path):
+    for seed in range(6):
+        attack_one_plan(tmp_path, seed)
+
+
+@pytest.mark.slow
+def test_fifty_plans_with_canaries(tmp_path):
+    for seed in range(50):
+        attack_one_plan(tmp_path, seed)
