@@ -76,6 +76,8 @@ def test_order_statistics_spread_along_an_order():
         (["observed(hours)", "wages == hours * rate"], ["'hours'", "R2: wages == hours * rate"]),
         (["a * b + c == d"], ["R1 (a * b + c == d)", "neither linear nor a product"]),
         (["a * b == c", "(1 + a) * d == rate"], ["'a'", "another number added"]),
+        (["observed(a)", "a <= b", "b + c == d"], ["'b' is in order with values that exist"]),
+        (["observed(a)", "a <= b", "b == c * d"], ["R2 (a <= b)", "in order with a product"]),
     ],
 )
 def test_impossible_pairs_are_explained(rules, words):
@@ -109,6 +111,12 @@ def test_cases_by_hand():
     assert len(cases) == 3
     assert [sorted(map(str, claim.columns)) for claim in cases[2]] == [["c", "d"], ["n"]]
     assert [row.right for claim in cases[2] for row in rows_of(claim)] == [0.5]
+
+
+def test_a_way_that_other_rules_exclude_is_none():
+    (block,) = plan("if a < 15: b == 0", "b > 0", "if a > 20: b < 5").blocks
+    assert [(claim.form.column, claim.form.low) for claim in block.always] == [("a", 15), ("b", 0)]
+    assert list(block.cases) == ["R3"]
 
 
 def test_a_tolerance_makes_two_inequalities():

@@ -136,6 +136,10 @@ def test_rules_that_only_some_records_could_not_keep():
     released = protect(table, rules=rules, k=3, grouping="mdav", random_state=0).table
     assert (released["age"] >= 15).all()
     assert (released["income"] > 0).all()
+    table.loc[:4, ["age", "income"]] = 12, 0  # children, who can be released as adults only
+    released = protect(table, rules=rules, k=3, grouping="mdav", random_state=0).table
+    assert (released["age"] >= 15).all()
+    assert (released["income"] > 0).all()
     with pytest.raises(PlanError, match="No record can keep these rules"):
         protect(table, rules=[*rules, "age < 9"], k=3)
 

@@ -20,6 +20,7 @@ from .._parameters import NONE, Instance, OneOf, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError, UnknownColumnError
 from ..rules import Rules, forms
+from ..rules.refute import clashing
 from ..schema import Schema
 from .plan import Block, Case, Choice, Claim, Plan, cases_of
 
@@ -186,10 +187,11 @@ def _plan_block(
     fit: str,
 ) -> Block:
     own = {n: w for n, w in cases.items() if set(columns).intersection(rules[n].columns)}
+    own = _possible(own)
     claims = [claim for ways in own.values() for case in ways for claim in case]
     numbers = [name for name in columns if schema[name].kind not in CATEGORIES]
     operators, reasons = _choose(claims, columns, numbers, schema)
-    troubles = _troubles(rules, claims, numbers)
+    troubles = _troubles(rules, claims, numbers, operators)
     if troubles and fit == "closed":
         listed = "\n".join(f"- {why}" for why, _, _ in troubles)
         raise PlanError(
@@ -218,6 +220,23 @@ def _plan_block(
         cases={name: ways for name, ways in own.items() if len(ways) > 1},
         signs=tuple(factors),
     )
+
+
+def _possible(cases: dict[str, list[Case]]) -> dict[str, list[Case]]:
+    """Leave out the ways in which a rule cannot be true beside those that are true in one only."""
+    certain = [claim for ways in cases.values() if len(ways) == 1 for claim in ways[0]]
+    found = {}
+    for name, ways in cases.items():
+        able = [way for way in ways if len(ways) == 1 or not _excluded(way, certain)]
+        found[name] = able or ways
+    fewer = sum(map(len, found.values())) < sum(map(len, cases.values()))
+    return _possible(found) if fewer else found
+
+
+def _excluded(way: Case, certain: Sequence[Claim]) -> bool:
+    """Whether a proof shows that no record keeps some claims beside others."""
+    parts = [[c.form for c in claims if not c.tolerance] for claims in (way, certain)]
+    return bool(clashing(dict(enumerate(map(tuple, parts)))))
 
 
 def _choose(
@@ -282,10 +301,16 @@ def _spread_along(
                 if operators[name] == "mean":
                     operators[name], changed = "median", True
                     reasons[name] = f"{claim.rule} puts it in order with an order statistic"
+    for claim, pair in pairs:
+        for name in pair if any(operators[n] == "geometric mean" for n in pair) else ():
+            if reasons[name].startswith(f"{claim.rule} puts one"):
+                reasons[name] = (
+                    f"{claim.rule} puts it in order with a product, to which it is moved"
+                )
 
 
 def _troubles(
-    rules: Rules, claims: Sequence[Claim], numbers: Sequence[Name]
+    rules: Rules, claims: Sequence[Claim], numbers: Sequence[Name], operators: Mapping[Name, str]
 ) -> list[tuple[str, str, list[Name]]]:
     """Find columns for which no operator keeps all rules: why, what instead, which columns."""
     linear = _by_column((c for c in claims if isinstance(c.form, forms.Linear)), numbers)
@@ -316,14 +341,28 @@ def _troubles(
                 f"{_texts(rules, linear.get(name) or products[name])}, which they break"
             )
             found.append((why, "medoid", [name]))
+        elif operators[name] == "median" and name in linear and name not in observed:
+            why = (
+                f"{name!r} is in order with values that exist, which order statistics keep, and in "
+                f"a linear rule ({_texts(rules, linear[name])}), which they break"
+            )
+            found.append((why, "medoid", [name]))
     for claim in claims:
+        pair = [name for name in claim.columns if name in numbers]
+        ordered = isinstance(claim.form, forms.Governing)
+        if ordered and {operators[name] for name in pair} == {"median", "geometric mean"}:
+            why = (
+                f"{claim.rule} ({rules[claim.rule].text}) puts values that exist in order with a "
+                "product: no operator is known to keep that"
+            )
+            found.append((why, "medoid", pair))
         unequal = isinstance(claim.form, forms.Multiplicative) and not claim.product
         if unequal or isinstance(claim.form, forms.General | forms.Unfixed):
             why = (
                 f"{claim.rule} ({rules[claim.rule].text}) is neither linear nor a product that "
                 "equals another: no operator is known to keep it"
             )
-            found.append((why, "medoid", [name for name in claim.columns if name in numbers]))
+            found.append((why, "medoid", pair))
     return found
 
 

@@ -70,7 +70,7 @@ class _Refutation:
         order = sorted(places, key=lambda place: len(self.ways[place]))
         certain = [place for place in order if len(self.ways[place]) == 1]
         chosen = {place: self.ways[place][0] for place in certain}
-        return _clash(chosen) or self._branch(order[len(certain) :], chosen)
+        return clashing(chosen) or self._branch(order[len(certain) :], chosen)
 
     def _branch(self, places: Sequence[int], chosen: dict[int, Way]) -> set[int]:
         if not places:
@@ -81,14 +81,14 @@ class _Refutation:
             if self.choices < 0:
                 return set()
             now = {**chosen, place: way}
-            found = _clash(now, place) or self._branch(places[1:], now)
+            found = clashing(now, place) or self._branch(places[1:], now)
             if not found or place not in found:  # unproved, or proved without this rule
                 return found
             involved |= found
         return involved
 
 
-def _clash(chosen: Mapping[int, Way], newest: int | None = None) -> set[int]:
+def clashing(chosen: Mapping[int, Way], newest: int | None = None) -> set[int]:
     """Return the places of ways that, by proof, exclude each other; only where the newest is.
 
     Of a column that is missing nothing else can be broken.
