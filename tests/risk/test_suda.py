@@ -61,6 +61,29 @@ def test_the_sets_are_those_of_enumeration(rows, most, missing):
     assert sum(found.by_size.values()) == len(sets)
 
 
+@given(tables, st.integers(1, 6), st.sampled_from(["category", "ignore"]))
+def test_a_record_in_no_set_has_no_chance(rows, most, missing):
+    """An independent way, and a bug once met: unique by what it lacks, and ignored all the same."""
+    table = pd.DataFrame({f"k{j}": c for j, c in enumerate(zip(*rows))}, dtype="Int64")
+    found = suda(table, max_size=most, missing_as=missing, fraction=0.3)
+    sets = enumerated(rows, len(rows[0]), missing)
+    small = {i for i, columns in sets if len(columns) <= most}
+    assert set(np.flatnonzero(found.score)) == small
+    if found.right_if_unique > 0:
+        assert set(np.flatnonzero(found.chance)) == {i for i, _ in sets}
+
+
+def test_ignored_values_single_nobody_out_by_hand():
+    """Row 1 has nothing that row 0 has not, row 3 has nothing at all: only 0 and 2 are unique."""
+    table = pd.DataFrame({"a": [1, 1, 2, None], "b": [5, None, 5, None]}, dtype="Int64")
+    found = suda(table, missing_as="ignore", fraction=0.1)
+    assert found.right_if_unique == pytest.approx(0.1 * 2 / (0.1 * 2 + 0.9 * 1))
+    dis = found.right_if_unique  # both have one set that counts 1
+    assert found.chance.tolist() == pytest.approx([dis, 0.0, dis, 0.0])
+    assert (found.sets_of(0), found.sets_of(2)) == ([("a", "b")], [("a",)])
+    assert suda(table, fraction=0.1).chance.all()
+
+
 @pytest.mark.parametrize("max_size", [3, 4])
 def test_the_printed_example(max_size):
     """Independent figures: the scores of the guide's table, and the four sets of record 5."""

@@ -147,7 +147,7 @@ class RepOrdMic(Grouping):
     r"""Repeated record ordering, from clusters of k-means.
 
     Lowers :math:`\mathrm{SSE} = \sum_G \sum_{i \in G} w_i \lVert x_i - \bar x_G \rVert^2` over
-    partitions into groups of k or more: Algorithm 1 of [1]_.
+    partitions into groups of k or more: Algorithm 1 of [1]_, then walks of our own.
 
     Parameters
     ----------

@@ -63,13 +63,17 @@ class IntervalDisclosure(Estimate):
 
     @property
     def every(self) -> float:
-        """The share of records all of whose values lie inside."""
+        """The share of records all of whose values lie inside.
+
+        By standard deviations, this is sdcMicro's dRisk; where cells are missing, dRisk counts them
+        as inside.
+        """
         return self.with_outside(0)
 
     def with_outside(self, most: int) -> float:
         """Return the share of records with at most so many values outside.
 
-        `with_outside(1)` by standard deviations is what sdcMicro's dRisk returns.
+        `with_outside(1)` by standard deviations is what dRisk returned up to sdcMicro 5.5.1.
         """
         return float(((self._known & ~self.inside).sum(axis=1) <= most).mean())
 

@@ -184,15 +184,18 @@ class Matches:
 def count_matches(
     keys: Keys, *, missing_as: str = "category", weights: Floats | None = None
 ) -> Matches:
-    """Count for each record those that agree with it on the keys, itself included."""
+    """Count for each record those that agree with it on the keys, itself included.
+
+    As "ignore", those that have its values on all keys that it has; none if it has none.
+    """
     classes = group_ids(keys.codes)
     sizes = np.bincount(classes)
     mass: Any = None if weights is None else np.bincount(classes, weights=weights)
-    if missing_as == "any":
+    if missing_as != "category":
         first = first_rows(classes)  # one record for each class will do
         X = np.column_stack([column[first] for column in keys.codes])
         given = [sizes.astype(np.float64)] + ([] if mass is None else [mass])
-        found = _with_wildcards(X, np.column_stack(given))
+        found = _with_wildcards(X, np.column_stack(given), ignore=missing_as == "ignore")
         sizes, mass = np.rint(found[:, 0]).astype(np.int64), None if mass is None else found[:, 1]
     return Matches(
         classes=classes,
@@ -201,23 +204,29 @@ def count_matches(
     )
 
 
-def _with_wildcards(X: Integers, masses: Floats) -> Floats:
-    """Sum masses, (c, w), over the rows of X, (c, d), that agree where both have a value."""
+def _with_wildcards(X: Integers, masses: Floats, *, ignore: bool) -> Floats:
+    """Sum masses, (c, w), over the rows of X, (c, d), that agree where both have a value.
+
+    With `ignore`, over those that have every value of the row, which must have one.
+    """
     lacking = X < 0
     pattern = group_ids(list(lacking.astype(np.int64).T))
     rows = [np.flatnonzero(pattern == p) for p in range(int(pattern.max()) + 1)]
     out = np.zeros_like(masses)
     for p, q in combinations_with_replacement(range(len(rows)), 2):
-        both = np.flatnonzero(~lacking[rows[p][0]] & ~lacking[rows[q][0]])
+        has = ~lacking[rows[p][0]], ~lacking[rows[q][0]]
+        both = np.flatnonzero(has[0] & has[1])
         together = np.concatenate([rows[p], rows[q]])
         alike = np.zeros(len(together), dtype=np.int64)
         if len(both):
             alike = group_ids([X[together, column] for column in both])
         mine, theirs = np.split(alike, [len(rows[p])])
         n_alike = int(alike.max()) + 1
+        counts = [not ignore or (one.any() and one.sum() == len(both)) for one in has]
         for w, mass in enumerate(masses.T):
-            out[rows[p], w] += np.bincount(theirs, mass[rows[q]], n_alike)[mine]
-            if p != q:
+            if counts[0]:
+                out[rows[p], w] += np.bincount(theirs, mass[rows[q]], n_alike)[mine]
+            if p != q and counts[1]:
                 out[rows[q], w] += np.bincount(mine, mass[rows[p]], n_alike)[theirs]
     return out
 

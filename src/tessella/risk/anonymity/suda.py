@@ -16,7 +16,7 @@ from ...frame import group_ids
 from ...kernels.groups import minimal_uniques
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import COUNT, RENAMED, SHARE, Keys, first_rows, read_keys
+from .keys import COUNT, RENAMED, SHARE, Keys, count_matches, first_rows, read_keys
 from .population import right_if_unique
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ def suda(
         The sampling fraction, for DIS-SUDA (sdcMicro's DisFraction).
     missing_as : {"category", "ignore"}
         Whether a missing value can single a record out, or is in no set (as in sdcMicro; then a
-        record that lacks a value does not hide others either: the careful side).
+        record that lacks a value does not hide others either: the careful side). Ignored, a record
+        is a sample unique if no other has all the values that it has.
 
     Notes
     -----
@@ -137,8 +138,8 @@ def suda(
         c_i = 1 / (1 + u (1/θ - 1) / (s_i^Q Σ_j s_j^-Q)),  Q = 1 + (8 - d)/20,
 
     over the u records with a score s_i > 0, so that the harmonic mean of c is θ. A sample unique
-    without a set of up to M variables has score 0 and c = θ: it is no special unique, but unique
-    still.
+    whose sets all have more than M variables has score 0 and c = θ: it is no special unique, but
+    unique still. A record that is in no set of any size has c = 0.
 
     References
     ----------
@@ -164,9 +165,9 @@ def suda(
     if d > 62:
         raise BadOptionError("known", f"{d} columns", "at most 62")
     most = min(max_size, d)
-    classes = group_ids(read.codes)
-    frequency = np.bincount(classes)[classes]
-    owner, sets = _search(read, classes, frequency, most, missing_as)
+    matches = count_matches(read, missing_as=missing_as)
+    frequency = matches.count
+    owner, sets = _search(read, matches.classes, frequency, most, missing_as)
     sizes = _sizes(sets)
     last = min(most, d - 1)
     worth = np.array([float(prod(d - j for j in range(s, last + 1))) for s in range(d + 1)])
