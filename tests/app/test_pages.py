@@ -38,6 +38,17 @@ def quick(visitor: Visitor, text: str) -> dict[str, str]:
     return visitor.fill(page, text=text.replace('risk = "quick"', 'risk = "none"'))
 
 
+def test_a_release_shows_attacks_beside_their_controls(visitor):
+    """A bug once met: the worst attack stood alone, without what it finds by chance."""
+    text = drafted(visitor)
+    page = visitor.get("/plans/p.toml").text
+    answer = visitor.post("/plans/p.toml/protect", **visitor.fill(page, text=text))
+    page = visitor.wait(answer.headers["location"]).text
+    assert "Compared with" in page
+    assert "on shuffled records" in page
+    assert "excess" in page
+
+
 def test_the_whole_way_is_that_of_the_library(visitor):
     """An independent way to the same answer: the app's release has the library's bytes."""
     files = visitor.get("/").text

@@ -17,6 +17,7 @@ from tessella.loss import measure
 from tessella.reports import external_report, internal_report, summarise
 from tessella.reports.public import manifest
 from tessella.reports.rendering import templates
+from tessella.risk import assess
 from tessella.schema import Schema
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
@@ -275,3 +276,26 @@ def test_a_record_that_dominates_a_column_cannot_be_worked_out() -> None:
     )
     even = Study(table.drop(index=7), random_state=0).do("protect", k=3)
     assert not summarise(even, even.release(), pictures=False)["public"]["dominated"]
+
+
+def test_attacks_stand_beside_their_controls(firms):
+    """A bug once met: a learned or predicted share stood beside guessing only."""
+    study = Study(firms[["employees", "hours", "wages", "turnover"]], random_state=5)
+    study.do("microaggregation", k=3, grouping="mdav", columns=["employees", "hours", "wages"])
+    release = study.release()
+    risk = assess(
+        study.reference, release.table, known=["employees", "hours", "wages"],
+        confidential="turnover", attacks=["learned", "prediction"], random_state=0,
+    )  # fmt: skip
+    summary = summarise(study, release, risk=risk, pictures=False)
+    text = " ".join(internal_report(summary).split())
+    for one in risk.tried:
+        assert one.found.beside() in text
+    apart, control = risk["learned"].held_out, risk["learned"].controls["shuffled"]
+    assert f"on records held out {100 * apart.value:.1f} %" in text
+    assert f"on shuffled records {100 * control.value:.1f} %" in text
+    assert f"without the own record {100 * risk['prediction'].without.value:.1f} %" in text
+    assert f"excess {100 * risk['prediction'].excess:.1f} %" in text
+    for one in summary["confidential"]["risk"]["attacks"]:
+        del one["beside"]  # a summary of an earlier version
+    assert "by guessing" in internal_report(summary)

@@ -346,3 +346,37 @@ def test_a_confidential_variable_that_is_masked_is_not_taken_for_true() -> None:
         table, masked, confidential="income", known=["age"], effort="quick", random_state=0
     )
     assert "'income' is masked, too" in found.skipped["homogeneity"]
+
+
+def test_a_prediction_stands_beside_its_controls(census: Any) -> None:
+    """A bug once met: 91 % by prediction against 50 % by guessing, and nothing is disclosed.
+
+    Half of Census is released, masked by MDAV at k = 5. People outside the release are predicted as
+    well, by hand from the same models.
+    """
+    table = pd.DataFrame(census, columns=[f"v{j}" for j in range(13)])
+    table["rich"] = np.where(table["v0"] > table["v0"].median(), "yes", "no")
+    table = table.drop(columns="v0").assign(id=np.arange(len(table)))
+    half = np.sort(np.random.default_rng(0).permutation(len(table))[: len(table) // 2])
+    numbers = [f"v{j}" for j in range(1, 13)]
+    inside = table.iloc[half].reset_index(drop=True)
+    masked = Microaggregation(5, grouping="mdav", columns=numbers).fit_transform(inside)
+    found = assess(
+        table, masked, id="id", known=numbers, confidential="rich",
+        attacks=["prediction", "euclidean"], random_state=0,
+    )  # fmt: skip
+    line = next(line for line in str(found).splitlines() if line.startswith("  prediction"))
+    frame = found.frame().set_index("attack").loc["prediction"]
+    assert f"people outside the release {100 * frame.outsiders:.1f} %" in line
+    assert f"without the own record {100 * frame.without:.1f} %" in line
+    assert f"excess {100 * frame.excess:.1f} %" in line
+    assert frame.excess == pytest.approx((frame.value - frame.outsiders) / (1 - frame.outsiders))
+    assert frame.baseline == pytest.approx(0.5, abs=0.05)
+    assert frame.value > 0.85
+    outside = found["prediction"].outsiders
+    assert outside.n == len(table) - len(half)
+    assert outside.high > frame.value  # no more is known of those in the release
+    assert np.isnan(found.frame().set_index("attack").loc["euclidean"].excess)
+    line_of = next(one for one in found.to_dict()["attacks"] if one["attack"] == "prediction")
+    assert line_of["outsiders"] == frame.outsiders
+    assert line_of["beside"] in line

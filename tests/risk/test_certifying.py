@@ -254,6 +254,88 @@ def test_the_programme_against_enumeration(seed, order):
     assert tried(sides, proof.member).links <= most
 
 
+def plain_programme(original, masked, margin):
+    """Slow and obviously right: a measure of 2^d sets, all rows, one big M, a margin."""
+    A, B = standardised(masked), standardised(original)
+    (n, d), full = A.shape, (1 << A.shape[1]) - 1
+    rows, far = np.zeros((n, n, full + 1)), 0.0
+    for i, j in product(range(n), repeat=2):
+        squares, left, before = (A[i] - B[j]) ** 2, full, 0.0
+        far = max(far, squares.max())
+        for k in np.argsort(squares, kind="stable"):
+            rows[i, j, left] += squares[k] - before
+            left, before = left & ~(1 << int(k)), squares[k]
+    wanted, steps = [], []
+    for i, j in product(range(n), repeat=2):
+        if i != j:
+            linked = np.zeros(n)
+            linked[i] = -(far + margin)
+            wanted.append(np.r_[rows[i, j] - rows[i, i], linked])
+    for one, k in product(range(full + 1), range(d)):
+        if not one >> k & 1:
+            step = np.zeros(full + 1 + n)
+            step[[one | 1 << k, one]] = 1.0, -1.0
+            steps.append(step)
+    lower, upper = np.zeros(full + 1 + n), np.ones(full + 1 + n)
+    upper[0], lower[full] = 0.0, 1.0
+    answer = milp(
+        np.r_[np.zeros(full + 1), -np.ones(n)],
+        constraints=[
+            LinearConstraint(np.array(wanted), -far, np.inf),
+            LinearConstraint(np.array(steps), 0, np.inf),
+        ],
+        integrality=np.r_[np.zeros(full + 1), np.ones(n)],
+        bounds=Bounds(lower, upper),
+        options={"time_limit": 60},
+    )
+    return round(-answer.fun)
+
+
+CASES = [(16, seed) for seed in range(6)]
+CASES += [pytest.param(30, seed, marks=pytest.mark.slow) for seed in range(6)]
+
+
+@pytest.mark.parametrize(("n", "seed"), CASES)
+def test_the_links_of_a_plain_programme_with_a_margin(n, seed):
+    """An independent way, and a bug once met: answers lay on ties, and the loop ended there."""
+    original, masked = table(n, 4, 1.0, seed)
+    best = certify(original, masked, "choquet", time_limit=60, effort="standard", random_state=0)
+    plain = plain_programme(original, masked, 1e-4)
+    assert plain <= best.links <= best.most
+    assert best.proved or plain < best.most
+    assert best.links == links(original, masked, best.strictest)
+    assert best.proved == (best.ended == "")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "says"),
+    [
+        ("choquet", "no time", "time limit"),
+        ("weighted mean", "no time", "time limit"),
+        ("bilinear", "normal", "no sharper bound"),
+        ("maxitive", "normal", "no sharper bound"),
+    ],
+)
+def test_an_early_end_states_why(family, kind, says):
+    original, masked = table(25, 4, 1.5, 3)
+    limit = 0.0 if kind == "no time" else 5.0
+    best = certify(original, masked, family, time_limit=limit, effort="quick", random_state=0)
+    assert not best.proved
+    assert says in best.ended
+    assert says in str(best)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_records_that_can_only_tie_do_not_end_a_proof_in_silence(seed):
+    """Whole numbers: records that only tie count in the bound, and the certificate states it."""
+    rng = np.random.default_rng(seed)
+    original = rng.integers(0, 3, size=(14, 4)).astype(float)
+    masked = original + rng.integers(-1, 2, size=(14, 4))
+    best = certify(original, masked, "choquet", time_limit=20, effort="quick", random_state=0)
+    assert plain_programme(original, masked, 1e-4) <= best.links
+    assert best.proved or "ties" in best.ended
+
+
 @pytest.mark.parametrize("d", [3, 5])
 def test_owa_of_a_hundred_records(d):
     original, masked = table(100, d, 0.6, d)

@@ -39,6 +39,24 @@ def test_small_shares_are_not_printed_as_zero():
     assert "by guessing 0.0001 %" in str(Estimate.of(1, 9, baseline=1e-6, attack="x"))
 
 
+def test_what_a_control_leaves_by_hand():
+    """91 of 100 are found and 90 of 100 outsiders: one in ten of those that the control misses."""
+    plain = {"baseline": 0.5, "attack": "x", "exact": True}
+    outside, without = Estimate.of(90, 100, **plain), Estimate.of(80, 100, **plain)
+    controls = {"outsiders": outside, "without": without}
+    found = Estimate.of(91, 100, controls=controls, **plain)
+    assert found.excess == pytest.approx(0.1)
+    assert str(found) == (
+        "91.0 % of 100 records (all of them; people outside the release 90.0 %, "
+        "without the own record 80.0 %, excess 10.0 %, by guessing 50.0 %): x"
+    )
+    assert "- without the own record: 80.0 %" in found.explain()
+    assert Estimate.of(80, 100, controls=controls, **plain).excess == pytest.approx(-1.0)
+    everybody = Estimate.of(100, 100, **plain)
+    assert Estimate.of(100, 100, controls={"without": everybody}, **plain).excess == 0.0
+    assert outside.excess is None
+
+
 def test_it_is_frozen_and_refuses_nonsense():
     estimate = Estimate.of(1, 2, baseline=0.5, attack="x")
     with pytest.raises(dataclasses.FrozenInstanceError):

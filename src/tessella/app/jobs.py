@@ -272,6 +272,10 @@ def _protect(
             "value": worst.found.value,
             "tried": len(risk.tried),
             "before": None if before is None else before.value,
+            "attacks": [
+                {"attack": one.name, "value": one.found.value, "beside": one.found.beside()}
+                for one in risk.tried
+            ],
         },
         "warnings": list(done.warnings),
         "protocol": [

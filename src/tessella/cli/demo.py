@@ -241,11 +241,9 @@ def _risk(account: Account) -> Iterator[str | Table]:
     if risk is None or risk.worst is None:
         yield "Not measured."
         return
-    table = _table("an intruder with the whole original file", "finds", "by guessing")
+    table = _table("an intruder with the whole original file", "finds", "compared with")
     for one in risk.about("identity"):
-        table.add_row(
-            one.found.attack, f"{100 * one.found.value:.1f} %", f"{100 * one.found.baseline:.2g} %"
-        )
+        table.add_row(one.found.attack, f"{100 * one.found.value:.1f} %", one.found.beside())
     yield table
     if before is not None:
         yield (

@@ -120,7 +120,7 @@ class Point:
     losses, risks : dict of str to float
         Every measure and every attack that fits and was tried, in per cent.
     baseline : float
-        What the worst attack reaches by guessing, in per cent.
+        What the worst attack reaches by guessing, in per cent; on shuffled records if learned.
     k_reached : int or None
         The least number of records that share all their masked values, counted in the table.
     k_promised : int or None

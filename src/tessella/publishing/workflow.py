@@ -94,7 +94,7 @@ class Publication:
             was = "" if before is None else f", {100 * before.value:.1f} % in the original as it is"
             lines.append(
                 f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}) finds "
-                f"{100 * worst.found.value:.1f} % of the records{was}."
+                f"{100 * worst.found.value:.1f} % of the records ({worst.found.beside()}){was}."
             )
         width = max(map(len, self.paths))
         for what, path in self.paths.items():

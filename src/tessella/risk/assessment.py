@@ -18,7 +18,7 @@ import numpy as np
 from .._types import Floats, Integers, Name
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables
-from .estimate import Estimate, wilson
+from .estimate import CONTROLS, Estimate, wilson
 from .linkage import Linkage
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Estimate)
 T = TypeVar("T")
 
+BESIDE = (*CONTROLS, "held_out")  # figures that an attack may have beside its share
 ENDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0)  # of strata, as shares of the records
 
 
@@ -238,6 +239,7 @@ class Tried:
 
     def to_dict(self) -> dict[str, Any]:
         """Return its figures, as a line of `Assessment.frame`."""
+        apart = {"held_out": getattr(self.found, "held_out", None), **self.found.controls}
         return {
             "attack": self.name,
             "about": self.about,
@@ -246,6 +248,8 @@ class Tried:
             "low": self.found.low,
             "high": self.found.high,
             "baseline": self.found.baseline,
+            **{name: one.value if (one := apart.get(name)) else None for name in BESIDE},
+            "excess": self.found.excess,
             "records": self.found.n,
             "seconds": self.seconds,
             "how": self.found.attack,
@@ -333,10 +337,17 @@ class Assessment:
         return pd.DataFrame({"original": truth, "chance": chance, "attack": attack, **columns})
 
     def frame(self) -> pd.DataFrame:
-        """One line for each attack."""
+        """One line for each attack; a figure that an attack does not have is missing.
+
+        `outsiders`, `without` and `shuffled` are controls, as in `Estimate`, `excess` is what is
+        found beyond the first of them, and `held_out` is the share on records that a distance was
+        not learned from.
+        """
         import pandas as pd
 
-        return pd.DataFrame([one.to_dict() for one in self.tried])
+        found = pd.DataFrame([one.to_dict() for one in self.tried])
+        figures = [name for name in (*BESIDE, "excess") if name in found]
+        return found.astype(dict.fromkeys(figures, float))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts for reports; confidential, as all figures of risk are."""
@@ -352,6 +363,7 @@ class Assessment:
                     "seconds": round(one.seconds, 3),
                     "assumptions": list(one.found.assumptions),
                     "says": str(one.found),
+                    "beside": one.found.beside(),
                 }
                 for one in self.tried
             ],
@@ -377,10 +389,8 @@ class Assessment:
             width = max(len(one.name) for one in own)
             for one in own:
                 scenario = f" [{one.scenario}]" if len(self.scenarios) > 1 else ""
-                lines.append(
-                    f"  {one.name:<{width}}  {100 * one.found.value:5.1f} %, by guessing "
-                    f"{100 * one.found.baseline:.2g} %{scenario}"
-                )
+                value = f"{100 * one.found.value:5.1f} %"
+                lines.append(f"  {one.name:<{width}}  {value}, {one.found.beside()}{scenario}")
         if self.skipped:
             lines += ["", "Not tried:"]
             lines += [f"  {name}: {why}" for name, why in self.skipped.items()]

@@ -122,7 +122,7 @@ def _needs_order(case: Case) -> str:
 
 
 def _predict(case: Case) -> Estimate:
-    """Predict each confidential variable; the one that is disclosed most counts."""
+    """Predict each confidential variable; the one with the largest excess counts."""
     found = [
         risk.predict_confidential(
             case.original, case.masked, target, known=[n for n in case.keys if n != target],
@@ -130,7 +130,7 @@ def _predict(case: Case) -> Estimate:
         )
         for target in case.confidential
     ]  # fmt: skip
-    return max(found, key=lambda one: one.disclosed)
+    return max(found, key=lambda one: one.excess or 0.0)
 
 
 def _no_prediction(case: Case) -> str:

@@ -1,18 +1,25 @@
 """A measured share of records: never a bare number.
 
 An *estimate* says what was counted, how sure the count is, what guessing alone would have reached,
-which attack it was and what the attack took for granted.
+which attack it was and what the attack took for granted. A *control* is the same attack where there
+is nothing to disclose: on people who are not in the release, on records that were shuffled. Only
+what an attack finds beyond its control, the *excess*, is disclosed by the release.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ..exceptions import BadOptionError
 
+CONTROLS = {  # those that an estimate may have, the one that counts first
+    "outsiders": "people outside the release",
+    "without": "without the own record",
+    "shuffled": "on shuffled records",
+}
 Z = 1.959963984540054  # 95 per cent, two-sided
 
 
@@ -42,19 +49,30 @@ class Estimate:
         The 95 % interval of Wilson where `value` comes from a sample of records; both equal to
         `value` where every record was attacked, because then nothing is left to chance.
     baseline : float
-        What the same attack would reach by guessing.
+        What the same attack would reach by guessing; for an attack that was learned, on shuffled
+        records.
     attack : str
         What the intruder does.
     assumptions : tuple of str
         What he is taken to know, and how the tables were read.
     n : int
         The number of records attacked.
+    controls : mapping of str to Estimate
+        The same attack where there is nothing to disclose: "outsiders" are persons who are not in
+        the release, "without" is the release without the person's record, "shuffled" the masked
+        records in another order. The first one counts.
 
     Examples
     --------
     >>> from tessella.risk import Estimate
     >>> Estimate.of(30, 200, baseline=0.005, attack="nearest record")
     15.0 % of 200 records (95 % interval 10.7 to 20.6 %; by guessing 0.5 %): nearest record
+    >>> control = Estimate.of(20, 200, baseline=0.005, attack="the same", exact=True)
+    >>> found = Estimate.of(
+    ...     110, 200, baseline=0.005, attack="the best", exact=True, controls={"outsiders": control}
+    ... )
+    >>> round(found.excess, 3)
+    0.5
     """
 
     value: float
@@ -64,6 +82,7 @@ class Estimate:
     attack: str
     assumptions: tuple[str, ...] = ()
     n: int
+    controls: Mapping[str, Estimate] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -104,22 +123,43 @@ class Estimate:
         """Whether every record was attacked, so that the share has no error of sampling."""
         return self.low == self.high
 
+    @property
+    def excess(self) -> float | None:
+        """What is found beyond the control: (value - control) / (1 - control); None without one.
+
+        Of the records that the control does not find, the share that the attack finds; 0 or less
+        where the release discloses nothing.
+        """
+        if not self.controls:
+            return None
+        control = next(iter(self.controls.values())).value
+        return (self.value - control) / (1 - control) if control < 1 else 0.0
+
+    def beside(self) -> str:
+        """Return the figures that belong beside the value: controls and excess, or guessing."""
+        texts = [f"{CONTROLS[name]} {_per_cent(one.value)}" for name, one in self.controls.items()]
+        if self.excess is not None:
+            texts.append(f"excess {_per_cent(self.excess)}")
+        if "shuffled" not in self.controls:
+            texts.append(f"by guessing {_per_cent(self.baseline)}")
+        return ", ".join(texts)
+
     def __str__(self) -> str:
         interval = f"95 % interval {_per_cent(self.low, '')} to {_per_cent(self.high)}"
         how = "all of them" if self.exact else interval
-        return (
-            f"{_per_cent(self.value)} of {self.n:,} records ({how}; by guessing "
-            f"{_per_cent(self.baseline)}): {self.attack}"
-        )
+        value = _per_cent(self.value)
+        return f"{value} of {self.n:,} records ({how}; {self.beside()}): {self.attack}"
 
     __repr__ = __str__
 
     def explain(self) -> str:
         """Return the estimate and, line by line, what it takes for granted."""
-        return "\n".join([str(self), *(f"- {line}" for line in self.assumptions)])
+        lines = [str(self), *(f"- {line}" for line in self.assumptions)]
+        lines += [f"- {CONTROLS[name]}: {one}" for name, one in self.controls.items()]
+        return "\n".join(lines)
 
 
 def _per_cent(share: float, unit: str = " %") -> str:
     percent = 100 * share
-    digits = f"{percent:.1f}" if percent >= 0.1 or percent == 0 else f"{percent:.2g}"
+    digits = f"{percent:.1f}" if abs(percent) >= 0.1 or percent == 0 else f"{percent:.2g}"
     return f"{digits}{unit}"

@@ -41,12 +41,6 @@ class Prediction(Estimate):
 
     Parameters
     ----------
-    without : Estimate
-        The same by models that learned without the person's record: inference about people like
-        him, which the release allows about everybody.
-    outsiders : Estimate or None
-        The same for persons of the original who are not in the release (where `id` tells them),
-        by the whole release.
     model : str
         The model that is right most often, of those tried.
     by_model : dict of str to (float, float)
@@ -59,8 +53,6 @@ class Prediction(Estimate):
         1 where the prediction is right, else 0.
     """
 
-    without: Estimate
-    outsiders: Estimate | None = None
     model: str
     by_model: Mapping[str, tuple[float, float]]
     r2: float | None = None
@@ -68,6 +60,22 @@ class Prediction(Estimate):
     attacked: Integers = field(repr=False)
     chance: Floats = field(repr=False)
     chance_without: Floats = field(repr=False)
+
+    @property
+    def without(self) -> Estimate:
+        """The same by models that learned without the person's record.
+
+        It is inference about people like him, which the release allows about everybody.
+        """
+        return self.controls["without"]
+
+    @property
+    def outsiders(self) -> Estimate | None:
+        """The same for persons of the original who are not in the release, where `id` tells them.
+
+        It is the control that counts: they have nothing in the release that could be disclosed.
+        """
+        return self.controls.get("outsiders")
 
     @property
     def disclosed(self) -> float:
@@ -81,11 +89,6 @@ class Prediction(Estimate):
 
         columns = {"masked": self.attacked, "chance": self.chance, "without": self.chance_without}
         return pd.DataFrame(columns)
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\nwithout the own record {100 * self.without.value:.1f} %"
-
-    __repr__ = __str__
 
 
 @parameters(
@@ -143,7 +146,8 @@ def predict_confidential(
     without - baseline is what the table says of people like him. Models without a person miss the
     rest of his part too, so `without` is a little low. His row is left out, but what it did to
     others is not: a group's mean keeps his share of it, and `without` is then too high. Where this
-    matters, hold some persons back before masking and give `id`: `outsiders` is about them.
+    matters, hold some persons back before masking and give `id`: `outsiders` is about them, and
+    `excess` = (value - outsiders) / (1 - outsiders) is what the release discloses.
 
     References
     ----------
@@ -203,26 +207,23 @@ def predict_confidential(
     baseline = float(aim.right(np.full(n, aim.guess), true).mean())
     common: dict[str, Any] = {"baseline": baseline, "assumptions": notes}
     strangers = np.setdiff1d(np.flatnonzero(~np.isnan(goal.B[:, 0])), sides.truth)
-    outsiders = None
+    controls = {}
     if len(strangers):
         others = {model: guess(model, taught, sides.B[strangers]) for model in tried}
         hits = {m: float(aim.right(others[m], goal.B[strangers, 0]).sum()) for m in tried}
         top = max(tried, key=lambda model: hits[model])
         attack = f"predict persons who are not in the release ({top})"
-        outsiders = Estimate.of(hits[top], len(strangers), attack=attack, **common)
+        controls["outsiders"] = Estimate.of(hits[top], len(strangers), attack=attack, **common)
+    attack = f"predict from a release without the person ({fair}, {folds} parts)"
+    controls["without"] = Estimate.of(
+        float(right_without[fair].sum()), n, attack=attack, exact=True, **common
+    )
     return Prediction.of(
         float(right[best].sum()),
         n,
         attack=f"predict from the release ({best})",
         exact=True,
-        without=Estimate.of(
-            float(right_without[fair].sum()),
-            n,
-            attack=f"predict from a release without the person ({fair}, {folds} parts)",
-            exact=True,
-            **common,
-        ),
-        outsiders=outsiders,
+        controls=controls,
         model=best,
         by_model={m: (float(right[m].mean()), float(right_without[m].mean())) for m in tried},
         r2=None if aim.is_category else _r2(true, guesses[best]),

@@ -6,8 +6,9 @@ what was found; the largest bound of an open cell holds for the whole family at 
 *Programme*, for Choquet integrals: z_i = 1 says that record i is linked; each of its rows then has
 a product with θ of at least 0. All rows would be too many: a programme with some of them is solved,
 the rows that its answer breaks join, and so on. With rows left out a programme promises too much,
-never too little, so the bound of every one of them holds. It counts ties as links, and may
-therefore stay above what is reached.
+never too little, so the bound of every one of them holds. It counts ties as links, and its answers
+lie on them, as corners do: the member that counts is the one that keeps the records of an answer
+linked by the widest margin. Where they tie everywhere, a second programme asks for a margin.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ HELD = 150_000_000  # rows held by open cells; beyond, cells that are nearly don
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 FIRST = 3  # rows of each record that a programme starts with
 TOLERANCE = 1e-6  # what HiGHS may take for zero
+# What the second programme asks of a scaled row. It only looks for members, the bound is not its
+# own, so it need not be small; it must be above TOLERANCE.
+MARGIN = 1e-5
+SPAN = 1e-4  # of the largest number in a row: its scale is M, but no smaller than this
+TIME = "the time limit was reached"
 
 
 def ready() -> None:
@@ -115,6 +121,7 @@ class Proof(NamedTuple):
     most: int
     member: Family | None  # that links more than what was learned
     method: str
+    ended: str  # why it ended, where `most` is not reached
     cells: int = 0
     rows: int = 0
 
@@ -168,7 +175,7 @@ def by_cells(
                     born += 1
                     held += len(child[-1])
     most = max([links, *(-cell.rank for cell in open_)])
-    return Proof(most, better, "the space of parameters searched by cells", cells, len(rows))
+    return Proof(most, better, "the space of parameters searched by cells", TIME, cells, len(rows))
 
 
 def _children(left: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
@@ -191,7 +198,7 @@ def by_programme(
     *,
     start: Family,
 ) -> Proof:
-    """Solve programmes until none of the rows left out is broken, or time is over.
+    """Solve programmes until their bound is reached, no row left out is broken, or time is over.
 
     The first has the rows of each record that are lowest at the parameters of `start`.
     """
@@ -207,30 +214,68 @@ def by_programme(
     for at in range(len(records)):
         some = slice(starts[at], starts[at + 1])
         chosen[starts[at] + np.argsort(near[some])[:FIRST]] = True
-    most, nodes, better = len(np.unique(own_class)), 0, None
-    finished = False
-    while not finished and until - _clock.now() > 0.05:
+    peak = np.asarray(abs(matrix).max(axis=1).todense()).ravel()
+    scale = np.maximum(np.maximum(big, SPAN * peak), np.finfo(np.float64).tiny)
+    matrix, big = matrix.multiply(1 / scale[:, None]).tocsr(), big / scale
+    most, nodes, size, better = len(np.unique(own_class)), 0, len(member.theta), None
+    margin, ended = 0.0, ""
+    while not ended and links < most:
+        seconds = until - _clock.now()
+        if seconds <= 0.05:
+            ended = TIME
+            break
         answer = _answer(
-            member, matrix[chosen], big[chosen], owner[chosen], own_class,
-            max(until - _clock.now(), 0.05),
-        )  # fmt: skip
+            member, matrix[chosen], big[chosen], owner[chosen], own_class, margin, seconds
+        )
         nodes += int(getattr(answer, "mip_node_count", 0) or 0)
         bound = getattr(answer, "mip_dual_bound", None)
-        if bound is not None and np.isfinite(bound):
+        if not margin and bound is not None and np.isfinite(bound):
             most = min(most, int(np.floor(-bound + TOLERANCE)))
         if answer.x is None:
+            ended = TIME if answer.status == 1 else f"HiGHS gave no answer: {answer.message}"
             break
-        size = len(member.theta)
-        found = member.repair(answer.x[:size])
+        claimed = (answer.x[-len(records) :] > 0.5)[owner]
+        seconds = max(until - _clock.now(), 0.05)
+        theta = _widest(member, matrix[chosen & claimed], answer.x[:size], seconds)
+        found = member.repair(theta)
         count = tried(sides, found).links
         if count > links:
             links, better = count, found
-        claimed = answer.x[-len(records) :] > 0.5
-        broken = (matrix @ answer.x[:size] <= 0) & claimed[owner] & ~chosen
-        finished = not broken.any()
-        chosen |= broken
+        low = np.minimum(matrix @ answer.x[:size], matrix @ theta)
+        broken = (low <= 0) & claimed & ~chosen
+        if broken.any():
+            chosen |= broken
+            margin = 0.0
+        elif answer.status != 0:
+            ended = TIME
+        elif not margin:
+            margin = MARGIN
+        else:
+            ended = f"the bound counts ties; with a margin of {MARGIN:g}, no more are linked"
     text = f"mixed-integer programme with {int(chosen.sum()):,} of {len(big):,} rows"
-    return Proof(most, better, text, nodes, len(big))
+    return Proof(most, better, text, ended, nodes, len(big))
+
+
+def _widest(member: Choquet, matrix: sparse.csr_matrix, start: Floats, seconds: float) -> Floats:
+    """Return the parameters whose least product with some rows is largest, or the start."""
+    measure, bounds = constraints(member)
+    rows, free = matrix.shape[0], measure.A.shape[1]
+    if not rows:
+        return start
+    weights = matrix.copy()
+    weights.resize(rows, free)
+    blocks = [[weights, -np.ones((rows, 1))], [measure.A, None]]
+    answer = milp(
+        np.r_[np.zeros(free), -1.0],
+        constraints=LinearConstraint(
+            sparse.bmat(blocks, format="csr"),
+            np.r_[np.zeros(rows), measure.lb],
+            np.r_[np.full(rows, np.inf), measure.ub],
+        ),
+        bounds=Bounds(np.r_[bounds.lb, -np.inf], np.r_[bounds.ub, 1.0]),
+        options={"time_limit": seconds},
+    )
+    return start if answer.x is None else np.asarray(answer.x[: len(start)])
 
 
 def constraints(member: Choquet) -> tuple[LinearConstraint, Bounds]:
@@ -265,19 +310,19 @@ def _answer(
     big: Floats,
     owner: Integers,
     classes: Integers,
+    margin: float,
     seconds: float,
 ) -> Any:
-    """Solve the programme with some rows, each divided by its M."""
+    """Solve the programme with some rows: r θ >= margin where z = 1, r θ >= -M where z = 0."""
     measure, bounds = constraints(member)
     n_records, rows, free = len(classes), matrix.shape[0], measure.A.shape[1]
-    held = (big > 0).astype(float)
-    weights = sparse.csr_matrix(matrix.multiply(1 / np.where(big > 0, big, 1.0)[:, None]))
+    weights = matrix.copy()
     weights.resize(rows, free)
-    picks = sparse.coo_matrix((-held, (np.arange(rows), owner)), shape=(rows, n_records))
+    picks = sparse.coo_matrix((-big - margin, (np.arange(rows), owner)), shape=(rows, n_records))
     place = np.unique(classes, return_inverse=True)[1].reshape(-1)
     groups = sparse.coo_matrix((np.ones(n_records), (place, np.arange(n_records))))
     blocks = [[weights, picks], [measure.A, None], [None, groups]]
-    low = np.r_[-held, measure.lb, np.full(groups.shape[0], -np.inf)]
+    low = np.r_[-big, measure.lb, np.full(groups.shape[0], -np.inf)]
     high = np.r_[np.full(rows, np.inf), measure.ub, np.ones(groups.shape[0])]
     return milp(
         np.r_[np.zeros(free), -np.ones(n_records)],

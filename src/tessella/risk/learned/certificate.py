@@ -23,8 +23,9 @@ from ..linkage import checked_within, linkage
 from .bounds import Proof, by_cells, by_programme, ready
 from .choquet import Choquet
 from .families import OWA, Family, WeightedMean
-from .learning import ALL_COMPETITORS, FAMILIES, LOWER, Learned, Options, learned, prepared
+from .learning import FAMILIES, LOWER, Learned, learned, prepared
 from .search import expected_rows, hopeful, least_competitors, tried
+from .trail import ALL_COMPETITORS, Options
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
 RICHER = ("bilinear", "choquet", "maxitive")  # than the weighted mean, with which they begin
@@ -44,6 +45,8 @@ class Certified(Learned):
         Proved: no member of the family links more records strictly.
     method : str
         How it was proved.
+    ended : str
+        Why the proof ended before `most` was reached; empty where it was.
     cells : int
         Cells that were halved, or nodes of the programme.
     rows : int
@@ -54,6 +57,7 @@ class Certified(Learned):
 
     most: int
     method: str
+    ended: str
     cells: int
     rows: int
     seconds: float
@@ -69,10 +73,10 @@ class Certified(Learned):
         return self.most == self.links
 
     def __str__(self) -> str:
-        reach = f"at most {self.most:,} (gap {100 * self.gap:.1f} %)"
+        reach = f"at most {self.most:,} (gap {100 * self.gap:.1f} %; {self.ended})"
         bound = "proved to be the most" if self.proved else reach
         text = f"{self.links:,} of {self.n:,} records linked strictly, {bound}"
-        return f"{text}: {self.attack}"
+        return f"{text}; {self.beside()}: {self.attack}"
 
     __repr__ = __str__
 
@@ -83,6 +87,7 @@ class Certified(Learned):
         lines += [f"- {name} links {100 * share:.1f} %" for name, share in self.simpler.items()]
         if self.held_out is not None:
             lines.append(f"- on records held out: {self.held_out}")
+        lines += [f"- {one}" for one in self.controls.values()]
         return "\n".join(lines)
 
 
@@ -114,7 +119,7 @@ def certify(
     Parameters
     ----------
     original, masked, family, known, id, standardise, order, effort, held_out, within, random_state
-        As for `learn`, which comes first. At most 5,000 originals.
+        As for `learn`, which comes first, with its control. At most 5,000 originals.
     time_limit : float
         Seconds for the proof, learning not counted; for the bilinear form and Choquet integrals,
         which begin with the certified weighted mean, as many again for that. When they are over,
@@ -137,9 +142,12 @@ def certify(
         maximise Σ_i z_i   such that   Σ_p θ_p r_ijp >= -M_ij (1 - z_i),
 
     with rows added as they are violated and M_ij = max_k (s_k(a_i, b_i) - s_k(a_i, b_j)), which no
-    monotone integral exceeds. For the bilinear form only this is proved: of records masked to the
-    same values at most one is linked, and of originals with the same values none. For the
-    k-maxitive integral only: none that another original beats in every variable.
+    monotone integral exceeds. Its optimum counts ties as links, so it is a bound; the member is the
+    one that links the same records by the widest margin. Where there is none, records are linked
+    with a margin of 1e-5 of M_ij, and `ended` states that the bound counts ties. For the
+    bilinear form only this is proved: of records masked to the same values at most one is linked,
+    and of originals with the same values none. For the k-maxitive integral only: none that another
+    original beats in every variable.
 
     Examples
     --------
@@ -152,7 +160,8 @@ def certify(
     >>> best.proved
     True
     """
-    options = Options(order, effort, EVERYBODY, held_out, checked_within(within), random_state)
+    ks = checked_within(within)
+    options = Options(order, effort, EVERYBODY, held_out, True, ks, random_state)
     sides = prepared(original, masked, family, order, known=known, id=id, standardise=standardise)
     if len(sides.B) > ALL_COMPETITORS:
         raise BadOptionError(
@@ -162,7 +171,8 @@ def certify(
     ready()
     if family not in RICHER:
         return _certified(sides, family, options, time_limit)
-    plain = _certified(sides, "weighted mean", replace(options, held_out=False), time_limit)
+    alone = replace(options, held_out=False, control=False)
+    plain = _certified(sides, "weighted mean", alone, time_limit)
     rich = _certified(sides, family, options, time_limit, plain=plain)
     most = f"{plain.links:,} links, " + ("proved" if plain.proved else f"at most {plain.most:,}")
     return replace(
@@ -191,8 +201,11 @@ def _certified(
     known = {one.name: getattr(found, one.name) for one in fields(Learned)}
     known["most"] = max(proof.most, found.links)
     known["assumptions"] = tuple(line for line in found.assumptions if LOWER not in line)
-    took = _clock.now() - began
-    return Certified(**known, method=proof.method, cells=proof.cells, rows=proof.rows, seconds=took)
+    ended = "" if known["most"] == found.links else proof.ended
+    return Certified(
+        **known, method=proof.method, ended=ended, cells=proof.cells, rows=proof.rows,
+        seconds=_clock.now() - began,
+    )  # fmt: skip
 
 
 def _with(found: Learned, member: Family, sides: AlignedTables, family: str) -> Learned:
@@ -203,11 +216,12 @@ def _with(found: Learned, member: Family, sides: AlignedTables, family: str) -> 
     how = Measure(
         count_family(sides, member), f"best {family} distance found", found.assumptions[1:]
     )
-    return linkage(
+    linked = linkage(
         sides, how, np.arange(len(sides.A)), within=sorted(found.within), make=Learned,
         distance=member, held_out=found.held_out, simpler=found.simpler, most=found.most,
         links=now.links, strictest=member,
     )  # fmt: skip
+    return replace(linked, baseline=found.baseline, controls=found.controls)
 
 
 def _proof(
@@ -218,18 +232,19 @@ def _proof(
         alike = _classes(sides.B)
         once = np.bincount(alike)[alike[sides.truth]] == 1
         most = len(np.unique(classes[once]))
-        return Proof(most, None, "only identical records are excluded")
+        unknown = "no sharper bound of the bilinear form is known"
+        return Proof(most, None, "only identical records are excluded", unknown)
     chance = hopeful(sides, np.arange(len(sides.A)))
     most = len(np.unique(classes[chance]))
     beaten = "records that another original beats in every variable are out of reach"
     if most <= found.links or family == "maxitive":
-        return Proof(most, None, beaten)
+        return Proof(most, None, beaten, f"no sharper bound of the {family} integral is known")
     d = len(sides.columns)
     member: Family = WeightedMean.neutral(d) if family == "weighted mean" else OWA.neutral(d)
     if family == "choquet":
         member = Choquet.neutral(d, order=order)
     if expected_rows(sides, chance) * len(member.theta) > MOST_NUMBERS:
-        return Proof(most, None, f"{beaten}; too many competitors for more")
+        return Proof(most, None, beaten, "too many competitors for a sharper bound")
     competitors = least_competitors(sides, chance)
     if isinstance(member, Choquet) and (member.additive or d > BY_CELLS):
         return by_programme(
