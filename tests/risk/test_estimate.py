@@ -51,6 +51,10 @@ def test_what_a_control_leaves_by_hand():
         "without the own record 80.0 %, excess 10.0 %, by guessing 50.0 %): x"
     )
     assert "- without the own record: 80.0 %" in found.explain()
+    drawn = Estimate.of(90, 100, baseline=0.5, attack="x")  # 82.6 to 94.5 %
+    sampled = Estimate.of(91, 100, controls={"outsiders": drawn}, **plain)
+    assert sampled.excess_interval == pytest.approx((-0.630, 0.484), abs=1e-3)
+    assert "excess 10.0 % (-63.0 to 48.4 %)" in str(sampled)
     assert Estimate.of(80, 100, controls=controls, **plain).excess == pytest.approx(-1.0)
     everybody = Estimate.of(100, 100, **plain)
     assert Estimate.of(100, 100, controls={"without": everybody}, **plain).excess == 0.0

@@ -240,6 +240,7 @@ class Tried:
     def to_dict(self) -> dict[str, Any]:
         """Return its figures, as a line of `Assessment.frame`."""
         apart = {"held_out": getattr(self.found, "held_out", None), **self.found.controls}
+        interval = self.found.excess_interval
         return {
             "attack": self.name,
             "about": self.about,
@@ -250,6 +251,8 @@ class Tried:
             "baseline": self.found.baseline,
             **{name: one.value if (one := apart.get(name)) else None for name in BESIDE},
             "excess": self.found.excess,
+            "excess_low": interval and interval[0],
+            "excess_high": interval and interval[1],
             "records": self.found.n,
             "seconds": self.seconds,
             "how": self.found.attack,
@@ -346,7 +349,8 @@ class Assessment:
         import pandas as pd
 
         found = pd.DataFrame([one.to_dict() for one in self.tried])
-        figures = [name for name in (*BESIDE, "excess") if name in found]
+        beyond = ("excess", "excess_low", "excess_high")
+        figures = [name for name in (*BESIDE, *beyond) if name in found]
         return found.astype(dict.fromkeys(figures, float))
 
     def to_dict(self) -> dict[str, Any]:

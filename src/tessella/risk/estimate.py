@@ -132,14 +132,23 @@ class Estimate:
         """
         if not self.controls:
             return None
-        control = next(iter(self.controls.values())).value
-        return (self.value - control) / (1 - control) if control < 1 else 0.0
+        return _beyond(self.value, next(iter(self.controls.values())).value)
+
+    @property
+    def excess_interval(self) -> tuple[float, float] | None:
+        """The excess by the ends of both intervals, of the value and of the control."""
+        if not self.controls:
+            return None
+        control = next(iter(self.controls.values()))
+        return _beyond(self.low, control.high), _beyond(self.high, control.low)
 
     def beside(self) -> str:
         """Return the figures that belong beside the value: controls and excess, or guessing."""
         texts = [f"{CONTROLS[name]} {_per_cent(one.value)}" for name, one in self.controls.items()]
-        if self.excess is not None:
-            texts.append(f"excess {_per_cent(self.excess)}")
+        if self.excess is not None and self.excess_interval is not None:
+            low, high = self.excess_interval
+            sure = "" if low == high else f" ({_per_cent(low, '')} to {_per_cent(high)})"
+            texts.append(f"excess {_per_cent(self.excess)}{sure}")
         if "shuffled" not in self.controls:
             texts.append(f"by guessing {_per_cent(self.baseline)}")
         return ", ".join(texts)
@@ -157,6 +166,10 @@ class Estimate:
         lines = [str(self), *(f"- {line}" for line in self.assumptions)]
         lines += [f"- {CONTROLS[name]}: {one}" for name, one in self.controls.items()]
         return "\n".join(lines)
+
+
+def _beyond(value: float, control: float) -> float:
+    return (value - control) / (1 - control) if control < 1 else 0.0
 
 
 def _per_cent(share: float, unit: str = " %") -> str:

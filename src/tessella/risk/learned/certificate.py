@@ -97,6 +97,7 @@ class Certified(Learned):
     time_limit=[Number(least=0)],
     effort=[EFFORT],
     held_out=[FLAG],
+    control=[FLAG],
     random_state=[SEED],
 )
 def certify(
@@ -111,6 +112,7 @@ def certify(
     time_limit: float = 120.0,
     effort: str = "thorough",
     held_out: bool = False,
+    control: bool = True,
     within: Sequence[int] = (1, 3, 5, 10),
     random_state: int | None = None,
 ) -> Certified:
@@ -118,8 +120,10 @@ def certify(
 
     Parameters
     ----------
-    original, masked, family, known, id, standardise, order, effort, held_out, within, random_state
-        As for `learn`, which comes first, with its control. At most 5,000 originals.
+    original, masked, family, known, id, standardise, order
+        As for `learn`, which comes first. At most 5,000 originals.
+    effort, held_out, control, within, random_state
+        As for `learn`.
     time_limit : float
         Seconds for the proof, learning not counted; for the bilinear form and Choquet integrals,
         which begin with the certified weighted mean, as many again for that. When they are over,
@@ -161,7 +165,7 @@ def certify(
     True
     """
     ks = checked_within(within)
-    options = Options(order, effort, EVERYBODY, held_out, True, ks, random_state)
+    options = Options(order, effort, EVERYBODY, held_out, control, ks, random_state)
     sides = prepared(original, masked, family, order, known=known, id=id, standardise=standardise)
     if len(sides.B) > ALL_COMPETITORS:
         raise BadOptionError(
