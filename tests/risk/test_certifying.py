@@ -287,7 +287,6 @@ def plain_programme(original, masked, margin):
         ],
         integrality=np.r_[np.zeros(full + 1), np.ones(n)],
         bounds=Bounds(lower, upper),
-        options={"time_limit": 60},
     )
     return round(-answer.fun)
 
@@ -300,7 +299,9 @@ CASES += [pytest.param(30, seed, marks=pytest.mark.slow) for seed in range(6)]
 def test_the_links_of_a_plain_programme_with_a_margin(n, seed):
     """An independent way, and a bug once met: answers lay on ties, and the loop ended there."""
     original, masked = table(n, 4, 1.0, seed)
-    best = certify(original, masked, "choquet", time_limit=60, effort="standard", random_state=0)
+    best = certify(
+        original, masked, "choquet", time_limit=ENOUGH, effort="standard", random_state=0
+    )
     plain = plain_programme(original, masked, 1e-4)
     assert plain <= best.links <= best.most
     assert best.proved or plain < best.most
@@ -319,7 +320,7 @@ def test_the_links_of_a_plain_programme_with_a_margin(n, seed):
 )
 def test_an_early_end_states_why(family, kind, says):
     original, masked = table(25, 4, 1.5, 3)
-    limit = 0.0 if kind == "no time" else 5.0
+    limit = 0.0 if kind == "no time" else ENOUGH
     best = certify(original, masked, family, time_limit=limit, effort="quick", random_state=0)
     assert not best.proved
     assert says in best.ended
@@ -332,7 +333,7 @@ def test_records_that_can_only_tie_do_not_end_a_proof_in_silence(seed):
     rng = np.random.default_rng(seed)
     original = rng.integers(0, 3, size=(14, 4)).astype(float)
     masked = original + rng.integers(-1, 2, size=(14, 4))
-    best = certify(original, masked, "choquet", time_limit=20, effort="quick", random_state=0)
+    best = certify(original, masked, "choquet", time_limit=ENOUGH, effort="quick", random_state=0)
     assert plain_programme(original, masked, 1e-4) <= best.links
     assert best.proved or "ties" in best.ended
 
