@@ -6,6 +6,7 @@
 #   make test-slow the slow ones alone
 #   make test-all  all tests but those in a browser
 #   make test-e2e  the app in a real browser; installs Chromium where there is none
+#   make fuzz      10,000 random tables with rules, checked without tessella; ARGS="--cases 500 --seed 1"
 #   make lint      ruff and mypy
 #   make bench     the figures we publish, measured here
 #   make docs      the documentation as a site, in site/; a broken link is an error
@@ -20,7 +21,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-e2e lint lint-style lint-format lint-types format bench docs clean
+.PHONY: help demo test test-slow test-all test-e2e fuzz lint lint-style lint-format lint-types format bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -40,6 +41,9 @@ test-all: $(VENV)/.docs
 
 test-e2e: $(VENV)/.e2e
 	$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
+
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: lint-style lint-format lint-types
 

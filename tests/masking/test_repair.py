@@ -21,10 +21,13 @@ def claims(*lines):
 
 
 def grid(names, unit=None, whole=()):
-    return Grid.of_whole(
-        names,
+    ends = np.full(len(names), np.inf)
+    return Grid(
+        columns=tuple(names),
         unit=np.ones(len(names)) if unit is None else np.asarray(unit, dtype=float),
-        whole=np.array([name in whole for name in names]),
+        parts=tuple(1 if name in whole else None for name in names),
+        low=-ends,
+        high=ends,
     )
 
 

@@ -139,18 +139,19 @@ def test_pairs_of_the_taxonomy(pair):
     ],
 )
 def test_impossible_pairs_are_explained(rules):
+    table = people().drop(columns=["sex", "region", "grade"])
     with pytest.raises(PlanError, match="No operator keeps these rules together"):
-        protect(people().drop(columns=["sex", "region", "grade"]), k=4, rules=rules)
+        protect(table, k=4, rules=rules, fit="closed")
 
 
 def test_where_no_operator_is_known_the_nearest_point_is():
     table = people()[["income", "tax", "gross"]]
-    keep(table, ["income + tax == gross", "observed(income)"], fit="project")
+    keep(table, ["income + tax == gross", "observed(income)"])
     table = people()[["price", "vat", "retail"]]
-    keep(table, ["price * (1 + vat) == retail", "vat in {0.07, 0.16, 0.21}"], fit="project")
+    keep(table, ["price * (1 + vat) == retail", "vat in {0.07, 0.16, 0.21}"])
     table = people()[["hours", "rate", "wage_sum"]].assign(bonus=lambda t: 5 + t.hours)
     table["paid"] = table.wage_sum + table.bonus
-    keep(table, ["wage_sum == hours * rate", "wage_sum + bonus == paid"], fit="project")
+    keep(table, ["wage_sum == hours * rate", "wage_sum + bonus == paid"])
 
 
 # Zeros, signs, whole numbers
@@ -275,16 +276,16 @@ def test_the_business_survey_with_all_its_rules():
     table, rules = make_business_survey(500, random_state=1, return_rules=True)
     table = table.drop(columns="firm")
     with pytest.raises(PlanError, match="'wages' is in a linear rule"):
-        protect(table, k=4, rules=rules)
-    keep(table, rules, fit="project", small="merge")
+        protect(table, k=4, rules=rules, fit="closed")
+    keep(table, rules)
     broken = make_business_survey(500, random_state=1, inconsistent=0.1).drop(columns="firm")
-    assert keep(broken, rules, fit="project", small="merge").inconsistent == 50
+    assert keep(broken, rules).inconsistent == 50
 
 
 def test_households_with_all_their_rules():
     table, rules = make_households(300, random_state=1, return_rules=True)
     table = table.drop(columns=["household", "person"])
-    keep([table][0], rules, small="merge")
+    keep(table, rules)
 
 
 # The rest of the promise
@@ -339,8 +340,61 @@ def test_parts_too_small():
     table.loc[:1, "pregnancies"] = 7
     table.loc[2:, "pregnancies"] = 1
     with pytest.raises(GroupSizeError, match='small="merge"'):
-        protect(table, k=4, rules=rules)
-    assert keep(table, rules, small="merge").merged == 2
+        protect(table, k=4, rules=rules, small="refuse")
+    release = keep(table, rules)
+    assert release.merged == 2
+    assert "2 records joined another part" in str(release)
+
+
+# Donors: a group whose point breaks a rule takes the values of a record that keeps it
+
+
+def test_a_group_that_breaks_a_rule_takes_the_nearest_record_that_keeps_it():
+    table = pd.DataFrame({"a": [1, 1, 1, 50, 50, 50], "b": [0, 9, 4, 3, 3, 3]})
+    table["free"] = [0, 0, 3, 4, 4, 4]
+    # The last three are nearer to b <= 1 and to b >= 5 than to a < 4, and no b is both.
+    rules = ["a < 4 or b <= 1", "a < 4 or b >= 5"]
+    release = keep(table, rules, k=3)
+    assert release.table["a"].tolist() == [1] * 6
+    assert release.table["b"].tolist() == [4] * 6  # of the third record
+    assert release.table["free"].tolist() == [1] * 3 + [4] * 3  # no rule ties it to the others
+    assert release.donated == 3
+    assert "3 records share the values of a record that keeps all rules" in str(release)
+    with pytest.raises(RefusedError, match=r'exclude each other.*fit="project"'):
+        protect(table, k=3, rules=rules, fit="closed", random_state=0)
+
+
+def test_a_donor_is_of_the_stratum_that_a_rule_names():
+    table = pd.DataFrame({"a": [4, 5, 6, 1, 1, 2, 7, 8, 9], "s": list("xxxxxxyyy")})
+    rules = ['if s == "x": a ** 2 >= 16', 'if s == "y": a ** 2 >= 49']
+    release = protect(table, k=3, rules=rules, strata="s", grouping="mdav", random_state=0)
+    assert (release.table["a"][:6] >= 4).all()
+    assert (release.table["a"][:6] < 7).all()
+    assert (release.table["a"][6:] >= 7).all()
+
+
+def test_what_no_record_keeps_is_refused_with_rules_and_records():
+    table = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [5.0, 6, 7, 8]})
+    with pytest.raises(RefusedError) as told:
+        protect(table, k=2, rules=["named: a * b + a >= 1000"], random_state=0)
+    for words in ("named", "4 records break named: rows 0, 1, 2, 3", "No record keeps them"):
+        assert words in str(told.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float32[pyarrow]", "decimal"])
+def test_dtypes_of_few_digits_keep_sums_and_products_by_their_points(dtype):
+    import pyarrow as pa
+
+    random = np.random.default_rng(0)
+    numbers = random.integers(1, 4000, (40, 3)) / 8
+    table = pd.DataFrame(numbers, columns=list("abc"))
+    kind = pd.ArrowDtype(pa.decimal128(12, 3)) if dtype == "decimal" else dtype
+    table = table.astype(kind)
+    table["sum"] = numbers[:, 0] + numbers[:, 1]
+    table["product"] = numbers[:, 2] * (np.arange(40) % 9)
+    table["count"] = np.arange(40) % 9
+    rules = ["a + b == sum", "product == c * count"]
+    assert keep(table, rules, k=3).donated == 0
 
 
 def test_strata():

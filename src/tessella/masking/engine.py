@@ -20,6 +20,7 @@ from ..exceptions import (
     BadTableError,
     ContradictionError,
     GroupSizeError,
+    NoWholeSolutionError,
     RefusedError,
     UnknownOptionError,
 )
@@ -74,6 +75,7 @@ class MaskedBlocks:
     rows: dict[Name, Integers] = field(default_factory=dict)
     labels: list[Integers] = field(default_factory=list)
     groupings: list[Grouping] = field(default_factory=list)  # none where centres are drawn
+    donated: int = 0  # records whose group took the values of a donor
     edited: int = 0  # records in which a product was recomputed before grouping
     merged: int = 0  # records that joined another part
 
@@ -151,8 +153,8 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
             spread = np.nanstd(cells.column(name)) or 1.0
             pieces.append((codes / spread)[:, None])
         else:
-            pieces.append(_corners(codes))
-    if not pieces:
+            pieces.append(corners(codes))
+    if not any(piece.shape[1] for piece in pieces):  # none, or categories of one level each
         return np.zeros((cells.n_rows, 1))
     return np.ascontiguousarray(pieces[0] if len(pieces) == 1 else np.column_stack(pieces))
 
@@ -175,7 +177,7 @@ def _in_logarithms(
     return out
 
 
-def _corners(codes: Integers) -> Floats:
+def corners(codes: Integers) -> Floats:
     """Put categories at places that are one unit apart; many of them only nearly so.
 
     Up to MANY categories stand at the corners of a regular simplex, q of them in q - 1 dimensions
@@ -299,11 +301,13 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
         usable = np.ones(len(rows), dtype=bool) if valid is None else valid[rows]
         middle = medoids(embedded[rows], weights, groups, count, usable)
         if (middle < 0).any():
-            raise RefusedError(
-                f"{', '.join(map(repr, both))} take the values of an original record that keeps "
-                "all rules, and a part of the table has none. Edit the table first, or give up a "
-                "rule."
-            )
+            if own.plan.fit != "project":
+                raise RefusedError(
+                    f"{', '.join(map(repr, both))} take the values of an original record that "
+                    "keeps all rules, and a part of the table has none. Edit the table first, "
+                    'give up a rule, or give fit="project".'
+                )
+            middle = medoids(embedded[rows], weights, groups, count, np.ones(len(rows), bool))
         for name in both:
             out.rows[name][rows] = rows[middle][groups]
     for name, operator in chosen.items():
@@ -321,17 +325,39 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
     for kind in COMPUTED:
         names = [name for name, operator in chosen.items() if operator == kind]
         if names:
-            try:
-                computed = _compute(kind, names, own, fixed)
-            except ContradictionError as error:
-                raise RefusedError(
-                    "In a part of the table rules exclude each other, given how its records "
-                    f"break them: {', '.join(dict.fromkeys(error.rows))}. Correct these records "
-                    "first, or give up a rule."
-                ) from None
+            computed = _points(kind, names, own, fixed)
             for j, name in enumerate(names):
                 fixed[name] = computed[:, j]
                 out.numbers[name][rows] = computed[groups, j]
+
+
+def _points(kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name, Floats]) -> Floats:
+    """Find the values of groups; with fit="project" means where there are none: donors follow."""
+    try:
+        computed = _compute(kind, names, own, fixed)
+    except (ContradictionError, NoWholeSolutionError, RefusedError) as error:
+        if own.plan.fit == "project":
+            return _unrepaired(names, own)
+        if not isinstance(error, ContradictionError):
+            raise
+        raise RefusedError(
+            "In a part of the table rules exclude each other, given how its records break them: "
+            f"{', '.join(dict.fromkeys(error.rows))}. Correct these records first, give up a rule, "
+            'or give fit="project".'
+        ) from None
+    if own.plan.fit == "project":
+        misfit = ~_grid(names, own).holds(computed)
+        if misfit.any():
+            computed[misfit] = _unrepaired(names, own)[misfit]
+    return computed
+
+
+def _unrepaired(names: list[Name], own: PartOfBlock) -> Floats:
+    """Return the means of groups, whole where they must be, whatever the rules are."""
+    places = np.array([own.cells.place(name) for name in names])
+    values = own.cells.values[np.ix_(own.rows, places)]
+    means = AGGREGATES["mean"](values, own.weights, own.groups, own.count)
+    return np.where([own.block.choice(name).whole for name in names], np.round(means), means)
 
 
 def _compute(
@@ -342,13 +368,7 @@ def _compute(
     `fixed` has the values of the groups in columns that were computed before.
     """
     cells, block, weights, groups, count = own.cells, own.block, own.weights, own.groups, own.count
-    numbers = cells.numbers(block)
-    known = [*names, *fixed]
-    both = Grid.of_whole(
-        known,
-        unit=own.scale.unit[[numbers.index(name) for name in known]],
-        whole=np.array([block.choice(name).whole for name in known]),
-    )
+    both = _grid([*names, *fixed], own)
     grid = both.part(range(len(names)))
     constants = {
         name: float(cells.column(name)[own.rows[0]])
@@ -381,6 +401,22 @@ def _compute(
     distances = np.where(distances > 0, distances, smallest)
     centres[:, free] = signs[free] * log_means(distances, weights, groups, count) - offsets[free]
     return project_products(centres, grid, own.claims, constants, offsets, signs)
+
+
+def _grid(names: list[Name], own: PartOfBlock) -> Grid:
+    """Describe the numbers that columns can hold; an equation asks for exact sums of float32."""
+    cells, block, table = own.cells, own.block, own.cells.view.table
+    numbers = cells.numbers(block)
+    exact = {n for claim in own.claims if claim.is_equation for n in claim.columns} & set(names)
+    return Grid.of_table(
+        table,
+        names,
+        unit=own.scale.unit[[numbers.index(name) for name in names]],
+        decimals=[
+            0 if block.choice(name).whole else table.facts(name).decimals or None for name in names
+        ],
+        largest={name: float(np.abs(cells.column(name)[own.rows]).max()) for name in exact},
+    )
 
 
 def write_blocks(view: View, plan: Plan, masked: MaskedBlocks) -> Table:

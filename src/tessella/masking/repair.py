@@ -41,6 +41,7 @@ from ..schema import Schema
 TOLERANCE = 1e-9  # of a row's scale, as in `Rules.confront`
 CLEAR = 2 * TOLERANCE  # by so much of its scale a strict row must hold
 MARGIN = 1e-6  # of the unit of a strict row: far above rounding, far below what anybody reads
+SINGLE = re.compile(r"float32|^float$|^float\[pyarrow\]$")  # a float32 of Arrow is a "float"
 LEVELS = 7  # of margins, each 16 times the one before; the last is 16 units
 
 
@@ -84,16 +85,9 @@ class Grid:
 
     columns: tuple[Name, ...]
     unit: Floats  # (d,) standard deviations
-    decimals: tuple[int | None, ...]  # None for real numbers
+    parts: tuple[int | None, ...]  # of one: 1 for whole numbers, 100 for cents; None for real ones
     low: Floats  # (d,) bounds of the dtype
     high: Floats
-
-    @classmethod
-    def of_whole(cls, columns: Sequence[Name], *, unit: Floats, whole: Truths) -> Grid:
-        """Describe columns of which some hold whole numbers, without bounds."""
-        ends = np.full(len(columns), np.inf)
-        decimals = tuple(0 if own else None for own in whole)
-        return cls(columns=tuple(columns), unit=unit, decimals=decimals, low=-ends, high=ends)
 
     @classmethod
     def of_table(
@@ -103,21 +97,37 @@ class Grid:
         *,
         unit: Floats,
         decimals: Sequence[int | None],
+        largest: Mapping[Name, float] | None = None,
     ) -> Grid:
-        """Describe columns of a table, with the bounds of integers by their dtypes."""
+        """Describe columns of a table, with the bounds of integers by their dtypes.
+
+        Columns of float32 whose largest size is given live on a grid that their dtype holds.
+        """
         ends = [_ends(source, name, own) for name, own in zip(columns, decimals)]
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-        return cls(columns=tuple(columns), unit=unit, decimals=tuple(decimals), low=low, high=high)
+        parts = [None if own is None else 10**own for own in decimals]
+        for name, size in (largest or {}).items():
+            j = columns.index(name)
+            if parts[j] is None and SINGLE.search(source.facts(name).dtype.lower()):
+                # A float32 has 24 bits: sums of a few numbers of this size need 21 or less each.
+                spare = 21 - math.ceil(math.log2(max(size, 1e-300)))
+                parts[j] = 2**spare if 0 <= spare <= 60 else None
+        return cls(columns=tuple(columns), unit=unit, parts=tuple(parts), low=low, high=high)
 
     @property
     def whole(self) -> Truths:
         """Whether each column lives on a grid, shape (d,)."""
-        return np.array([own is not None for own in self.decimals], dtype=bool)
+        return np.array([own is not None for own in self.parts], dtype=bool)
 
     @property
     def tenfold(self) -> Floats:
         """By what each column is multiplied to be whole where it lives on a grid, shape (d,)."""
-        return np.array([10.0 ** (own or 0) for own in self.decimals])
+        return np.array([float(own or 1) for own in self.parts])
+
+    @property
+    def plain(self) -> Grid:
+        """The same columns in ones: those that live on fractions count as real."""
+        return replace(self, parts=tuple(1 if own == 1 else None for own in self.parts))
 
     def place(self, name: Name) -> int:
         """Return where a column is."""
@@ -133,17 +143,23 @@ class Grid:
         return Grid(
             columns=tuple(self.columns[j] for j in places),
             unit=self.unit[list(places)],
-            decimals=tuple(self.decimals[j] for j in places),
+            parts=tuple(self.parts[j] for j in places),
             low=self.low[list(places)],
             high=self.high[list(places)],
         )
 
+    def holds(self, values: Floats) -> Truths:
+        """Return which points the dtypes can hold: finite, within bounds, whole where they must."""
+        whole = np.array([own == 1 for own in self.parts], dtype=bool)
+        fine = np.isfinite(values) & (values >= self.low) & (values <= self.high)
+        return np.asarray((fine & (~whole | (values == np.rint(values)))).all(axis=1))
+
     def rounded(self, values: Floats) -> Floats:
         """Round the columns that live on a grid, each cell on its own."""
         out = values.copy()
-        for j, decimals in enumerate(self.decimals):
-            if decimals is not None:
-                out[:, j] = np.round(values[:, j], decimals)
+        for j, parts in enumerate(self.parts):
+            if parts is not None:
+                out[:, j] = np.rint(values[:, j] * parts) / parts
         return out
 
 
@@ -203,7 +219,7 @@ def unclear(values: Floats, grid: Grid, rows: Sequence[Row]) -> Truths:
     """
     found = np.zeros(len(values), dtype=bool)
     for row in rows:
-        if all(grid.decimals[grid.place(name)] == 0 for name in row.coefficients):
+        if all(grid.parts[grid.place(name)] == 1 for name in row.coefficients):
             continue
         a = np.array(row.dense(grid.columns), dtype=np.float64)
         terms = values[:, a != 0] * a[a != 0]
@@ -227,7 +243,7 @@ def _closed(row: Row, rows: Sequence[Row], grid: Grid, margin: float) -> Row:
         return replace(row, coefficients=scaled)
     unit = max(abs(v) * float(grid.unit[j]) for v, j in zip(values, places))
     less = min(margin * unit, _room(row, rows) / 4)
-    if any(grid.decimals[j] is None for j in places):
+    if any(grid.parts[j] is None for j in places):
         return Row(row.name, scaled, "<=", row.right - less)
     fractions = [as_fraction(v) / int(tenfold[j]) for v, j in zip(values, places)]
     right = as_fraction(row.right) if margin == MARGIN else as_fraction(row.right - less)
@@ -375,7 +391,7 @@ class Repair:
         """Raise where a dtype such as float32 did not hold the numbers that keep the rules."""
         table = Table.read(masked)
         for j, name in enumerate(self.grid.columns):
-            if self.grid.decimals[j] is None and table.facts(name).numeric:
+            if self.grid.parts[j] is None and table.facts(name).numeric:
                 read = table.raw(name)[0]
                 if (read != kept[:, j])[known[:, j]].any():
                     raise BadTableError(

@@ -36,7 +36,7 @@ TRIES = 200  # roundings of a point that are tried where the nearest breaks an i
 
 def _system(grid: Grid, claims: Sequence[Claim], constants: Mapping[Name, float]) -> LinearSystem:
     """Return the linear rows about these columns, checked."""
-    system = closed_system(grid, rows_about(grid.columns, claims, constants))
+    system = closed_system(grid.plain, rows_about(grid.columns, claims, constants))
     system.check()
     return system
 
@@ -56,7 +56,7 @@ def project_products(
     free = np.flatnonzero(signs != 0)
     moved = np.where(signs == 0, 0.0 - offsets, values)
     logs = np.log(np.abs(moved[:, free] + offsets[free]))
-    rows = _log_rows(grid.part(free.tolist()), claims, offsets[free], signs[free])
+    rows = _log_rows(grid.part(free.tolist()).plain, claims, offsets[free], signs[free])
     if rows:
         system = LinearSystem.of_rows(rows, [grid.columns[j] for j in free])
         system.check()
@@ -210,15 +210,15 @@ def _finish(
     def solved(values: Floats) -> Floats:
         return fit_free(_solved(values, grid, order), grid, free, claims, constants)
 
-    first = solved(np.where(grid.whole, np.round(values), values))
+    first = solved(grid.rounded(values))
     system = _system(grid, claims, constants)
     if not system.n_rows or not grid.whole.any():
         return first
     bad = np.flatnonzero(~system.holds(first))
     random = np.random.default_rng(0)
     for i in bad:
-        base = np.where(grid.whole, np.floor(values[i]), values[i])
-        steps = random.integers(-1, 3, (TRIES, len(base))) * grid.whole
+        base = np.where(grid.whole, np.floor(values[i] * grid.tenfold) / grid.tenfold, values[i])
+        steps = random.integers(-1, 3, (TRIES, len(base))) * grid.whole / grid.tenfold
         steps[:, frozen] = 0
         tried = solved(base + steps)
         good = tried[system.holds(tried)]
@@ -244,8 +244,8 @@ def fit_free(
     rows = [r for r in rows_about(grid.columns, claims, constants) if loose & {*r.coefficients}]
     if not any({*row.coefficients} - loose for row in rows):
         return values
-    system = closed_system(grid, rows)
-    low, high = _bounds(values, grid, free, system)
+    system = closed_system(grid.plain, rows)
+    low, high = _bounds(values, grid.plain, free, system)
     out = np.minimum(np.maximum(values, low), high)
     strict = [row for row in rows if row.strict]
     part = grid.part(free)
@@ -328,8 +328,11 @@ def _gives(claim: Claim, grid: Grid) -> list[Name]:
     """List the columns that an equation gives from the others, in whole numbers if they must be."""
     form = claim.form
     if isinstance(form, forms.Linear):
+        terms = form.coefficients
         ones = [
-            n for n, v in form.coefficients.items() if abs(v) == 1 or not grid.whole[grid.place(n)]
+            n
+            for n, v in terms.items()
+            if _fits(grid, n, [(w / v, [m]) for m, w in terms.items() if m != n], form.constant / v)
         ]
         return sorted(ones, key=lambda name: form.coefficients[name] > 0)
     assert isinstance(form, forms.Multiplicative)
@@ -340,14 +343,26 @@ def _gives(claim: Claim, grid: Grid) -> list[Name]:
 
 
 def _stays_whole(form: forms.Multiplicative, alone: forms.Factor, grid: Grid) -> bool:
-    """Whether a factor that stands alone comes out whole, if it must."""
-    if not grid.whole[grid.place(alone.column)]:
-        return True
+    """Whether a factor that stands alone comes out on its grid, if it lives on one."""
     others = [factor for factor in form.factors if factor is not alone]
-    numbers = [form.constant ** float(alone.power), *(factor.offset for factor in form.factors)]
-    return all(number % 1 == 0 for number in numbers) and all(
-        grid.whole[grid.place(factor.column)] for factor in others
-    )
+    if any(grid.whole[grid.place(factor.column)] and factor.offset % 1 for factor in form.factors):
+        return not grid.whole[grid.place(alone.column)]
+    names = [factor.column for factor in others for _ in range(abs(factor.power))]
+    return _fits(grid, alone.column, [(form.constant ** float(alone.power), names)], alone.offset)
+
+
+def _fits(
+    grid: Grid, name: Name, terms: Sequence[tuple[float, Sequence[Name]]], constant: float
+) -> bool:
+    """Whether a sum of products of columns, each with a factor, is on the grid of a column."""
+    own = grid.parts[grid.place(name)]
+    if own is None:
+        return True
+    fine = constant * own % 1 == 0
+    for factor, names in terms:
+        parts = [grid.parts[grid.place(other)] for other in names]
+        fine = fine and None not in parts and factor * own / math.prod(filter(None, parts)) % 1 == 0
+    return fine
 
 
 def _solved(values: Floats, grid: Grid, order: Sequence[tuple[Name, Claim]]) -> Floats:

@@ -317,3 +317,29 @@ def _find_blocks(
 def _refuse_repeated(names: Sequence[Name], who: str) -> None:
     if twice := [repr(name) for name, count in Counter(names).items() if count > 1]:
         raise BadTableError(f"{who} names {', '.join(twice)} more than once.")
+
+
+def standardised_squares(
+    original: View, masked: View, names: Sequence[Name], weights: Floats | None
+) -> dict[Name, Floats]:
+    """Return squared differences in standard deviations, of each masked column that varies.
+
+    Their weighted mean is SSE / SST. Where a cell is missing, the difference is that of the others
+    on average, so that it does not count.
+    """
+    squares: dict[Name, Floats] = {}
+    weight = np.ones(original.n_rows) if weights is None else weights
+    for name in names:
+        if not original.table.facts(name).numeric or original.kind(name) == "nominal":
+            continue
+        seen = ~original.missing(name)
+        if not seen.any():
+            continue
+        x, w = original.numbers(name)[seen], weight[seen]
+        r = masked.numbers(name)[seen]
+        spread = Scale.of(x[:, None], w, "zscore", [name]).deviation[0]
+        if spread > 0:
+            own = ((x - r) / spread) ** 2
+            squares[name] = np.full(original.n_rows, float(np.average(own, weights=w)))
+            squares[name][seen] = own
+    return squares

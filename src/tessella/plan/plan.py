@@ -70,6 +70,13 @@ class Claim:
         form = self.form
         return form if isinstance(form, forms.Multiplicative) and form.operator == "==" else None
 
+    @property
+    def is_equation(self) -> bool:
+        """Whether it says that columns give another exactly: a sum or a product."""
+        form = self.form
+        linear = isinstance(form, forms.Linear) and form.operator == "==" and not self.tolerance
+        return linear or self.product is not None
+
     @cached_property
     def truth(self) -> Node:
         """The same as a truth that `tessella.rules.confront` judges."""
@@ -191,7 +198,7 @@ OPERATORS = {
     "medoid": "the values of the group's middle record, for all these columns together",
     "mode": "the most frequent category of the group",
     "joint mode": "the most frequent combination of categories of the group",
-    "project": "the point nearest to the mean of the group that keeps all rules",
+    "project": "the point nearest to the mean of the group that keeps all rules, or a record's",
 }
 
 

@@ -8,7 +8,7 @@
 - Values that exist in the data are kept by order statistics only.
 
 So a column cannot be in a linear and in a product rule, nor be observed and in either: no operator
-keeps both. With ``fit="project"`` such columns get the nearest point that keeps all rules instead.
+keeps both. Such columns get the nearest point that keeps all rules; ``fit="closed"`` refuses them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def make_plan(
     columns: Sequence[Name] | None = None,
     strata: Sequence[Name] = (),
     blocks: Sequence[Sequence[Name]] | None = None,
-    fit: str = "closed",
+    fit: str = "project",
     edit: str = "fix",
-    small: str = "refuse",
+    small: str = "merge",
     on_missing: str = "pattern",
     distance: str = "original",
     scale: Any = "zscore",
@@ -72,8 +72,8 @@ def make_plan(
         Columns that are grouped together; one block of all if not given. Columns that share a rule
         must share a block.
     fit : {"closed", "project"}
-        Only operators that provably keep the rules, or, where there is none, the nearest
-        point that does.
+        Only operators that provably keep the rules, or, where there is none, the nearest point that
+        does; where none is found, the values of the nearest record that keeps them.
     edit : {"fix", "refuse"}
         What to do with a table that breaks its rules: release one that does not, or nothing.
     small : {"refuse", "merge"}
@@ -362,7 +362,7 @@ def _troubles(
                 f"{claim.rule} ({rules[claim.rule].text}) is neither linear nor a product that "
                 "equals another: no operator is known to keep it"
             )
-            found.append((why, "medoid", pair))
+            found.append((why, "project", pair))
     return found
 
 

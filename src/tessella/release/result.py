@@ -23,8 +23,9 @@ from ..exceptions import (
 )
 from ..frame import Table, View
 from ..grouping.base import check_k
+from ..masking.donors import take_from_donors
 from ..masking.engine import MaskedBlocks, apply_plan, as_floats, write_blocks
-from ..masking.selection import Scale
+from ..masking.selection import standardised_squares
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
@@ -150,6 +151,9 @@ class Release:
         Records in which a product was first recomputed, for its zeros or signs could not be kept.
     merged : int
         Records that joined another part, because theirs was too small.
+    donated : int
+        Records whose group took the values of a record that keeps all rules, because no point near
+        to its centre was found that does.
     schema : Schema
         What the released columns are.
     rules : Rules
@@ -173,6 +177,7 @@ class Release:
     moved_inconsistent: float
     edited: int
     merged: int
+    donated: int
     schema: Schema
     rules: Rules
     protocol: Protocol = field(default_factory=Protocol)
@@ -198,6 +203,11 @@ class Release:
             )
         if self.merged:
             lines.append(f"{self.merged} records joined another part, for theirs was too small.")
+        if self.donated:
+            lines.append(
+                f"{self.donated} records share the values of a record that keeps all rules, for no "
+                "point nearer to the centre of their group was found that does."
+            )
         return "\n".join([*lines, str(self.audit)])
 
     __repr__ = __str__
@@ -228,19 +238,18 @@ def judge(
         blocks = [list(block.columns) for block in plan.blocks]
         promised = {"k": plan.k, "blocks": blocks, "strata": list(plan.strata) or None}
     view = View(released, schema)
-    after = before.rules.confront(view, tolerance=tolerance, schema=schema)
+    if planned is not None and planned.table is released:
+        after = planned.after
+    else:
+        after = before.rules.confront(view, tolerance=tolerance, schema=schema)
     found = audit(
         expected, view, rules=before.rules, schema=schema, tolerance=tolerance,
         confronted=(before, after), **promised,
     )  # fmt: skip
     if not found.passed:
-        raise RefusedError(
-            "The masked table is withheld, for its audit found: " + "; ".join(found.problems) + ". "
-            "Correct the records that break a rule, or give up a rule. Columns of float32 or of "
-            "fixed decimals hold too few digits for some rules: convert them to float64."
-        )
+        raise RefusedError(_withheld(found, before, after, plan))
     weight = reference.weights()
-    squares = _squares(reference, view, masked, weight)
+    squares = standardised_squares(reference, view, masked, weight)
     column_loss = {
         name: 100 * float(np.average(own, weights=weight)) for name, own in squares.items()
     }
@@ -257,6 +266,7 @@ def judge(
         moved_inconsistent=float(np.sqrt(away[wrong].mean())) if len(wrong) else 0.0,
         edited=0 if planned is None else planned.masked.edited,
         merged=0 if planned is None else planned.masked.merged,
+        donated=0 if planned is None else planned.masked.donated,
         schema=schema,
         rules=before.rules,
         protocol=protocol,
@@ -264,35 +274,28 @@ def judge(
     )
 
 
-def _squares(
-    original: View, masked: View, names: Sequence[Name], weights: Floats | None
-) -> dict[Name, Floats]:
-    """Return squared differences in standard deviations, of each masked column that varies.
-
-    Their weighted mean is SSE / SST. Where a cell is missing, the difference is that of the others
-    on average, so that it does not count.
-    """
-    squares: dict[Name, Floats] = {}
-    weight = np.ones(original.n_rows) if weights is None else weights
-    for name in names:
-        if not original.table.facts(name).numeric or original.kind(name) == "nominal":
-            continue
-        seen = ~original.missing(name)
-        if not seen.any():
-            continue
-        x, w = original.numbers(name)[seen], weight[seen]
-        r = masked.numbers(name)[seen]
-        spread = Scale.of(x[:, None], w, "zscore", [name]).deviation[0]
-        if spread > 0:
-            own = ((x - r) / spread) ** 2
-            squares[name] = np.full(original.n_rows, float(np.average(own, weights=w)))
-            squares[name][seen] = own
-    return squares
+def _withheld(found: Audit, before: Confrontation, after: Confrontation, plan: Plan | None) -> str:
+    """Say what an audit found, which records are behind it, and what would release."""
+    text = f"The masked table is withheld, for its audit found: {'; '.join(found.problems)}."
+    places = [place for place, rows in enumerate(after.rows) if len(rows)]
+    if not places:
+        return text
+    names = ", ".join(after.rules[place].name for place in places)
+    wrong = np.flatnonzero((before.signs[:, places] < 0).any(axis=1))
+    if len(wrong):
+        shown = ", ".join(map(str, wrong[:10])) + (", ..." if len(wrong) > 10 else "")
+        text += f" In the original, {len(wrong):,} records break {names}: rows {shown} (from 0)."
+    if plan is not None and plan.fit == "project":
+        if len(wrong) == before.n_records:
+            text += " No record keeps them, so that none can stand for others."
+    elif plan is not None:
+        text += ' Give fit="project" to release the values of records that keep the rules.'
+    return f"{text} Correct these records, or give up {'one of ' * (len(places) > 1)}{names}."
 
 
 DEFAULTS: dict[str, Any] = {
-    "columns": None, "strata": (), "blocks": None, "fit": "closed", "edit": "fix",
-    "small": "refuse", "on_missing": "pattern", "distance": "original", "scale": "zscore",
+    "columns": None, "strata": (), "blocks": None, "fit": "project", "edit": "fix",
+    "small": "merge", "on_missing": "pattern", "distance": "original", "scale": "zscore",
     "grouping": "search", "options": None,
 }  # fmt: skip
 
@@ -304,6 +307,7 @@ class Planned:
     table: Table
     plan: Plan
     masked: MaskedBlocks
+    after: Confrontation  # of `table` with the rules
 
 
 def mask_planned(
@@ -314,6 +318,7 @@ def mask_planned(
     before: Confrontation,
     plan: Plan | None,
     weights: Floats,
+    tolerance: float,
     random_state: Any,
     **options: Any,
 ) -> Planned:
@@ -337,8 +342,15 @@ def mask_planned(
         valid=np.asarray((before.signs >= 0).all(axis=1)), random_state=random_state,
     )  # fmt: skip
     table = write_blocks(view, plan, masked)
+    after = before.rules.confront(table, tolerance=tolerance, schema=schema)
+    if plan.fit == "project" and not after.all_hold:
+        masked.donated = take_from_donors(
+            masked, plan, view, before=before, after=after, weights=weights
+        )
+        table = write_blocks(view, plan, masked)
+        after = before.rules.confront(table, tolerance=tolerance, schema=schema)
     slim = replace(masked, numbers={}, rows={}, groupings=[])  # what judging needs, no copies
-    return Planned(table=table, plan=plan, masked=slim)
+    return Planned(table=table, plan=plan, masked=slim, after=after)
 
 
 def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:

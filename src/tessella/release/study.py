@@ -291,6 +291,7 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
         before = before.rules.confront(here.table, tolerance=study.tolerance, schema=here.schema)
     planned = mask_planned(
         here.table, here.schema, before=before, random_state=seed,
+        tolerance=study.tolerance,
         weights=np.ones(here.table.n_rows) if weights is None else weights,
         **{"plan": None, **DEFAULTS, **step.options},
     )  # fmt: skip
@@ -340,9 +341,9 @@ def protect(
     strata: Any = (),
     blocks: Sequence[Sequence[Hashable]] | None = None,
     weights: Hashable | None = None,
-    fit: str = "closed",
+    fit: str = "project",
     edit: str = "fix",
-    small: str = "refuse",
+    small: str = "merge",
     on_missing: str = "pattern",
     distance: str = "original",
     scale: Any = "zscore",

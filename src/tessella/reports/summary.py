@@ -120,6 +120,7 @@ def summarise(
         "moved_inconsistent": rounded(release.moved_inconsistent),
         "edited": release.edited,
         "merged": release.merged,
+        "donated": release.donated,
         "plan": "" if plan is None else plan.to_toml(),
         "explanation": "" if release.plan is None else release.plan.explain(),
         "seed": study.random_state,

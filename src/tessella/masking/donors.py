@@ -1,0 +1,150 @@
+"""Donors: a group whose values break a rule takes those of a record that keeps it.
+
+The last resort of ``fit="project"``. Whatever a rule says, k records with the values of one that
+keeps it keep it too. Columns that rules tie together are taken from one donor; all others stay.
+A donor knows every cell that the group knows, has the same strata where a rule names them, and is
+
+1. the record of the group that is nearest to its centre, or the nearest one elsewhere;
+2. where no original record keeps the rules, a released group that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._types import Floats, Integers, Name, Truths
+from ..frame import View, group_ids
+from ..kernels.groups import weighted_centres
+from ..plan import Block, Plan
+from ..rules import Confrontation, Rules
+
+if TYPE_CHECKING:
+    from .engine import MaskedBlocks
+
+
+def take_from_donors(
+    masked: MaskedBlocks,
+    plan: Plan,
+    view: View,
+    *,
+    before: Confrontation,
+    after: Confrontation,
+    weights: Floats,
+) -> int:
+    """Give groups that break a rule the values of donors, in place; count their records.
+
+    `before` and `after` are the original and the masked table, confronted with the same rules.
+    """
+    changed = np.zeros(view.n_rows, dtype=bool)
+    for number, columns, places in _tied_columns(plan.blocks, before.rules):
+        broken = (after.signs[:, places] < 0).any(axis=1)
+        if broken.any():
+            labels = masked.labels[number]
+            named = {name for place in places for name in before.rules[place].columns}
+            exchange = _Exchange(masked, view, plan, columns, named, labels, weights)
+            clean, kept = (np.all(f.signs[:, places] >= 0, axis=1) for f in (before, after))
+            changed |= exchange.serve(np.isin(labels, labels[broken]), clean, kept)
+    return int(changed.sum())
+
+
+def _tied_columns(
+    blocks: Sequence[Block], rules: Rules
+) -> Iterator[tuple[int, list[Name], list[int]]]:
+    """Yield the sets of columns that rules tie together: block, columns, places of the rules."""
+    for number, block in enumerate(blocks):
+        tied: list[tuple[set[Name], list[int]]] = []
+        for place, rule in enumerate(rules):
+            names, places = set(rule.columns) & set(block.columns), [place]
+            if not names:
+                continue
+            for other in [other for other in tied if other[0] & names]:
+                tied.remove(other)
+                names, places = names | other[0], [*other[1], *places]
+            tied.append((names, places))
+        for names, places in tied:
+            yield number, [name for name in block.columns if name in names], sorted(places)
+
+
+class _Exchange:
+    """Records as points in the columns of one set, before and after masking."""
+
+    def __init__(
+        self, masked: MaskedBlocks, view: View, plan: Plan, columns: list[Name], named: set[Name],
+        labels: Integers, weights: Floats,
+    ) -> None:  # fmt: skip
+        self.masked, self.view, self.columns = masked, view, columns
+        self.labels, self.weights = labels, weights
+        self.states = np.column_stack([view.states(name).astype(np.int64) for name in columns])
+        self.strata = view.strata(plan.strata).ids
+        self.named = view.strata([name for name in plan.strata if name in named]).ids
+        self.original, self.released, self.about = self._points()
+
+    def _points(self) -> tuple[Floats, Floats, Integers]:
+        """Return numbers in standard deviations, categories as corners, and whose each axis is."""
+        from .engine import corners
+
+        original, released = [], []
+        for name in self.columns:
+            if name in self.masked.numbers:
+                numbers = self.view.numbers(name)
+                unit = float(np.nanstd(numbers)) if np.isfinite(numbers).any() else 0.0
+                original.append(np.nan_to_num(numbers / (unit or 1.0))[:, None])
+                released.append(self.masked.numbers[name][:, None] / (unit or 1.0))
+            else:
+                found = corners(self.view.codes(name).astype(np.int64))
+                original.append(found)
+                released.append(found[self.masked.rows[name]])
+        about = np.repeat(np.arange(len(original)), [found.shape[1] for found in original])
+        return np.hstack(original), np.hstack(released), about
+
+    def serve(self, needy: Truths, clean: Truths, kept: Truths) -> Truths:
+        """Find donors for the needy records, among `clean` originals or `kept` released ones."""
+        served = np.zeros(len(needy), dtype=bool)
+        lacks = self.states > 0
+        keys = group_ids([*self.states.T, self.strata])
+        for key in np.unique(keys[needy]):
+            rows = np.flatnonzero(needy & (keys == key))
+            first = rows[0]
+            able = ~(lacks & ~lacks[first]).any(axis=1) & (self.named == self.named[first])
+            alike = keys == key
+            near = able & (self.strata == self.strata[first])
+            choices = [(own, source) for own in (alike, near, able) for source in (clean, kept)]
+            for own, source in choices:
+                donors = np.flatnonzero(own & source)
+                if len(donors):
+                    known, released = ~lacks[first], source is kept
+                    at = self._nearest(rows, donors, known[self.about], from_released=released)
+                    self._copy(rows, at, known, from_released=released)
+                    served[rows] = True
+                    break
+        return served
+
+    def _nearest(
+        self, rows: Integers, donors: Integers, axes: Truths, *, from_released: bool
+    ) -> Integers:
+        """Return a donor for each row: of its own group if that has one, else the nearest one."""
+        from scipy.spatial import KDTree
+
+        _, groups = np.unique(self.labels[rows], return_inverse=True)
+        count = int(groups.max()) + 1
+        own = np.ascontiguousarray(self.original[rows][:, axes])
+        centres = weighted_centres(own, self.weights[rows], groups, count)
+        points = (self.released if from_released else self.original)[donors][:, axes]
+        nearest = donors[KDTree(points).query(centres)[1]]
+        inside = np.isin(rows, donors) & (not from_released)
+        away = np.where(inside, ((own - centres[groups]) ** 2).sum(axis=1), np.inf)
+        order = np.lexsort((rows, away, groups))
+        first = order[np.searchsorted(groups[order], np.arange(count))]
+        return np.asarray(np.where(inside[first], rows[first], nearest)[groups])
+
+    def _copy(self, rows: Integers, at: Integers, known: Truths, *, from_released: bool) -> None:
+        for name in (name for name, own in zip(self.columns, known) if own):
+            if name in self.masked.numbers:
+                numbers = self.masked.numbers[name]
+                numbers[rows] = (numbers if from_released else self.view.numbers(name))[at]
+            else:
+                taken = self.masked.rows[name]
+                taken[rows] = taken[at] if from_released else at
