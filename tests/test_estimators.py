@@ -6,7 +6,7 @@ import pytest
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_clustering, parametrize_with_checks
 
-from tessella import grouping
+from tessella import grouping, masking
 from tessella.grouping import Grouping
 
 GROUPINGS = [
@@ -51,3 +51,36 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize("readonly_memmap", [False, True])
 def test_scikit_learn_finds_its_blobs_with_k_of_the_smallest(make, readonly_memmap):
     check_clustering(make.__name__, make(k=16), readonly_memmap=readonly_memmap)
+
+
+OF_NUMBERS = [
+    masking.FuzzyMicroaggregation(3), masking.IndividualRanking(3), masking.Microaggregation(3),
+    masking.NoiseAddition(0.1), masking.RankSwapping(50), masking.Rounding(5),
+    masking.TopBottomCoding(),
+]  # fmt: skip
+
+
+def expected_failures_of_maskers(estimator):
+    """List what maskers refuse in words of their own, or rightly do not do."""
+    ours = "refused, in our words: what to give instead"
+    expected = {
+        "check_complex_data": ours,
+        "check_dtype_object": "an array of objects is refused: a frame tells numbers from texts",
+        "check_estimators_empty_data_messages": ours,
+    }
+    if isinstance(estimator, masking.NoiseAddition | masking.RankSwapping):
+        expected["check_fit2d_1sample"] = "one record alone has no noise or ranks; " + ours
+    if isinstance(estimator, masking.IndividualRanking):
+        expected["check_estimators_pickle"] = "fewer than k records lack a cell: refused"
+    return expected
+
+
+@parametrize_with_checks(OF_NUMBERS, expected_failed_checks=expected_failures_of_maskers)
+def test_maskers_by_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_all_maskers_are_checked():
+    """PRAM alone is not: it masks categories, and scikit-learn's checks hand over numbers."""
+    there = {name for name in masking.__all__ if hasattr(getattr(masking, name), "fit_transform")}
+    assert there - {type(one).__name__ for one in OF_NUMBERS} == {"PRAM"}

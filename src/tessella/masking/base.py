@@ -206,6 +206,11 @@ class Perturbation(NumberMasker):
 
     rules: Any = None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # missing cells stay missing
+        return tags
+
     def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
         rules = None if self.rules is None else Rules.of(self.rules)
         read = self._read(source, weights=weights, strata=strata)
