@@ -11,7 +11,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-PACKAGE = re.compile(r"^::: (tessella(?:\.\w+)*)$", flags=re.MULTILINE)
+PACKAGE = re.compile(r"^::: (tessella(?:\.[a-z_]+)*)$", flags=re.MULTILINE)
 SIGNS = {
     r"\sum": "Σ", r"\prod": "Π", r"\max": "max", r"\min": "min", r"\log": "log", r"\exp": "exp",
     r"\lVert": "|", r"\rVert": "|", r"\lvert": "|", r"\rvert": "|", r"\|": "|", r"\infty": "∞",
