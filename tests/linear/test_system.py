@@ -58,6 +58,14 @@ def test_rescaled_says_the_same():
     assert there.absolute == pytest.approx(SUM.violation(X).absolute, abs=1e-8)
 
 
+def test_many_digits_make_no_contradiction():
+    """A bug once met: a <= and a >= the same number of 16 digits, and one row was called false."""
+    far = 1234567890123456
+    system = LinearSystem.inequalities([[-1], [1]], [-far, far])
+    assert system.contradiction == ()
+    assert system.project([[float(far)]]).tolist() == [[far]]
+
+
 def test_a_far_centre_makes_no_contradiction():
     """A bug once met: b - A centre is all rounding, which is not the same in each row."""
     A = np.array([[1, 1, -1], [0.3, 0.3, -0.3], [0.7, 0.7, -0.7]])

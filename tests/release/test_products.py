@@ -11,7 +11,7 @@ import pytest
 from tessella import protect
 from tessella.exceptions import PlanError
 
-SETTINGS = [{}, {"fit": "project", "small": "merge"}]
+SETTINGS = [{"fit": "closed", "small": "refuse"}, {"fit": "project", "small": "merge"}]
 SIGNS = {"==": operator.eq, "<=": operator.le, ">=": operator.ge, "<": operator.lt}
 
 

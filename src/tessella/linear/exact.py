@@ -13,8 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._types import Floats, Truths
-from ..exceptions import BrokenPromiseError
+from .._types import Floats
 from .rows import Row, as_fraction, equilibrate, least_sum
 
 STRICT = 1e-5  # what a strict row is taken to be off, on balanced scales, to propose its weight
@@ -59,21 +58,13 @@ def _proved(rows: Sequence[Row], among: list[int]) -> list[int]:
     tries = ((M, c - STRICT * strict), (M, c), (slack, np.append(-strict, 0.0)))
     for attempt, (matrix, cost) in enumerate(tries):
         kind = np.append(free, False)[: len(cost)]
-        weights = _proposed(matrix, cost, kind)[: len(own)]
+        weights = least_sum(matrix, cost, kind)[: len(own)]
         chosen = np.flatnonzero(np.abs(weights) > 1e-7 * np.abs(weights).max())
         if not len(chosen) and not attempt:
             return []
         if len(chosen) and _is_proof([own[i] for i in chosen], weights[chosen]):
             return [among[i] for i in chosen]
     return []
-
-
-def _proposed(M: Floats, cost: Floats, free: Truths) -> Floats:
-    """Return weights that make a cost least; none where the solver gives up."""
-    try:
-        return least_sum(M, cost, free)
-    except BrokenPromiseError:
-        return np.zeros(len(cost))
 
 
 def _is_proof(rows: Sequence[Row], guess: Floats) -> bool:

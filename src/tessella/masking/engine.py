@@ -338,12 +338,13 @@ def _points(kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name,
     except (ContradictionError, NoWholeSolutionError, RefusedError) as error:
         if own.plan.fit == "project":
             return _unrepaired(names, own)
-        if not isinstance(error, ContradictionError):
+        without_cases = isinstance(error, NoWholeSolutionError) and not own.block.cases
+        if isinstance(error, RefusedError) or without_cases:
             raise
         raise RefusedError(
-            "In a part of the table rules exclude each other, given how its records break them: "
-            f"{', '.join(dict.fromkeys(error.rows))}. Correct these records first, give up a rule, "
-            'or give fit="project".'
+            "In a part of the table no values were found that keep these rules together, given how "
+            f"its records break them: {', '.join(dict.fromkeys(error.rows))}. Correct these "
+            'records first, give up a rule, or give fit="project".'
         ) from None
     if own.plan.fit == "project":
         misfit = ~_grid(names, own).holds(computed)
