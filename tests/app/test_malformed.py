@@ -10,12 +10,16 @@ import asyncio
 import hashlib
 import os
 import random
+import socket
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
+import httpx
 import pytest
 
 from .conftest import Visitor
+from .test_serving import enter, served
 
 PLAN = """version = 1
 [input]
@@ -183,13 +187,13 @@ class Requests:
         return self.chance.choices(HEADERS, k=self.chance.choice([0] * 8 + [1, 2]))
 
 
-def ask(app: Any, scope: dict[str, Any], body: bytes) -> tuple[int, str]:
-    """Ask an application as a server does; return status and text."""
+def ask(app: Any, scope: dict[str, Any], body: bytes, *, cut: bool = False) -> tuple[int, str]:
+    """Ask an application as a server does; return status and text. `cut`: the client goes away."""
     told: list[dict[str, Any]] = []
     pieces = [body[: len(body) // 2], body[len(body) // 2 :]]
 
     async def receive() -> dict[str, Any]:
-        if pieces:
+        if pieces and not (cut and len(pieces) == 1):
             return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
         return {"type": "http.disconnect"}
 
@@ -221,8 +225,6 @@ def odd(visitor: Visitor) -> Visitor:
 
 def scope_of(visitor: Visitor, asked: Requests, kind: str, body: bytes) -> dict[str, Any]:
     """What a server would hand over: it has decoded the path, and nothing else."""
-    from urllib.parse import unquote
-
     keys = visitor.app.keys
     method, path = asked.asked_for()
     path = (keys.at if asked.chance.random() < 0.97 else "") + path
@@ -245,7 +247,7 @@ def send_malformed(visitor: Visitor, seed: int) -> int:
     kind, body = asked.body()
     scope = scope_of(visitor, asked, kind, body)
     about = f"seed {seed}: {scope['method']} {scope['raw_path'][:200]!r} {kind} {body[:300]!r}"
-    status, text = ask(visitor.app, scope, body)
+    status, text = ask(visitor.app, scope, body, cut=asked.chance.random() < 0.03)
     assert status < 500, f"{about}\n{text[:3000]}"
     assert "Traceback" not in text, about
     assert status < 400 or scope["method"] == "HEAD" or text.strip(), about
@@ -276,3 +278,51 @@ def test_a_thousand_malformed_requests(odd: Visitor) -> None:
     first = random.SystemRandom().randrange(10**6)
     print(f"seeds from {first}")
     run_seeds(odd, range(first, first + 1_000))
+
+
+# Through a real server, byte by byte: what no client would send.
+RAW = [
+    b"", b"\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+    b"GET {at}/%ff%00%2e%2e/ HTTP/1.1\r\n{known}\r\n", b"GET http://evil/ HTTP/1.1\r\n{known}\r\n",
+    b"GET {at}/ HTTP/1.1\r\n\r\n", b"GET {at}/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"GET {at}/" + b"a" * 70_000 + b" HTTP/1.1\r\n{known}\r\n",
+    b"GET {at}/files/" + b"%C3%A9" * 200 + b" HTTP/1.1\r\n{known}\r\n",
+    b"GET {at}/?" + b"a=%ff&" * 5_000 + b" HTTP/1.1\r\n{known}\r\n",
+    b"GET {at}/ HTTP/1.1\r\n{known}X: " + b"y" * 200_000 + b"\r\n\r\n",
+    b"GET {at}/ HTTP/1.1\r\n{known}Upgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+    b"POST {at}/verify HTTP/1.1\r\n{known}Content-Length: 99\r\n\r\nk=3",
+    b"POST {at}/verify HTTP/1.1\r\n{known}Content-Length: -5\r\n\r\nk=3",
+    b"POST {at}/verify HTTP/1.1\r\n{known}Content-Length: " + b"9" * 5_000 + b"\r\n\r\nk=3",
+    b"POST {at}/verify HTTP/1.1\r\n{known}Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST {at}/verify HTTP/1.1\r\n{known}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nk=3",
+    b"POST {at}/verify HTTP/1.1\r\n{known}Content-Type: multipart/form-data; boundary=B\r\n"
+    b"Content-Length: 9\r\n\r\n--B\r\n\r\n--",
+    b"CONNECT {at}/ HTTP/1.1\r\n{known}\r\n", b"\xff\xfe {at}/ HTTP/1.1\r\n{known}\r\n",
+]  # fmt: skip
+
+
+def test_what_no_client_would_send(folder: Path) -> None:
+    """The server answers in words or hangs up, and goes on; each connection ends."""
+    with served(folder) as (server, address), httpx.Client(timeout=None) as client:
+        first = enter(client, address)
+        place = httpx.URL(first)
+        (cookie,) = client.cookies.jar
+        known = (
+            f"Host: 127.0.0.1:{place.port}\r\nCookie: {cookie.name}={cookie.value}\r\n"
+            "Connection: close\r\n"
+        ).encode()
+        for raw in RAW:
+            at = place.path.rstrip("/").encode()
+            sent = raw.replace(b"{at}", at).replace(b"{known}", known)
+            with socket.create_connection(("127.0.0.1", place.port)) as line:
+                try:
+                    line.sendall(sent)
+                    line.shutdown(socket.SHUT_WR)
+                    answer = b"".join(iter(lambda line=line: line.recv(65_536), b""))
+                except ConnectionError:  # it hung up at once
+                    answer = b""
+            status = answer.split(b" ")[1:2]
+            assert not status or status[0] < b"500", (raw[:200], answer[:500])
+            assert b"Traceback" not in answer
+        assert client.get(first).status_code == 200
+        assert server.poll() is None

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     FileResponse,
     HTMLResponse,
@@ -107,7 +107,10 @@ class Pages:
 
     async def form(self, request: Request) -> Values:
         """Read a form of ours; refuse one of others."""
-        sent = await request.form(max_files=0, max_fields=FIELDS)
+        try:
+            sent = await request.form(max_files=0, max_fields=FIELDS)
+        except ClientDisconnect:  # nobody reads the answer
+            raise HTTPException(400, "The form was cut off. Send it again.") from None
         values = {name: value for name, value in sent.items() if isinstance(value, str)}
         token = values.pop("token", "")
         if not self.keys.is_form(token):
