@@ -7,7 +7,7 @@ nowhere else; templates have headings, legends of tables and figures, and no sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,137 +108,86 @@ def _both(*conditions: Condition) -> Condition:
     return lambda part: all(condition(part) for condition in conditions)
 
 
-def _list() -> Iterator[PublicSentence]:
-    def say(place: str, name: str, when: Condition, text: str) -> PublicSentence:
-        return PublicSentence(name=name, place=place, when=when, text=text)
-
-    yield say("verdict", "size", _always, "This table has {records} records in {columns} columns.")
-    yield say("verdict", "all masked", _both(_some_masked, _all_masked), "All columns were masked.")
-    yield say(
-        "verdict", "some masked", _both(_some_masked, _not(_all_masked)),
-        "{masked} of the columns were masked; the others are released as they are.",
-    )  # fmt: skip
-    yield say(
-        "verdict", "only prepared", _both(_prepared, _not(_some_masked)),
-        "No column was masked: values were recoded or suppressed as the steps say, and are "
-        "released as they are otherwise.",
-    )  # fmt: skip
-    yield say(
-        "verdict", "as they are", _not(_prepared, _some_masked),
-        "No value was changed: the columns are released as they are.",
-    )  # fmt: skip
-    yield say(
-        "verdict", "k", _both(_counted, _not(_blocks)),
-        "Every record has the same masked values as at least {others} others{alike}.",
-    )  # fmt: skip
-    yield say(
-        "verdict", "k in blocks", _blocks,
-        "In each block of columns, every record has the same masked values as at least {others} "
-        "others{alike}.",
-    )  # fmt: skip
-    yield say("verdict", "rules hold", _has_rules, "No record breaks {rules}.")
-    yield say(
-        "verdict", "loss", _priced,
-        "The masking cost {loss} of the variation of the masked numbers that figures are given of.",
-    )  # fmt: skip
-    yield say("verdict", "own value", _some_masked, "A record's masked value need not be its own.")
-    yield say(
-        "method", "steps", _always,
-        "The steps and their parameters, without what chance drew, without names of columns that "
-        "were left out, and without values that would disclose one of the original.",
-    )  # fmt: skip
-    yield say(
-        "guarantee", "k counted", _both(_counted, _not(_blocks)),
-        "Every released record has the same masked values as at least {others} others{alike}: "
-        "k = {k}. This was counted in the released table.",
-    )  # fmt: skip
-    yield say(
-        "guarantee", "k counted in blocks", _blocks,
-        "In each block, every released record has the same masked values as at least {others} "
-        "others{alike}: k = {k}. This was counted in the released table, block by block; over all "
-        "blocks together fewer may be alike.",
-    )  # fmt: skip
-    yield say("guarantee", "no k", _not(_counted), "No least number of alike records is promised.")
-    yield say(
-        "rules", "rules counted", _has_rules,
-        "No released record breaks these rules: exactly for whole numbers and categories, to "
-        "{tolerance} of their terms for other numbers. A rule about a missing value counts as "
-        "unknown, not as broken.",
-    )  # fmt: skip
-    yield say("rules", "no rules", _not(_has_rules), "No rules were given.")
-    yield say(
-        "unquoted", "unquoted rules", lambda part: part["rules_withheld"] > 0,
-        "Rules that hold and whose wording is not published: {unquoted}.",
-    )  # fmt: skip
-    yield say(
-        "unquoted", "constants", lambda part: any("…" in rule["text"] for rule in part["rules"]),
-        "… stands for a number that is withheld.",
-    )  # fmt: skip
-    yield say(
-        "analysis", "weight", lambda part: any(c["weight"] for c in part["columns"]),
-        "Records are weighted by {weight}: use it in every estimate.",
-    )  # fmt: skip
-    yield say(
-        "analysis", "codes", lambda part: any(c["codes"] for c in part["columns"]),
-        "These values stand for missing, and are no values: {codes}.",
-    )  # fmt: skip
-    yield say(
-        "analysis", "order", lambda part: part["order"] == "shuffled",
-        "The order of the records was drawn by chance: it means nothing, and row numbers cannot "
-        "be used to join the table with another.",
-    )  # fmt: skip
-    yield say(
-        "analysis", "edited", lambda part: part["edited"] is None or part["edited"] > 0,
-        "{edited} records of the original broke a rule. They are released so that they keep all "
-        "rules, and may have moved further than others.",
-    )  # fmt: skip
-    yield say(
-        "analysis", "moved back", _moved_back,
-        "After masking, records that broke a rule were moved back to it: what is stated of a "
-        "method is true of it before that.",
-    )  # fmt: skip
-    yield say(
-        "analysis", "standard errors", _some_masked,
-        "Standard errors of usual formulas do not count the masking. Where a result matters, "
-        "compare it with the information loss of the columns it uses.",
-    )  # fmt: skip
-    yield say(
-        "limits", "groups", _both(_counted, _not(_blocks)),
-        "Groups of at least {k} hide which record is whose. They do not hide what all records of "
-        "a group have in common.",
-    )  # fmt: skip
-    yield say(
-        "limits", "groups in blocks", _blocks,
-        "Groups of at least {k} hide which record is whose, within each block of columns. They do "
-        "not hide what all records of a group have in common.",
-    )  # fmt: skip
-    yield say(
-        "limits", "no groups", _not(_counted), "No least number of alike records is promised."
-    )
-    yield say("limits", "kept", _not(_all_masked), "Released as they are: {kept}.")
-    yield say(
-        "limits", "few", lambda part: bool(part["withheld"]),
-        "So few cells differ in {few} that figures about them, and overall figures, would tell "
-        "single values: they are withheld.",
-    )  # fmt: skip
-    yield say(
-        "limits", "dominated", lambda part: bool(part["dominated"]),
-        "In {dominated} a single record is most of the variation, or of its change: figures about "
-        "it are withheld, and overall figures are about the other columns.",
-    )  # fmt: skip
-    yield say(
-        "limits", "rounded", _always,
-        "Figures of this report are rounded, and those about few records are withheld. It has no "
-        "figure of disclosure risk.",
-    )  # fmt: skip
-    yield say("footer", "publish", _always, "This report may be published with the table.")
-    yield say(
-        "footer", "hash", lambda part: part["manifest"],
-        "The manifest has the hash of the released file.",
-    )  # fmt: skip
-
-
-SENTENCES = tuple(_list())
+_ROWS: list[tuple[str, str, Condition, str]] = [
+    ("verdict", "size", _always, "This table has {records} records in {columns} columns."),
+    ("verdict", "all masked", _both(_some_masked, _all_masked), "All columns were masked."),
+    ("verdict", "some masked", _both(_some_masked, _not(_all_masked)),
+     "{masked} of the columns were masked; the others are released as they are."),
+    ("verdict", "only prepared", _both(_prepared, _not(_some_masked)),
+     "No column was masked: values were recoded or suppressed as the steps say, and are "
+     "released as they are otherwise."),
+    ("verdict", "as they are", _not(_prepared, _some_masked),
+     "No value was changed: the columns are released as they are."),
+    ("verdict", "k", _both(_counted, _not(_blocks)),
+     "Every record has the same masked values as at least {others} others{alike}."),
+    ("verdict", "k in blocks", _blocks,
+     "In each block of columns, every record has the same masked values as at least {others} "
+     "others{alike}."),
+    ("verdict", "rules hold", _has_rules, "No record breaks {rules}."),
+    ("verdict", "loss", _priced,
+     "The masking cost {loss} of the variation of the masked numbers that figures are given of."),
+    ("verdict", "own value", _some_masked, "A record's masked value need not be its own."),
+    ("method", "steps", _always,
+     "The steps and their parameters, without what chance drew, without names of columns that "
+     "were left out, and without values that would disclose one of the original."),
+    ("guarantee", "k counted", _both(_counted, _not(_blocks)),
+     "Every released record has the same masked values as at least {others} others{alike}: "
+     "k = {k}. This was counted in the released table."),
+    ("guarantee", "k counted in blocks", _blocks,
+     "In each block, every released record has the same masked values as at least {others} "
+     "others{alike}: k = {k}. This was counted in the released table, block by block; over all "
+     "blocks together fewer may be alike."),
+    ("guarantee", "no k", _not(_counted), "No least number of alike records is promised."),
+    ("rules", "rules counted", _has_rules,
+     "No released record breaks these rules: exactly for whole numbers and categories, to "
+     "{tolerance} of their terms for other numbers. A rule about a missing value counts as "
+     "unknown, not as broken."),
+    ("rules", "no rules", _not(_has_rules), "No rules were given."),
+    ("unquoted", "unquoted rules", lambda part: part["rules_withheld"] > 0,
+     "Rules that hold and whose wording is not published: {unquoted}."),
+    ("unquoted", "constants", lambda part: any("…" in rule["text"] for rule in part["rules"]),
+     "… stands for a number that is withheld."),
+    ("analysis", "weight", lambda part: any(c["weight"] for c in part["columns"]),
+     "Records are weighted by {weight}: use it in every estimate."),
+    ("analysis", "codes", lambda part: any(c["codes"] for c in part["columns"]),
+     "These values stand for missing, and are no values: {codes}."),
+    ("analysis", "order", lambda part: part["order"] == "shuffled",
+     "The order of the records was drawn by chance: it means nothing, and row numbers cannot "
+     "be used to join the table with another."),
+    ("analysis", "edited", lambda part: part["edited"] is None or part["edited"] > 0,
+     "{edited} records of the original broke a rule. They are released so that they keep all "
+     "rules, and may have moved further than others."),
+    ("analysis", "moved back", _moved_back,
+     "After masking, records that broke a rule were moved back to it: what is stated of a "
+     "method is true of it before that."),
+    ("analysis", "standard errors", _some_masked,
+     "Standard errors of usual formulas do not count the masking. Where a result matters, "
+     "compare it with the information loss of the columns it uses."),
+    ("limits", "groups", _both(_counted, _not(_blocks)),
+     "Groups of at least {k} hide which record is whose. They do not hide what all records of "
+     "a group have in common."),
+    ("limits", "groups in blocks", _blocks,
+     "Groups of at least {k} hide which record is whose, within each block of columns. They do "
+     "not hide what all records of a group have in common."),
+    ("limits", "no groups", _not(_counted), "No least number of alike records is promised."),
+    ("limits", "kept", _not(_all_masked), "Released as they are: {kept}."),
+    ("limits", "few", lambda part: bool(part["withheld"]),
+     "So few cells differ in {few} that figures about them, and overall figures, would tell "
+     "single values: they are withheld."),
+    ("limits", "dominated", lambda part: bool(part["dominated"]),
+     "In {dominated} a single record is most of the variation, or of its change: figures about "
+     "it are withheld, and overall figures are about the other columns."),
+    ("limits", "rounded", _always,
+     "Figures of this report are rounded, and those about few records are withheld. It has no "
+     "figure of disclosure risk."),
+    ("footer", "publish", _always, "This report may be published with the table."),
+    ("footer", "hash", lambda part: part["manifest"],
+     "The manifest has the hash of the released file."),
+]  # fmt: skip
+SENTENCES = tuple(
+    PublicSentence(place=place, name=name, when=when, text=text)
+    for place, name, when, text in _ROWS
+)
 
 
 def sentences(part: Part) -> dict[str, list[str]]:
