@@ -5,18 +5,19 @@ keeps it keep it too. Columns that rules tie together are taken from one donor; 
 A donor knows every cell that the group knows, has the same strata where a rule names them, and is
 
 1. the record of the group that is nearest to its centre, or the nearest one elsewhere;
-2. where no original record keeps the rules, a released group that does.
+2. where no original record keeps the rules, a released group that does;
+3. a record of other strata that keeps the rules with the strata of the group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._types import Floats, Integers, Name, Truths
-from ..frame import View, group_ids
+from .._types import Floats, Integers, Name, Signs, Truths
+from ..frame import Table, View, group_ids
 from ..kernels.groups import weighted_centres
 from ..plan import Block, Plan
 from ..rules import Confrontation, Rules
@@ -33,11 +34,19 @@ def take_from_donors(
     before: Confrontation,
     after: Confrontation,
     weights: Floats,
+    confront: Callable[[Table], Confrontation],
 ) -> int:
     """Give groups that break a rule the values of donors, in place; count their records.
 
-    `before` and `after` are the original and the masked table, confronted with the same rules.
+    `before` and `after` are the original and the masked table, confronted with the same rules, as
+    `confront` does it.
     """
+
+    def in_strata_of(row: int) -> Signs:
+        """Judge all original records as if they were in the strata of one."""
+        rows = np.full(view.n_rows, row)
+        return confront(Table.read(view.table.rearrange(dict.fromkeys(plan.strata, rows)))).signs
+
     changed = np.zeros(view.n_rows, dtype=bool)
     for number, columns, places in _tied_columns(plan.blocks, before.rules):
         broken = (after.signs[:, places] < 0).any(axis=1)
@@ -46,7 +55,8 @@ def take_from_donors(
             named = {name for place in places for name in before.rules[place].columns}
             exchange = _Exchange(masked, view, plan, columns, named, labels, weights)
             clean, kept = (np.all(f.signs[:, places] >= 0, axis=1) for f in (before, after))
-            changed |= exchange.serve(np.isin(labels, labels[broken]), clean, kept)
+            needy = np.isin(labels, labels[broken])
+            changed |= exchange.serve(needy, clean, kept, places, in_strata_of)
     return int(changed.sum())
 
 
@@ -100,26 +110,32 @@ class _Exchange:
         about = np.repeat(np.arange(len(original)), [found.shape[1] for found in original])
         return np.hstack(original), np.hstack(released), about
 
-    def serve(self, needy: Truths, clean: Truths, kept: Truths) -> Truths:
+    def serve(
+        self, needy: Truths, clean: Truths, kept: Truths, places: list[int],
+        in_strata_of: Callable[[int], Signs],
+    ) -> Truths:  # fmt: skip
         """Find donors for the needy records, among `clean` originals or `kept` released ones."""
         served = np.zeros(len(needy), dtype=bool)
         lacks = self.states > 0
         keys = group_ids([*self.states.T, self.strata])
         for key in np.unique(keys[needy]):
             rows = np.flatnonzero(needy & (keys == key))
-            first = rows[0]
-            able = ~(lacks & ~lacks[first]).any(axis=1) & (self.named == self.named[first])
-            alike = keys == key
+            first = int(rows[0])
+            known = ~lacks[first]
+            wide = ~(lacks & known).any(axis=1)
+            able = wide & (self.named == self.named[first])
             near = able & (self.strata == self.strata[first])
-            choices = [(own, source) for own in (alike, near, able) for source in (clean, kept)]
-            for own, source in choices:
-                donors = np.flatnonzero(own & source)
-                if len(donors):
-                    known, released = ~lacks[first], source is kept
-                    at = self._nearest(rows, donors, known[self.about], from_released=released)
-                    self._copy(rows, at, known, from_released=released)
-                    served[rows] = True
-                    break
+            choices = [
+                (own, source) for own in (keys == key, near, able) for source in (clean, kept)
+            ]
+            found = next(((own & s, s is kept) for own, s in choices if (own & s).any()), None)
+            if found is None:
+                found = wide & np.all(in_strata_of(first)[:, places] >= 0, axis=1), False
+            donors, released = np.flatnonzero(found[0]), found[1]
+            if len(donors):
+                at = self._nearest(rows, donors, known[self.about], from_released=released)
+                self._copy(rows, at, known, from_released=released)
+                served[rows] = True
         return served
 
     def _nearest(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -342,13 +343,14 @@ def mask_planned(
         valid=np.asarray((before.signs >= 0).all(axis=1)), random_state=random_state,
     )  # fmt: skip
     table = write_blocks(view, plan, masked)
-    after = before.rules.confront(table, tolerance=tolerance, schema=schema)
+    confront = partial(before.rules.confront, tolerance=tolerance, schema=schema)
+    after = confront(table)
     if plan.fit == "project" and not after.all_hold:
         masked.donated = take_from_donors(
-            masked, plan, view, before=before, after=after, weights=weights
+            masked, plan, view, before=before, after=after, weights=weights, confront=confront
         )
         table = write_blocks(view, plan, masked)
-        after = before.rules.confront(table, tolerance=tolerance, schema=schema)
+        after = confront(table)
     slim = replace(masked, numbers={}, rows={}, groupings=[])  # what judging needs, no copies
     return Planned(table=table, plan=plan, masked=slim, after=after)
 
