@@ -360,7 +360,7 @@ def test_a_group_that_breaks_a_rule_takes_the_nearest_record_that_keeps_it():
     assert release.table["free"].tolist() == [1] * 3 + [4] * 3  # no rule ties it to the others
     assert release.donated == 3
     assert "3 records share the values of a record that keeps all rules" in str(release)
-    with pytest.raises(RefusedError, match=r'exclude each other.*fit="project"'):
+    with pytest.raises(RefusedError, match=r'R1, R2.*fit="project"'):
         protect(table, k=3, rules=rules, fit="closed", random_state=0)
 
 
