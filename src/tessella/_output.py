@@ -21,7 +21,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .exceptions import BadFileError, BadOptionError
+from .exceptions import BadFileError, BadOptionError, TessellaError
 
 
 def plain_data(value: Any) -> Any:
@@ -189,18 +189,23 @@ def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> I
     if path.exists() and not overwrite:
         raise _exists(path)
     mode = 0o600 if private else 0o666
-    nameless = _open_nameless(path.parent, mode)
-    if nameless is None:
-        yield from _by_renaming(path, overwrite=overwrite, mode=mode)
-    else:
-        with os.fdopen(nameless, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(nameless)
-            _give_name(nameless, path, overwrite=overwrite)
-    if os.name == "posix":  # the name, too, is on the disk
-        with _opened(path.parent) as folder:
-            os.fsync(folder)
+    try:
+        nameless = _open_nameless(path.parent, mode)
+        if nameless is None:
+            yield from _by_renaming(path, overwrite=overwrite, mode=mode)
+        else:
+            with os.fdopen(nameless, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(nameless)
+                _give_name(nameless, path, overwrite=overwrite)
+        if os.name == "posix":  # the name, too, is on the disk
+            with _opened(path.parent) as folder:
+                os.fsync(folder)
+    except OSError as error:  # such as a full disk, also while the block was writing
+        if isinstance(error, TessellaError):
+            raise
+        raise unwritable(path, error) from error
 
 
 @contextmanager
@@ -226,7 +231,7 @@ def _open_nameless(folder: Path, mode: int = 0o666) -> int | None:
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
             return None
-        raise _refused(folder, error) from error
+        raise
 
 
 def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
@@ -253,11 +258,8 @@ def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
 
 def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
     beside = _name_beside(path)
-    try:
-        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(beside, flags, 0o600)
-    except OSError as error:
-        raise _refused(path.parent, error) from error
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(beside, flags, 0o600)
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
@@ -292,6 +294,7 @@ def _umask() -> int:
     return mask
 
 
-def _refused(folder: Path, error: OSError) -> BadFileError:
+def unwritable(path: Path, error: OSError) -> BadFileError:
+    """Return the error for a file that the system did not let be written."""
     reason = (error.strerror or str(error)).lower()
-    return BadFileError(folder, f"no file can be written there ({reason})", "Give another folder")
+    return BadFileError(path, f"it cannot be written ({reason})", "Make room, or give another path")

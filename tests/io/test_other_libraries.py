@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import gzip
+import os
 import zipfile
 
 import numpy as np
@@ -373,3 +374,24 @@ def test_frames_of_a_source(tmp_path):
     assert pandas["b"].tolist()[0] == dt.date(2020, 1, 1)
     assert source.to_polars().schema["b"] == pl.Date
     assert "2 records, 3 columns" in repr(source)
+
+
+def test_excel_with_entities_or_damage_is_refused_in_our_words(tmp_path):
+    # a bug once met: a traceback of the XML parser, while rows were read
+    write_file(pa.table({"town": ["Reus", "Valls"]}), tmp_path / "x.xlsx")
+    with zipfile.ZipFile(tmp_path / "x.xlsx") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    page = "xl/worksheets/sheet1.xml"
+    head, _, body = parts[page].partition(b"\n")
+    doctype = b'\n<!DOCTYPE x [<!ENTITY e "a"><!ENTITY f "&e;&e;">]>\n'
+    for wrong in (
+        head + doctype + body.replace(b"Reus", b"&f;&g;"), head + body[:-30], b"", b"\xff" * 99,
+    ):  # fmt: skip
+        with zipfile.ZipFile(tmp_path / "y.xlsx", "w") as archive:
+            for name, content in (parts | {page: wrong}).items():
+                archive.writestr(name, content)
+        with pytest.raises(BadFileError, match="no excel file, or a damaged one"):
+            read_file(tmp_path / "y.xlsx")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(BadFileError, match="no ordinary file"):
+        read_file(tmp_path / "pipe.csv")

@@ -28,6 +28,7 @@ from ..rules import Rules
 from ..schema import Schema
 from .conduct import audit
 from .result import Audit
+from .stored import as_audited
 
 SHOWN = 30
 
@@ -142,7 +143,13 @@ class Verification:
 
 KIND = "tessella manifest"  # what a manifest calls itself
 
-STORAGE = re.compile(r"^Column .* had dtype \S+ and now has ")  # the same values, kept otherwise
+# The same values, kept otherwise.
+STORAGE = re.compile(
+    r"^Column .* (had dtype .+ and now has "
+    r"|held (integer|float|decimal) \(.*\) and now holds (integer|float|decimal) \("
+    r"|held (categories|text \(.*\)) and now holds (categories|text)"
+    r"|held categories in an order that is lost)"
+)
 UNRELATED = 4.0  # standard errors of a correlation of unrelated columns
 
 
@@ -210,7 +217,8 @@ def verify(
     problems: list[str] = []
     notes: list[str] = []
     hashes = _check_hashes(promised, masked, manifest, problems)
-    before, after = _read(original), _read(masked)
+    before = _read(original)
+    after = _read(masked, like=before)
     names = _common(before, after, id, problems, notes)
     if schema is not None:
         schema.check(before)
@@ -264,10 +272,12 @@ def _sort_problems(found: Audit, problems: list[str], notes: list[str]) -> None:
             (notes if STORAGE.search(problem) else problems).append(problem)
 
 
-def _read(given: Any) -> Table:
-    if isinstance(given, str | os.PathLike):
-        return Table.read(read_file(given).table)
-    return Table.read(given)
+def _read(given: Any, *, like: Table | None = None) -> Table:
+    """Read a table; a file that was written from a table `like` another in the same kinds."""
+    if not isinstance(given, str | os.PathLike):
+        return Table.read(given)
+    source = read_file(given)
+    return Table.read(source.table if like is None else as_audited(source, like))
 
 
 def _read_manifest(given: Any) -> Mapping[str, Any]:

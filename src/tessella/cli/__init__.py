@@ -1,7 +1,7 @@
 """The command line: `tessella`.
 
 A mistake ends with a sentence, no traceback, and an exit code for scripts: 1 if rules or the audit
-refuse, 2 for usage or bad input.
+refuse, 2 for usage, bad input, or a file that cannot be written.
 """
 
 from __future__ import annotations

@@ -189,6 +189,15 @@ def decoded(column: pa.DictionaryArray) -> pa.Array:
     return column.dictionary.take(column.indices)
 
 
+def as_float64(numbers: pa.Array) -> pa.Array:
+    """Return floats or decimals as the nearest float64, which Arrow's cast misses at times."""
+    floats = numbers.cast(pa.float64())
+    if not pa.types.is_decimal(numbers.type):
+        return floats
+    near = floats.to_numpy(zero_copy_only=False)
+    return pa.array(np.round(near, numbers.type.scale), from_pandas=True)
+
+
 def to_milliseconds(moments: pa.Array) -> tuple[pa.Array, bool]:
     """Return moments in UTC rounded to milliseconds, and whether nothing was lost by that."""
     unit = moments.type.unit

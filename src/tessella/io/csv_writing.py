@@ -170,12 +170,13 @@ def _plain(column: pa.Array, decimal: str, name: str) -> pa.Array:
 
 
 def _float_texts(column: pa.Array) -> pa.Array:
-    """Write floats in the fewest digits that give them back.
+    """Write floats in the fewest digits that give them back, as the float64 that a reader makes.
 
-    As in Python a whole float keeps its ".0", so that it is not read as an integer; and it is
-    written out below 1e15, where Arrow uses powers of ten from 1e10.
+    The fewest of a float32 give another float64: 0.1 is not 0.10000000149. As in Python a whole
+    float keeps its ".0", so that it is not read as an integer; and it is written out below 1e15,
+    where Arrow uses powers of ten from 1e10.
     """
-    column = pc.add(column, pa.scalar(0, column.type))  # -0.0 + 0.0 is 0.0: no -0.0 is written
+    column = pc.add(column.cast(pa.float64()), 0.0)  # -0.0 + 0.0 is 0.0: no -0.0 is written
     texts = column.cast(pa.string())
     size = pc.abs(column)
     whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(size, 1e15))

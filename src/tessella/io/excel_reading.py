@@ -7,7 +7,8 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,16 +36,8 @@ def read_excel(
     """Read one sheet of an Excel file; the options are those of `read_file`."""
     openpyxl = optional("openpyxl", extra="excel", purpose="Reading Excel files")
     check_types(types or {})
-    try:
-        book = _open(openpyxl, path, data_only=True)
-    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise BadFileError(
-            path, "it is no Excel file (.xlsx), or a damaged one", "Save it again, or give format="
-        ) from error
-    try:
+    with _opened(openpyxl, path, data_only=True) as book:
         name, rows, statements = _choose(path, book, sheet)
-    finally:
-        book.close()
     if _has_formulas(path):
         statements += _check_formulas(openpyxl, path, name, rows)
     first = next(iter(rows))
@@ -75,10 +68,16 @@ def read_excel(
     )
 
 
-def _open(openpyxl: Any, path: Path, *, data_only: bool) -> Any:
-    with warnings.catch_warnings():  # of styles and extensions, which are not read
-        warnings.simplefilter("ignore", UserWarning)
-        return openpyxl.load_workbook(path, read_only=True, data_only=data_only)
+@contextmanager
+def _opened(openpyxl: Any, path: Path, *, data_only: bool) -> Iterator[Any]:
+    with open(path, "rb") as file:  # which openpyxl leaves open where a sheet is damaged
+        with warnings.catch_warnings():  # of styles and extensions, which are not read
+            warnings.simplefilter("ignore", UserWarning)
+            book = openpyxl.load_workbook(file, read_only=True, data_only=data_only)
+        try:
+            yield book
+        finally:
+            book.close()
 
 
 Rows = dict[int, tuple[Any, ...]]
@@ -124,9 +123,8 @@ def _has_formulas(path: Path) -> bool:
 
 def _check_formulas(openpyxl: Any, path: Path, name: str, rows: Rows) -> list[Statement]:
     """Refuse a formula whose result was not stored: it would be read as missing."""
-    book = _open(openpyxl, path, data_only=False)
     count = 0
-    try:
+    with _opened(openpyxl, path, data_only=False) as book:
         sheet = book[name]
         sheet.reset_dimensions()
         for place, cells in enumerate(sheet.iter_rows(), start=1):
@@ -141,8 +139,6 @@ def _check_formulas(openpyxl: Any, path: Path, name: str, rows: Rows) -> list[St
                         "Open and save the file in a spreadsheet, or store values",
                         line=place,
                     )
-    finally:
-        book.close()
     return [Statement("formulas", f"{count:,}, read as their stored results")] if count else []
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..exceptions import BadFileError, BadOptionError
-from .arrow import check_finite, check_whole, decoded, to_milliseconds
+from .arrow import as_float64, check_finite, check_whole, decoded, to_milliseconds
 from .source import Statement
 
 _ROWS, _COLUMNS, _LETTERS = 1_048_576, 16_384, 32_767
@@ -201,7 +201,7 @@ def _column(
         return values, lambda number: "" if number is None else f"><v>{number}</v></c>"
     if pa.types.is_decimal(kind):
         statements.append(Statement(f"column {name!r}", "numbers", "Excel has no fixed decimals"))
-        values = values.cast(pa.float64())
+        values = as_float64(values)
         kind = values.type
     if pa.types.is_floating(kind):
         return _floats(name, values, path, statements)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .._output import whole_or_nothing
-from ..exceptions import BadFileError, BadOptionError, DataNotFoundError
+from ..exceptions import BadFileError, BadOptionError, DataNotFoundError, TessellaError
 from .source import (
     FORMATS,
     Format,
@@ -127,7 +129,18 @@ def read_file(
         raise BadOptionError("columns", columns, "a list of names")
     if columns is not None:
         options["columns"] = list(dict.fromkeys(columns))
-    source = form.load(form.reader)(path, **options)
+    # What the packages of other formats raise for damaged files is not documented.
+    foreign = OSError if form.name == "csv" else Exception
+    try:
+        source = form.load(form.reader)(path, **options)
+    except (TessellaError, MemoryError):
+        raise
+    except foreign as error:
+        raise BadFileError(
+            path,
+            f"it is no {form.name} file, or a damaged one ({type(error).__name__})",
+            "Make it again, or give format=",
+        ) from error
     return _with_metadata(source, metadata, codes)
 
 
@@ -140,6 +153,8 @@ def _existing(path: str | os.PathLike[str]) -> Path:
         raise BadFileError(path, "this is a folder", "Give a file")
     if not path.exists():
         raise DataNotFoundError(f"There is no file {str(path)!r}. Check the name and the folder.")
+    if not path.is_file():
+        raise BadFileError(path, "this is no ordinary file", "Copy what it gives into one")
     if not os.access(path, os.R_OK):
         raise BadFileError(path, "it may not be read by this user", "Ask for the permission")
     return path
@@ -284,12 +299,14 @@ def staged_file(
     keep_labels: bool = False,
     overwrite: bool = False,
     private: bool = False,
+    confirm: Callable[[Source, list[Statement]], Statement] | None = None,
     **options: Any,
 ) -> Iterator[Written]:
     """Write a table to a file that gets its name when the block ends well; see `write_file`.
 
-    In the block all bytes are written, and their hash is known; no file has that name yet. Only
-    its owner may read a `private` file.
+    In the block all bytes are written, and their hash is known; no file has that name yet. What
+    they are when read again is given to `confirm`, which returns what is to be stated, or raises.
+    Only its owner may read a `private` file.
     """
     from .arrow import scrub, to_arrow
 
@@ -298,6 +315,7 @@ def staged_file(
     if like is not None and path.exists() and path.samefile(like.path):
         raise BadFileError(path, "this is the original", "Give another name to the release")
     table, statements = to_arrow(frame)
+    n_rows, names = table.num_rows, table.column_names
     if form.name not in ("csv", "excel"):  # these two write what cells show, and nothing else
         table = scrub(table)
     if metadata is None:
@@ -319,16 +337,34 @@ def staged_file(
         digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         size = file.tell()
         os.fsync(file.fileno())  # a full disk shows before anything has a name
+        if confirm is not None:
+            del frame, table  # what is read again takes their place
+            with _reopened(file, path) as again:
+                statements.append(confirm(read_file(again, format=form.name), statements))
         packed = compression_of(path)
         yield Written(
             path=path,
             format=f"{form.name}, {packed}" if packed else form.name,
-            n_rows=table.num_rows,
-            columns=tuple(table.column_names),
+            n_rows=n_rows,
+            columns=tuple(names),
             sha256=digest,
             size=size,
             statements=tuple(statements),
         )
+
+
+@contextmanager
+def _reopened(file: BinaryIO, path: Path) -> Iterator[Path]:
+    """Give an open file, which has no name yet, a path whose ending tells its format."""
+    with tempfile.TemporaryDirectory(prefix="tessella-unfinished-") as folder:
+        again, own = Path(folder, path.name), f"/proc/self/fd/{file.fileno()}"
+        if os.path.exists(own):
+            again.symlink_to(own)
+        else:
+            file.seek(0)
+            with open(again, "wb") as copy:
+                shutil.copyfileobj(file, copy)
+        yield again
 
 
 def _public(

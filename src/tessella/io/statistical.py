@@ -28,11 +28,11 @@ import pyarrow.compute as pc
 from .._lazy import optional
 from .._wording import listed
 from ..exceptions import BadFileError
-from .arrow import check_finite, check_whole, decoded, to_milliseconds
+from .arrow import as_float64, check_finite, check_whole, decoded, to_milliseconds
 from .source import Level, Metadata, Source, Span, Statement, Variable, check_columns
 
 _TITLES = {"spss": "SPSS", "stata": "Stata", "sas-transport": "SAS transport"}
-_FAULTS = (OSError, ValueError, OverflowError, TypeError)
+_FAULTS = (ValueError, OverflowError, TypeError)
 _INT32 = (-2_147_483_647, 2_147_483_620)  # of Stata: the rest stands for "missing"
 _WHOLE = re.compile(r"(F|N|COMMA|DOT|%)?-?\d*(\.0?)?[fF]?")
 _STORED = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
@@ -74,7 +74,7 @@ def _read_file(
     try:
         given = {option: value for option, value in options.items() if value is not None}
         cells, meta = _raw_read(name, path, **given)
-    except (package.ReadstatError, package.PyreadstatError, OSError, ValueError) as error:
+    except (package.ReadstatError, package.PyreadstatError, ValueError) as error:
         raise BadFileError(
             path,
             f"it is no {name} file that can be read ({error})",
@@ -249,7 +249,7 @@ def _prepare(name: str, path: Path, column: str, values: Any, ready: _Prepared) 
     elif pa.types.is_integer(kind):
         _prepare_whole(name, path, column, values, ready)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        floats = values.cast(pa.float64())
+        floats = as_float64(values)
         if pa.types.is_decimal(kind):
             ready.say(column, "written as a number", f"{title} has no decimals of fixed length")
         check_finite(floats, column, path, title)
@@ -376,6 +376,8 @@ def _write(name: str, path: Path, place: str, ready: _Prepared, metadata: Metada
         else:
             package.write_xport(frame, place, **options)
     except (package.ReadstatError, package.PyreadstatError, *_FAULTS) as error:
+        if "Unable to write" in str(error):  # nothing else is known of a full disk
+            raise OSError("its bytes were not taken, the disk may be full") from error
         raise BadFileError(
             path,
             f"{_TITLES[name]} cannot hold this table ({str(error).rstrip('.')})",
@@ -395,8 +397,14 @@ def _spans(missing: tuple[Any, ...], cells: list[Any]) -> list[Any]:
 
 def _compare(name: str, path: Path, place: str, ready: _Prepared) -> None:
     """Read the file back, and refuse it if any cell is another."""
-    cells, _ = _raw_read(name, place)
+    package = _package()
+    try:
+        cells, _ = _raw_read(name, place)
+    except (package.ReadstatError, package.PyreadstatError) as error:
+        raise OSError("it was cut off, the disk may be full") from error
     for column, wrote in ready.cells.items():
+        if len(cells[column]) < len(wrote):
+            raise OSError("it was cut off, the disk may be full")
         if len(cells[column]) != len(wrote) or not all(map(_is_same, wrote, cells[column])):
             raise BadFileError(
                 path,

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .._output import State, held, refuse_same_file, state_of, whole_or_nothing
+from .._output import State, held, refuse_same_file, state_of, unwritable, whole_or_nothing
 from ..exceptions import BadFileError
 from ..io.files import Written, staged_file
 from ..io.source import find_format
@@ -122,8 +122,7 @@ def _stage(path: Path, content: bytes, what: str, *, overwrite: bool) -> Any:
         file.flush()
         os.fsync(file.fileno())
     except BaseException as error:
-        with suppress(BaseException):
-            context.__exit__(type(error), error, error.__traceback__)
+        context.__exit__(type(error), error, error.__traceback__)  # raises what it makes of it
         raise
     return context
 
@@ -132,7 +131,10 @@ def _remove_old(paths: Mapping[str, Path], replaced: set[Path]) -> None:
     """Remove what speaks of the old release, the manifest first; the old release stays."""
     for what in reversed(list(paths)):
         if what != "release" and paths[what] in replaced:
-            paths[what].unlink(missing_ok=True)
+            try:
+                paths[what].unlink(missing_ok=True)
+            except OSError as error:
+                raise unwritable(paths[what], error) from error
             _keep(paths[what].parent)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from .._output import State, toml_key, toml_value
 from .._types import Integers, Progress
+from ..auditing.stored import confirm_stored
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
 from ..frame import Table
 from ..io import Source
@@ -29,6 +30,7 @@ from ..loss import measure
 from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Study
+from ..release.result import promised
 from ..release.roles import refuse_unmasked
 from ..release.steps import disclosed_method
 from ..reports import external_report, internal_report, summarise
@@ -313,11 +315,16 @@ def _prepare(
         texts = {what: TEXTS[what](summary) for what in paths if what in TEXTS}
 
     def write(overwrite: bool) -> Publication:
+        table = release.table if order is None else Table.read(release.table).take(order)
         with steps.step("write", files=len(paths)) as account:
             written = write_all(
-                release.table if order is None else Table.read(release.table).take(order), paths,
-                texts, manifest=partial(manifest, summary), found=found, overwrite=overwrite,
+                table, paths, texts, manifest=partial(manifest, summary), found=found,
+                overwrite=overwrite,
                 like=_like(read, order), keep_labels=plan.output.keep_labels,
+                confirm=partial(
+                    confirm_stored, Table.read(table), rules=release.rules,
+                    schema=release.schema, tolerance=study.tolerance, **promised(release.plan),
+                ),
             )  # fmt: skip
             account += map(str, written.statements)
         steps.announce("done")

@@ -232,12 +232,7 @@ def judge(
     have. Loss is measured in the columns `masked`; `planned` is the step that promised k.
     """
     schema: Any = reference.schema
-    plan: Plan | None = None
-    promised: dict[str, Any] = {}
-    if planned is not None:
-        plan = planned.plan
-        blocks = [list(block.columns) for block in plan.blocks]
-        promised = {"k": plan.k, "blocks": blocks, "strata": list(plan.strata) or None}
+    plan = None if planned is None else planned.plan
     view = View(released, schema)
     if planned is not None and planned.table is released:
         after = planned.after
@@ -245,7 +240,7 @@ def judge(
         after = before.rules.confront(view, tolerance=tolerance, schema=schema)
     found = audit(
         expected, view, rules=before.rules, schema=schema, tolerance=tolerance,
-        confronted=(before, after), **promised,
+        confronted=(before, after), **promised(plan),
     )  # fmt: skip
     if not found.passed:
         raise RefusedError(_withheld(found, before, after, plan))
@@ -292,6 +287,14 @@ def _withheld(found: Audit, before: Confrontation, after: Confrontation, plan: P
     elif plan is not None:
         text += ' Give fit="project" to release the values of records that keep the rules.'
     return f"{text} Correct these records, or give up {'one of ' * (len(places) > 1)}{names}."
+
+
+def promised(plan: Plan | None) -> dict[str, Any]:
+    """Return k, blocks and strata of a plan, as `audit` takes them."""
+    if plan is None:
+        return {}
+    blocks = [list(block.columns) for block in plan.blocks]
+    return {"k": plan.k, "blocks": blocks, "strata": list(plan.strata) or None}
 
 
 DEFAULTS: dict[str, Any] = {
