@@ -173,7 +173,7 @@ def _lock(folder: Path) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         return descriptor
     except OSError as error:
-        raise _refused(folder, error) from error
+        raise unwritable(folder, error) from error
 
 
 @contextmanager

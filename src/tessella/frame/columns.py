@@ -39,13 +39,15 @@ class Facts:
     """What a column's dtype says of it.
 
     `decimals` is the number of decimals that the dtype can hold: 0 for integers and booleans, the
-    scale of a decimal, None for floats and for columns that are not numbers.
+    scale of a decimal, None for floats and for columns that are not numbers. `digits` is the number
+    of all digits that a decimal can hold.
     """
 
     name: Name
     family: Family
     dtype: str
     decimals: int | None = None
+    digits: int | None = None
     ordered: bool = False
 
     @property
@@ -83,14 +85,16 @@ def facts_of(name: Name, series: nw.Series[Any]) -> Facts:
     """Return what the dtype of a column tells."""
     native = _dtype(series.to_native())
     family = _family(series.dtype, native)
-    decimals = {"integer": 0, "boolean": 0}.get(family)
+    decimals, digits = {"integer": 0, "boolean": 0}.get(family), None
     if family == "decimal":
-        decimals = int(getattr(native, "pyarrow_dtype", native).scale)
+        fixed = getattr(native, "pyarrow_dtype", native)
+        decimals, digits = int(fixed.scale), fixed.precision
     return Facts(
         name=name,
         family=family,
         dtype=str(native),
         decimals=decimals,
+        digits=digits,
         ordered=isinstance(series.dtype, nw.Enum) or bool(getattr(native, "ordered", False)),
     )
 

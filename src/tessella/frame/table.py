@@ -383,6 +383,8 @@ class Table:
             numbers = series.to_native().to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             numbers = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        if facts.decimals:  # Arrow's cast is off by an ulp at times
+            numbers = np.round(numbers, facts.decimals)
         if facts.family == "float" and np.signbit(numbers[numbers == 0.0]).any():
             numbers = numbers + 0.0  # -0.0 is 0.0
         numbers = np.ascontiguousarray(numbers).view()
@@ -405,20 +407,23 @@ class Table:
 
     def _refuse_misfit(self, name: Name, new: Floats) -> None:
         facts = self.facts(name)
-        if facts.family == "decimal":
-            return  # the cast rounds to the dtype's scale
-        if (new != np.rint(new)).any():
+        if facts.family != "decimal" and (new != np.rint(new)).any():
             raise BadTableError(
                 f"Column {name!r} ({facts.dtype}) holds whole numbers and would receive others. "
                 "Round them, or let the column become floats."
             )
-        width = str(self._series(name).dtype).lower()
         low, high = (0, 1) if facts.family == "boolean" else (-EXACT, EXACT)
-        if facts.family == "integer" and "128" not in width:
+        width = str(self._series(name).dtype).lower()
+        if facts.family == "decimal":  # the cast rounds to the dtype's scale
+            new, high = np.rint(new * 10.0 ** (facts.decimals or 0)), 10 ** (facts.digits or 38) - 1
+            low = -high
+        elif facts.family == "integer" and "128" not in width:
             low, high = int(np.iinfo(width).min), int(np.iinfo(width).max)
         if ((new < low) | (new > high)).any():
             raise BadTableError(
-                f"Column {name!r} ({facts.dtype}) would receive numbers outside of its dtype."
+                f"Column {name!r} ({facts.dtype}) would receive numbers outside of its dtype. "
+                "Convert it to a wider one, such as float64, or give up the rule that asks for "
+                "such numbers."
             )
 
 

@@ -28,7 +28,9 @@ def rearrange(table: Table, places: Mapping[int, Integers]) -> Any:
     if table.kind == "pandas":
         frame = table._frame.copy()
         for place, taken in places.items():
-            frame.isetitem(place, table._frame.iloc[:, place].array.take(taken))
+            column = table._frame.iloc[:, place]
+            # A series, not an array: pandas takes an array of objects that are texts for `str`.
+            frame.isetitem(place, column.take(taken).set_axis(column.index))
         return frame
     if table.kind == "numpy":
         out = table._like.copy()

@@ -102,6 +102,7 @@ class ComparedTables:
         if schema is not None:
             schema.check(self.original.table)
         weigher, self.weights = self._find_weights(weights)
+        self.empty: tuple[Name, ...] = ()  # columns left aside, for neither table has a value
         self.columns = self._find_columns(columns, weigher)
         self.numbers = tuple(name for name in self.columns if self._is_number(name))
         self.categories = tuple(name for name in self.columns if name not in set(self.numbers))
@@ -138,6 +139,9 @@ class ComparedTables:
             new = [name for name in after.columns if not before.has(name)]
             if lost or new:
                 raise UnpairedError.columns(lost, new)
+        views = (self.original, self.masked)
+        self.empty = tuple(n for n in names if all(view.missing(n).all() for view in views))
+        names = tuple(name for name in names if name not in self.empty)
         if not names:
             raise BadTableError(
                 "There is no column to compare. Name at least one with columns=[...]."

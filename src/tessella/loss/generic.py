@@ -349,6 +349,7 @@ def _of_categories(pair: ComparedTables) -> Iterator[Loss]:
 
 
 def _notes(pair: ComparedTables) -> Iterator[str]:
+    yield from (f"column {name!r} has no value in either table" for name in pair.empty)
     for name in pair.numbers:
         sums = column_sums(pair, name)
         if sums.constant:

@@ -150,7 +150,8 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
             continue
         codes = np.nan_to_num(cells.column(name), nan=0.0).astype(np.int64)
         if block.choice(name).operator == "median":
-            spread = np.nanstd(cells.column(name)) or 1.0
+            known = ~np.isnan(cells.column(name))
+            spread = (np.nanstd(cells.column(name)) if known.any() else 0.0) or 1.0
             pieces.append((codes / spread)[:, None])
         else:
             pieces.append(corners(codes))

@@ -199,6 +199,8 @@ def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
     chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64))
     agreeing = (chances[found] > 0).sum(axis=1)
     worst = found[np.lexsort((-agreeing, -chance[found]))][:RISKIEST]
+    if not len(worst):
+        return []
     first = study.replay(())
     naming = first.schema.names("identifier", "household")
     chosen = Table.read(first.views[0].table.take(np.asarray(worst, dtype=np.int64)))
