@@ -66,6 +66,7 @@ def write_all(
     # The order in which files get their names.
     contexts: list[tuple[Path, AbstractContextManager[Any]]] = []
     named: list[Path] = []
+    replaced: set[Path] = set()
     try:
         staged = staged_file(frame, paths["release"], overwrite=overwrite, **options)
         written: Written = staged.__enter__()
@@ -85,7 +86,8 @@ def write_all(
             contexts.append((paths["manifest"], stage))
         with held(path.parent for path in paths.values()):
             _refuse_changed(found)
-            replaced = {path for path in paths.values() if path.exists()} if overwrite else set()
+            if overwrite:
+                replaced = {path for path in paths.values() if path.exists()}
             _remove_old(paths, replaced)
             while contexts:
                 path, context = contexts[0]
@@ -96,8 +98,8 @@ def write_all(
         for _, context in contexts:
             with suppress(BaseException):
                 context.__exit__(type(error), error, error.__traceback__)
-        if not overwrite:
-            for path in reversed(named):
+        for path in reversed(named):
+            if path not in replaced:  # what took the place of an old file cannot be taken back
                 path.unlink(missing_ok=True)
         raise
     return written
