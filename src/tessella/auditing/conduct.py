@@ -22,10 +22,20 @@ from .._wording import counted, fill
 from ..exceptions import BadOptionError, BadTableError, IncomparableError
 from ..frame import Facts, Pair, Strata
 from ..grouping.base import check_k
+from ..grouping.dominance import DominanceRule
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
 from ..schema import Schema
-from .count import Weights, compare_column, compare_rules, count_groups, find_strata, read_cells
+from .count import (
+    Weights,
+    compare_column,
+    compare_rules,
+    count_groups,
+    describe_dominance,
+    find_strata,
+    judge_totals,
+    read_cells,
+)
 from .result import Audit, ColumnLine, GroupLine, RuleLine
 
 
@@ -197,6 +207,7 @@ def audit(
     rules: Rules | str | Iterable[str] | None = None,
     schema: Schema | None = None,
     tolerance: float = 1e-9,
+    dominance: Any = 10,
     confronted: tuple[Confrontation, Confrontation] | None = None,
 ) -> Audit:
     """Audit a masked table: count everything in the table itself.
@@ -221,6 +232,9 @@ def audit(
         weighs the records.
     tolerance : float
         How far apart numbers may be that a rule calls equal: see `Rules.confront`.
+    dominance : float or mapping, default 10
+        When a group's total gives away its largest contribution: p of the p% rule, {"p": 10}, or
+        {"n": 1, "k": 85} for (n,k)-dominance. Such groups are counted in a note.
     confronted : two Confrontation, optional
         What came of confronting the original, and the masked table, with the rules fixed on the
         original, if that was done already.
@@ -243,6 +257,9 @@ def audit(
 
     y being the masked table. A missing cell is a value of its own, and so is each missing code;
     what else equals what, see `tessella.frame.View`.
+
+    A released group shows size times mean, a total. With contributions c = weight times absolute
+    value, the largest first, the total T is sensitive by the p% rule if T - c1 - c2 < p/100 c1.
 
     Problems are: another form (dtype, index, order), fewer than k alike in a block, any record that
     breaks a rule in the released table, cells that became missing or known, and columns that the
@@ -285,7 +302,7 @@ def audit(
     - 2 of 6 records are released as they were in every masked column.
     """
     k = None if k is None else check_k(k, n=sys.maxsize)
-    wanted = Rules() if rules is None else Rules.of(rules)
+    wanted, rule = Rules() if rules is None else Rules.of(rules), DominanceRule.of(dominance)
     pair, found = _pair(original, masked, schema), Findings()
     layers = find_strata(pair, strata)
     weights = _find_weights(pair, schema, found)
@@ -308,12 +325,20 @@ def audit(
         wanted, pair, tolerance=tolerance, schema=schema, confronted=confronted
     )
     untouched = _count_untouched(pair, counted)
+    differ = {line.name for line in columns if line.changed and line.kind == "numbers"}
+    dominated = [
+        line
+        for block, (_, sets) in zip(chosen, groups)
+        for name in block
+        if name in differ and (line := judge_totals(read_cells(pair, name), sets, weights, rule))
+    ]
 
     found.of_form(pair, schema)
     found.of_groups([line for line, _ in groups], joint, layers, k)
     found.of_rules(lines, unjudged)
     found.of_columns(columns, unreadable)
     found.of_records(untouched, pair.n_rows, counted)
+    found.notes += describe_dominance(dominated)
     return Audit(
         problems=tuple(found.problems),
         notes=tuple(found.notes),
@@ -326,6 +351,7 @@ def audit(
         rules=tuple(lines),
         columns=tuple(columns),
         untouched=untouched,
+        dominance=tuple(dominated),
     )
 
 

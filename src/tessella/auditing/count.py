@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, States, Truths
+from .._wording import counted, fill
 from ..exceptions import BadTableError, IncomparableError, RuleTableError
 from ..frame import Pair, Strata, View, group_ids, number_labels
+from ..grouping.dominance import DominanceRule, find_dominated
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
 from ..rules.expressions import Aggregate, Observed
 from ..schema import Schema
-from .result import ColumnLine, GroupLine, RuleLine
+from .result import ColumnLine, DominanceLine, GroupLine, RuleLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,39 @@ def count_groups(
         below=below,
     )
     return line, sets
+
+
+def judge_totals(
+    cells: PairedCells, sets: Integers, weights: Weights, rule: DominanceRule
+) -> DominanceLine | None:
+    """Judge what the totals of released groups give away of a column; None where it is nothing."""
+    lacking = (cells.state_before != 0) | (cells.state_after != 0)
+    x, released = (np.where(lacking, np.nan, side) for side in (cells.before, cells.after))
+    found = find_dominated(sets, x, released, weights.after, rule)
+    within = np.flatnonzero(found.within)
+    if not len(found.rows) and not len(within):
+        return None
+    return DominanceLine(
+        column=cells.name,
+        rule=str(rule),
+        groups=len(found.groups),
+        rows=tuple(found.rows.tolist()),
+        within=tuple(within.tolist()),
+    )
+
+
+def describe_dominance(lines: Sequence[DominanceLine]) -> Iterator[str]:
+    """Say how many records the totals of their groups give away, and in which columns."""
+    if not lines:
+        return
+    records = len({row for line in lines for row in line.rows})
+    groups, near = (sum(line.to_dict()[what] for line in lines) for what in ("groups", "within"))
+    yield fill(
+        "Dominance ({rule}): the totals of {groups} released groups give away {records}, in "
+        "{names!t}; within 10 % of group size times mean: {cells}.",
+        rule=lines[0].rule, groups=f"{groups:,}", records=counted(records, "record"),
+        names=[repr(line.column) for line in lines], cells=counted(near, "cell"),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

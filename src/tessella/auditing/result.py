@@ -19,7 +19,7 @@ from .._wording import align, counted, listed
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Audit", "ColumnLine", "GroupLine", "RuleLine"]
+__all__ = ["Audit", "ColumnLine", "DominanceLine", "GroupLine", "RuleLine"]
 
 
 def plain(name: Name) -> Any:
@@ -204,6 +204,35 @@ class ColumnLine(_Line):
         return out
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DominanceLine(_Line):
+    """What the totals of released groups give away of one column.
+
+    Attributes
+    ----------
+    column, rule : hashable and str
+        The column, and when a total is sensitive.
+    groups : int
+        The groups whose total is sensitive.
+    rows : tuple of int
+        The records with the largest contributions to them. Confidential.
+    within : tuple of int
+        The records whose value is within 10 % of group size times mean. Confidential.
+    """
+
+    column: Name
+    rule: str
+    groups: int
+    rows: tuple[int, ...]
+    within: tuple[int, ...]
+
+    def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:
+        """Return plain texts and numbers; with the confidential ones if asked for."""
+        out = {"column": plain(self.column), "groups": self.groups, "records": len(self.rows),
+               "within": len(self.within)}  # fmt: skip
+        return out | ({"rows": [row + 1 for row in self.rows]} if confidential else {})
+
+
 def _less(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after - before
 
@@ -244,6 +273,8 @@ class Audit:
         Each column before and after.
     untouched : int
         How many records are released as they were in all masked columns.
+    dominance : tuple of DominanceLine
+        Each column in which a record dominates a released group: a finding, not a problem.
     """
 
     problems: tuple[str, ...]
@@ -257,6 +288,12 @@ class Audit:
     rules: tuple[RuleLine, ...]
     columns: tuple[ColumnLine, ...]
     untouched: int
+    dominance: tuple[DominanceLine, ...] = ()
+
+    @property
+    def dominated(self) -> int:
+        """How many records dominate a released group in some column."""
+        return len({row for line in self.dominance for row in line.rows})
 
     @property
     def passed(self) -> bool:
@@ -300,6 +337,8 @@ class Audit:
             "columns": [line.to_dict(confidential=confidential) for line in self.columns],
             "unchanged": [plain(name) for name in self.unchanged],
             "untouched": self.untouched,
+            "dominated": self.dominated,
+            "dominance": [line.to_dict(confidential=confidential) for line in self.dominance],
         }
 
     def rule_frame(self, *, confidential: bool = False) -> pd.DataFrame:

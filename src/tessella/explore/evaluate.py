@@ -20,7 +20,6 @@ from .._types import Name
 from ..auditing import Audit, audit
 from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
 from ..frame import Table
-from ..masking import registry
 from ..release import Step, Study
 from ..release.steps import disclosed_method
 from ..risk import attacks as known_attacks
@@ -31,7 +30,7 @@ from .candidate import Candidate, Task, only, steps_to_toml
 SAMPLE = 10_000  # records that are attacked in a larger table: shares are known to one point
 
 # In the order in which ties for the worst are named.
-TRIED = ("euclidean", "mahalanobis", "learned", "transparency", "gower", "interval")
+TRIED = ("euclidean", "mahalanobis", "learned", "transparency", "gower", "interval", "dominance")
 ATTACKS: dict[str, Attack] = {name: known_attacks.ATTACKS[name] for name in TRIED}
 
 
@@ -296,7 +295,9 @@ def evaluate(candidate: Candidate, task: Task, settings: Settings) -> Point:
 
 def _judge(candidate: Candidate, task: Task, settings: Settings, study: Study, seed: int) -> Point:
     table = Table.read(study.table)
-    blocks, promised = _promised(candidate, task, study)
+    promise = study.promise
+    blocks = [] if promise is None else promise.blocks
+    promised = None if promise is None else promise.k
     found = audit(
         task.source, table, k=promised, blocks=blocks or [list(task.masked)], rules=task.rules
     )
@@ -354,19 +355,6 @@ def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate
         except TessellaError as refusal:
             notes.append(_short(f"attack {attack.name!r} was refused: {refusal}"))
     return estimates, tuple(notes)
-
-
-def _promised(
-    candidate: Candidate, task: Task, study: Study
-) -> tuple[list[list[Name]], int | None]:
-    """Return the blocks within which k records share their values, and k; or neither."""
-    if study.plan is not None:
-        return [list(block.columns) for block in study.plan.blocks], study.plan.k
-    groups = registry.find(candidate.method).groups
-    if groups is None or task.rules is not None:  # records are moved to keep the rules
-        return [], None
-    blocks = groups(candidate, task.numbers)
-    return blocks, candidate["k"] if blocks else None  # type: ignore[return-value]
 
 
 def _reached(task: Task, table: Table, blocks: list[list[Name]], found: Audit) -> int:

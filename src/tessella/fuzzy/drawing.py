@@ -148,7 +148,8 @@ def draw_keeping_k(
 
     The chain starts at `crisp`, fitted groups of at least k; see `crisp_groups`. `first` is the
     fuzziness of the centres: a record counts in the mean of its group by its degree there, to the
-    power m1 (or with lambda1), so outliers count less. `second` is the fuzziness of the draw.
+    power m1 (or with lambda1), but at least half as much as any other: else an outlier, which alone
+    is near to its centre, would be released as it is. `second` is the fuzziness of the draw.
     """
     field = Field.of(X, weights, crisp.n_groups_)
     centres = field.inward(crisp.cluster_centers_)
@@ -168,9 +169,10 @@ def draw_keeping_k(
     own = _log_degrees(squares, drawn, field.law(first))
     power = 1 + 1 / first.rate if first.kind == POWER else 1.0
     shares = np.exp(power * (own[everyone, drawn] - logsumexp(own, axis=1)))
-    means = weighted_centres(
-        field.records, weights * np.maximum(shares, FAINT), labels, len(centres)
-    )
+    largest = np.full(len(centres), FAINT)
+    np.maximum.at(largest, labels, shares)
+    shares = np.maximum(shares, largest[labels] / 2)
+    means = weighted_centres(field.records, weights * shares, labels, len(centres))
     return _account(X, field.outward(means), labels, lists, visits / LOOKS, k)
 
 

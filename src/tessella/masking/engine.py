@@ -29,6 +29,7 @@ from ..fuzzy.base import check_number
 from ..fuzzy.drawing import chance_of, crisp_groups, draw_keeping_k
 from ..fuzzy.field import power_law
 from ..grouping.base import Grouping, check_seed
+from ..grouping.dominance import MOST, DominanceRule, enlarge
 from ..kernels.groups import renumber
 from ..plan import Block, Plan
 from .base import write_numbers
@@ -87,9 +88,12 @@ def apply_plan(
     strata: Strata,
     weights: Floats,
     valid: Truths | None = None,
+    dominance: DominanceRule | None = None,
     random_state: Any = None,
 ) -> MaskedBlocks:
     """Find the values of all records; those of different strata share no group.
+
+    With `dominance`, groups that a record dominates are enlarged up to MOST times k records.
 
     `valid` are the records that keep all rules; without rules all do. Without a `random_state`,
     seeds are drawn from the operating system's entropy.
@@ -105,6 +109,12 @@ def apply_plan(
         out.merged += sum(part.merged for part in parts)
         embedded = _embed(cells, block, parts, scale, plan)
         labels = _group(out, plan, embedded, weights, parts, seed)
+        if dominance is not None:
+            magnitudes = [name for name in cells.numbers(block) if view.is_number(name)]
+            labels = enlarge(
+                labels, embedded, cells.matrix(magnitudes), weights, dominance,
+                parts=[part.rows for part in parts], most=MOST * plan.k,
+            )  # fmt: skip
         for name in block.columns:
             if name in measured:
                 out.numbers[name] = np.zeros(view.n_rows)

@@ -342,7 +342,8 @@ class FuzzyMicroaggregation(GroupMasker):
             raise BadOptionError("c", self.c, f"at most as many centres as records, {n}")
         if self.at_least_k:
             raise BadTableError(
-                "at_least_k=True makes as many groups as k allows; give k, and leave out c."
+                "at_least_k=True makes as many groups as k allows; give k and leave out c, or "
+                "give at_least_k=False and no k is promised."
             )
         return max(1, n // int(self.c)) if self.k is None else check_k(self.k, n)
 
@@ -414,9 +415,8 @@ def _label(options: Options) -> str:
 
 
 def _describe(options: Options) -> str:
-    kept = ", k guaranteed" if options["at_least_k"] else ""
-    text = "fuzzy microaggregation, k = {k}, m1 = {m1:g}, m2 = {m2:g}"
-    return text.format(**options) + kept
+    size = "k = {k}" if options["at_least_k"] else "probabilistic, {k} records a centre"
+    return f"fuzzy microaggregation, {size}, m1 = {{m1:g}}, m2 = {{m2:g}}".format(**options)
 
 
 METHOD = register(
@@ -429,6 +429,7 @@ METHOD = register(
         label=_label,
         description=_describe,
         groups=lambda options, columns: [list(columns)] if options.get("at_least_k") else [],
+        step={"at_least_k": True},
         attack="fuzzy microaggregation",
         attack_options=lambda masker: {
             **({"m2": masker.m2} if masker.lambda2 is None else {"lambda2": masker.lambda2}),

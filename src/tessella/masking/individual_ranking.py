@@ -131,10 +131,11 @@ def _cut(column: Floats, parts: Integers, k: int) -> Integers:
 
 
 def _advise(options: Options, facts: Options) -> list[str]:
+    groups = f"groups of at least {options['k']}" if "k" in options else "small groups"
     return [
-        f"Each column on its own was put in order, and neighbours in groups of at least "
-        f"{options.get('k', 3)} got their mean. Means, quantiles and correlations are nearly "
-        f"kept; variances shrink slightly.{shrunk(facts)}"
+        f"Each column on its own was put in order, and neighbours in {groups} got their mean. "
+        "Means, quantiles and correlations are nearly kept; variances shrink slightly."
+        f"{shrunk(facts)}"
     ]
 
 

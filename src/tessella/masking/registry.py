@@ -104,6 +104,8 @@ class Method:
     groups : callable, optional
         From options and columns to the blocks within which k records share their values; without
         it, or where it returns none, no k is promised.
+    step : mapping
+        Options that a step has unless it gives others, where they differ from the masker's.
     attack : str
         The attack of `tessella.risk` that knows the method: a name of its registry.
     attack_options : callable
@@ -132,6 +134,7 @@ class Method:
     label: Text = ""
     description: Text = ""
     groups: Callable[[Options, Sequence[Name]], list[list[Name]]] | None = None
+    step: Options = field(default_factory=dict)
     attack: str = ""
     attack_options: Callable[[Any], Options] = lambda masker: {}  # noqa: ARG005
     advice: Callable[[Options, Options], Sequence[str]] = lambda options, facts: ()  # noqa: ARG005

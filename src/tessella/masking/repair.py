@@ -343,11 +343,14 @@ class Repair:
         for number in range(int(alike.max()) + 1):
             records = np.flatnonzero(alike == number)
             rows = [row for row, here in zip(self.rows, judged[records[0]]) if here]
-            if rows:
-                own = known[records]
-                out[records] = project_rows(
-                    values[records], self.grid, rows, partial(self._breaking, own)
+            if rows:  # equal records move to equal ones, to the last digit
+                own = np.where(known[records], values[records], 0.0)
+                _, first, place = np.unique(own, axis=0, return_index=True, return_inverse=True)
+                leaders = records[np.sort(first)]
+                moved = project_rows(
+                    values[leaders], self.grid, rows, partial(self._breaking, known[leaders])
                 )
+                out[records] = moved[np.argsort(np.argsort(first))[place.ravel()]]
         return out
 
     def _breaking(self, known: Truths, values: Floats, at: Integers) -> Truths:

@@ -21,6 +21,7 @@ from ..frame import Table
 from ..io import Source
 from ..plan import make_plan
 from ..release import Step
+from ..release.result import DEFAULTS, checked_dominance
 from ..release.steps import PREPARING, count_rare, drop, make_masker
 from ..rules import Rules
 from ..schema import Schema
@@ -312,6 +313,8 @@ def _look_at(step: Step) -> None:
     if step.method == "protect":
         if not isinstance(step.options.get("k"), int) or isinstance(step.options["k"], bool):
             raise BadOptionError("k", step.options.get("k"), "a whole number of at least 2")
+        given = {**DEFAULTS, **step.options}
+        checked_dominance(given["dominance"], given["on_dominance"])
         return
     if step.method in PREPARING:
         return

@@ -21,8 +21,10 @@ import numpy as np
 
 from .._output import State, toml_key, toml_value
 from .._types import Integers, Progress
+from ..auditing.count import describe_dominance
 from ..auditing.stored import confirm_stored
 from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
+from ..explore.candidate import steps_to_toml
 from ..frame import Table
 from ..io import Source
 from ..io.files import Written
@@ -30,7 +32,7 @@ from ..loss import measure
 from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Study
-from ..release.result import promised
+from ..release.dominance import DominatedError
 from ..release.roles import refuse_unmasked
 from ..release.steps import disclosed_method
 from ..reports import external_report, internal_report, summarise
@@ -88,6 +90,7 @@ class Publication:
         if public["k"] is not None:
             smallest = min(block["smallest"] for block in public["blocks"])
             lines.append(f"Alike: at least {smallest} records, asked for were {public['k']}.")
+        lines += map(str, self.release.probabilistic)
         if len(self.release.rules):
             lines.append(f"Rules: all {len(self.release.rules)} hold.")
         lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST).")
@@ -294,9 +297,16 @@ def _prepare(
         (*_, entry) = study.protocol
         steps.keep(entry)
     refuse_unmasked(study.unmasked, _ways_out(plan, study))
-    sizes = [step.options.get("k") for step in study.steps if step.method == "protect"]
-    with steps.step("audit", k=sizes[-1] if sizes else None) as account:
-        release = study.release()
+    if plan.steps:  # a later step may have changed what the audit counts
+        steps.entries[-len(plan.steps) :] = study.protocol
+    with steps.step("audit", k=None if study.promise is None else study.promise.k) as account:
+        try:
+            release = study.release()
+        except DominatedError as error:
+            told = f"These steps would be released:\n\n{steps_to_toml(error.steps)}"
+            if not error.steps:
+                told = 'No coding helps. Give on_dominance = "enlarge", a larger k, or drop them.'
+            raise DominatedError(error.problem, error.steps, plan=told) from None
         broken = f"{release.inconsistent:,} records of the original break a rule."
         account.append(f"Passed; {broken if len(study.rules) else 'no rules.'}")
     loss = None
@@ -307,6 +317,7 @@ def _prepare(
     order = _order(plan, read.n_rows)
     with steps.step("report", order=plan.output.order):
         warned = tuple(dict.fromkeys(str(one.message) for one in caught))
+        warned += tuple(describe_dominance(release.audit.dominance))
         summary = summarise(
             study, release, plan=plan, source=read, loss=loss, risk=risk, risk_before=before,
             protocol=Protocol(tuple(steps.entries)), order=plan.output.order, warned=warned,
@@ -323,7 +334,7 @@ def _prepare(
                 like=_like(read, order), keep_labels=plan.output.keep_labels,
                 confirm=partial(
                     confirm_stored, Table.read(table), rules=release.rules,
-                    schema=release.schema, tolerance=study.tolerance, **promised(release.plan),
+                    schema=release.schema, tolerance=study.tolerance, **study.promised,
                 ),
             )  # fmt: skip
             account += map(str, written.statements)

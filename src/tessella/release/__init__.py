@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from .._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from .protecting import protect as protect
     from .result import Entry as Entry
     from .result import Protocol as Protocol
     from .result import Release as Release
     from .steps import Step as Step
     from .study import Study as Study
-    from .study import protect as protect
 
 _HOMES = {
     "Entry": ".result",
@@ -20,7 +20,7 @@ _HOMES = {
     "Release": ".result",
     "Step": ".steps",
     "Study": ".study",
-    "protect": ".study",
+    "protect": ".protecting",
 }
 
 __all__ = sorted(_HOMES)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._parameters import OneOf
 from .._types import Floats, Integers, Name
 from ..auditing import Audit, audit
 from ..exceptions import (
@@ -24,6 +25,7 @@ from ..exceptions import (
 )
 from ..frame import Table, View
 from ..grouping.base import check_k
+from ..grouping.dominance import DominanceRule
 from ..masking.donors import take_from_donors
 from ..masking.engine import MaskedBlocks, apply_plan, as_floats, write_blocks
 from ..masking.selection import standardised_squares
@@ -166,6 +168,8 @@ class Release:
     before : Confrontation or None
         What came of confronting the original, as prepared, with the rules: confidential, and left
         behind when saved. The released table's is in `audit.rules`.
+    probabilistic : tuple of NamingChance
+        For each step that only aims at groups of k: how many records an intruder names.
     """
 
     table: Any
@@ -184,6 +188,7 @@ class Release:
     protocol: Protocol = field(default_factory=Protocol)
     labels: list[Integers] = field(default_factory=list)
     before: Confrontation | None = None
+    probabilistic: tuple[Any, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind when saved: groups of records, values that rules look up, seeds."""
@@ -209,7 +214,7 @@ class Release:
                 f"{self.donated} records share the values of a record that keeps all rules, for no "
                 "point nearer to the centre of their group was found that does."
             )
-        return "\n".join([*lines, str(self.audit)])
+        return "\n".join([*lines, *map(str, self.probabilistic), str(self.audit)])
 
     __repr__ = __str__
 
@@ -222,6 +227,7 @@ def judge(
     masked: Sequence[Name],
     before: Confrontation,
     planned: Planned | None,
+    promised: Mapping[str, Any],
     tolerance: float,
     protocol: Protocol,
 ) -> Release:
@@ -229,7 +235,8 @@ def judge(
 
     `reference` is the original as it is compared with (without dropped columns, recoded), `before`
     its confrontation with the rules, `expected` the reference in the dtypes that the release is to
-    have. Loss is measured in the columns `masked`; `planned` is the step that promised k.
+    have. Loss is measured in the columns `masked`; `planned` is the step that kept rules by a plan,
+    `promised` the k, blocks and strata that the audit counts.
     """
     schema: Any = reference.schema
     plan = None if planned is None else planned.plan
@@ -238,9 +245,10 @@ def judge(
         after = planned.after
     else:
         after = before.rules.confront(view, tolerance=tolerance, schema=schema)
+    rule = DEFAULTS["dominance"] if planned is None else planned.dominance
     found = audit(
         expected, view, rules=before.rules, schema=schema, tolerance=tolerance,
-        confronted=(before, after), **promised(plan),
+        confronted=(before, after), dominance=rule, **promised,
     )  # fmt: skip
     if not found.passed:
         raise RefusedError(_withheld(found, before, after, plan))
@@ -289,19 +297,12 @@ def _withheld(found: Audit, before: Confrontation, after: Confrontation, plan: P
     return f"{text} Correct these records, or give up {'one of ' * (len(places) > 1)}{names}."
 
 
-def promised(plan: Plan | None) -> dict[str, Any]:
-    """Return k, blocks and strata of a plan, as `audit` takes them."""
-    if plan is None:
-        return {}
-    blocks = [list(block.columns) for block in plan.blocks]
-    return {"k": plan.k, "blocks": blocks, "strata": list(plan.strata) or None}
-
-
 DEFAULTS: dict[str, Any] = {
     "columns": None, "strata": (), "blocks": None, "fit": "project", "edit": "fix",
     "small": "merge", "on_missing": "pattern", "distance": "original", "scale": "zscore",
-    "grouping": "search", "options": None,
+    "grouping": "search", "options": None, "dominance": 10, "on_dominance": "report",
 }  # fmt: skip
+ON_DOMINANCE = OneOf(("report", "enlarge", "refuse"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -312,6 +313,8 @@ class Planned:
     plan: Plan
     masked: MaskedBlocks
     after: Confrontation  # of `table` with the rules
+    dominance: DominanceRule
+    on_dominance: str
 
 
 def mask_planned(
@@ -323,6 +326,8 @@ def mask_planned(
     plan: Plan | None,
     weights: Floats,
     tolerance: float,
+    dominance: Any,
+    on_dominance: str,
     random_state: Any,
     **options: Any,
 ) -> Planned:
@@ -330,10 +335,11 @@ def mask_planned(
 
     `before` is the table confronted with its rules.
     """
+    rule = checked_dominance(dominance, on_dominance)
     check_k(k, source.n_rows)
     if plan is None:
         noticed = _refuse_contradictions(before.rules)
-        apart = _names(source, options["strata"])
+        apart = names_of_strata(source, options["strata"])
         plan = make_plan(schema, before.rules, k=k, **options | {"strata": apart})
         plan = replace(plan, notes=(*plan.notes, *noticed))
     else:
@@ -344,6 +350,7 @@ def mask_planned(
     masked = apply_plan(
         plan, view, strata=view.strata(plan.strata), weights=weights,
         valid=np.asarray((before.signs >= 0).all(axis=1)), random_state=random_state,
+        dominance=rule if on_dominance == "enlarge" else None,
     )  # fmt: skip
     table = write_blocks(view, plan, masked)
     confront = partial(before.rules.confront, tolerance=tolerance, schema=schema)
@@ -355,7 +362,16 @@ def mask_planned(
         table = write_blocks(view, plan, masked)
         after = confront(table)
     slim = replace(masked, numbers={}, rows={}, groupings=[])  # what judging needs, no copies
-    return Planned(table=table, plan=plan, masked=slim, after=after)
+    return Planned(
+        table=table, plan=plan, masked=slim, after=after, dominance=rule, on_dominance=on_dominance
+    )
+
+
+def checked_dominance(dominance: Any, on_dominance: Any) -> DominanceRule:
+    """Read the rule about groups that a record dominates, and check what is to be done."""
+    if not ON_DOMINANCE.accepts(on_dominance):
+        raise BadOptionError("on_dominance", on_dominance, str(ON_DOMINANCE))
+    return DominanceRule.of(dominance)
 
 
 def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
@@ -368,7 +384,7 @@ def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
         raise PlanError(f"The plan is for a table with other columns; they differ in: {differ}.")
 
 
-def _names(source: Table, strata: Any) -> tuple[Name, ...]:
+def names_of_strata(source: Table, strata: Any) -> tuple[Name, ...]:
     """Return strata as names of columns."""
     if strata is None:
         return ()

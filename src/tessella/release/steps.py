@@ -75,7 +75,8 @@ class Step:
                         f"option of {self.method!r}", option, f"{new!r}: its name now"
                     )
                 raise UnknownOptionError(f"option of {self.method!r}", option, allowed)
-        object.__setattr__(self, "options", dict(self.options))
+        usual = {} if self.method in PREPARING else registry.find(self.method).step
+        object.__setattr__(self, "options", {**usual, **self.options})
 
     @property
     def public(self) -> dict[str, Any]:
@@ -123,23 +124,32 @@ def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any) -> Any:
         raise BadOptionError("options", step.method, f"complete options: {error}") from None
 
 
-def mask(
-    step: Step, table: Table, *, schema: Schema, rules: Any, seed: Any
-) -> tuple[Any, Any, str]:
-    """Mask a table by a step; return the masked table, the fitted masker, and a summary.
+@dataclass(frozen=True, kw_only=True)
+class MaskedTable:
+    """What a step made of a table: before and after it was moved to the rules, and by whom."""
 
-    Records are moved back to the rules where the masker does not do so itself and promises no
-    groups.
+    drawn: Any
+    table: Any
+    masker: Any
+    account: str
+
+
+def mask(step: Step, table: Table, *, schema: Schema, rules: Any, seed: Any) -> MaskedTable:
+    """Mask a table by a step.
+
+    Records are moved back to the rules where the masker does not do so itself, unless its groups
+    would be lost by that.
     """
     masker = make_masker(step, schema=schema, rules=rules, seed=seed)
-    masked = masker.fit_transform(table)
+    masked = drawn = masker.fit_transform(table)
     restoration = getattr(masker, "restoration_", None)
     if _is_restored(step, rules):
         masked, restoration = restore(
             masked, rules, original=table, columns=masked_columns(masker, table), schema=schema
         )
     account = [f"Loss of this step {masker.loss_:.2f} %."] if hasattr(masker, "loss_") else []
-    return masked, masker, " ".join([*account, *([str(restoration)] if restoration else [])])
+    account += [str(restoration)] if restoration else []
+    return MaskedTable(drawn=drawn, table=masked, masker=masker, account=" ".join(account))
 
 
 def masked_columns(masker: Any, table: Table) -> list[Name]:
@@ -166,7 +176,9 @@ def _is_restored(step: Step, rules: Any) -> bool:
     keeps = "rules" in inspect.signature(method.masker).parameters and getattr(
         method.masker, "repairs", True
     )
-    return not keeps and not (method.groups and method.groups(step.options, ["column"]))
+    # Equal records move to equal ones: where groups are made of centres, the audit counts k again.
+    grouped = method.groups and method.groups(step.options, ["column"])
+    return not keeps and not (grouped and getattr(method.masker, "repairs", True))
 
 
 def drop(table: Table, schema: Schema, columns: Sequence[Name] | Name) -> tuple[Any, Schema]:

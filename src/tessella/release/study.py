@@ -1,28 +1,28 @@
 """A study: a table on its way to a release, step by step, each of which can be taken back.
 
 The table after some steps depends on the original, the steps and the seed alone: not on what was
-tried and undone in between. `protect` is a study of one step; it returns a `Release`, or raises why
-there is none.
+tried and undone in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from .._parameters import NONE, SEED, Whole, parameters
+from .._parameters import NONE, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
-from ..grouping.base import check_seed
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
 from . import roles
+from .dominance import refuse_dominated
+from .promises import NamingChance, Promise, as_counted, naming_chance
 from .result import (
     DEFAULTS,
     Entry,
@@ -52,6 +52,8 @@ class State:
     masked: tuple[Name, ...] = ()
     strata: tuple[Name, ...] = ()  # of steps that form groups of at least k
     planned: Planned | None = None
+    promises: Mapping[int, Promise] = field(default_factory=dict)  # by the place of their step
+    uncertain: tuple[Callable[[], NamingChance], ...] = ()  # of probabilistic steps
     entry: Entry | None = None
     step: Step | None = None  # the one that led here
 
@@ -174,9 +176,25 @@ class Study:
         return tuple(s.step for s in self._states if s.step is not None)
 
     @property
+    def promise(self) -> Promise | None:
+        """The k that the audit counts, with its blocks and strata; None where none is promised."""
+        here = self._states[-1]
+        if here.planned is not None:
+            return Promise.of_plan(here.planned.plan)
+        return Promise.of_all(here.promises.values())
+
+    @property
+    def promised(self) -> dict[str, Any]:
+        """The same as `audit` takes it."""
+        promise = self.promise
+        return {} if promise is None else vars(promise) | {"strata": [*promise.strata] or None}
+
+    @property
     def protocol(self) -> Protocol:
-        """What each step did."""
-        return Protocol(tuple(s.entry for s in self._states if s.entry is not None))
+        """What each step did; a k that the audit does not count is called `aimed_size`."""
+        entries = (s.entry for s in self._states if s.entry is not None)
+        counted = None if self.promise is None else self.promise.k
+        return Protocol(as_counted(entries, self._states[-1].promises, counted))
 
     def do(self, step: Step | str, /, *, name: str = "", **options: Any) -> Study:
         """Take a step, given as `Step` or as method and options; return the study."""
@@ -229,6 +247,13 @@ class Study:
 
     def release(self) -> Release:
         """Judge the table as it is now: a release, or why there is none."""
+        found, planned = self.judged(), self._states[-1].planned
+        if planned is not None and planned.on_dominance != "report":
+            refuse_dominated(self, found, planned.dominance, planned.on_dominance == "enlarge")
+        return found
+
+    def judged(self) -> Release:
+        """Judge the table, whatever records dominate its groups."""
         here = self._states[-1]
         roles.refuse_identifying(here.schema)
         ways_out = roles.in_python(here.schema, here.masked, self.unmasked)
@@ -237,11 +262,12 @@ class Study:
         expected = here.reference
         if plan is not None:
             expected = View.of(as_planned(here.reference.table, plan), here.schema)
-        return judge(
+        found = judge(
             here.reference, here.table, expected=expected, masked=here.masked,
-            before=self.confrontation, planned=here.planned, tolerance=self.tolerance,
-            protocol=self.protocol,
+            before=self.confrontation, planned=here.planned, promised=self.promised,
+            tolerance=self.tolerance, protocol=self.protocol,
         )  # fmt: skip
+        return replace(found, probabilistic=tuple(measure() for measure in here.uncertain))
 
     def _seed(self, place: int) -> int | None:
         if self.random_state is None or (place == 0 and self.random_state < 2**32):
@@ -302,19 +328,26 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
 
 
 def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
-    table, masker, account = mask(
-        step, here.table, schema=here.schema, rules=study.confrontation.rules, seed=seed
+    done = mask(step, here.table, schema=here.schema, rules=study.confrontation.rules, seed=seed)
+    columns, strata = masked_columns(done.masker, here.table), group_strata(step, here.table)
+    after = _masked(here, step, Table.read(done.table), columns, strata, done.account)
+    promise = Promise.of_step(step, done.masker, columns, here.table)
+    uncertain = naming_chance(step, here.table, done.drawn, done.masker, columns)
+    return replace(
+        after,
+        promises={**after.promises, **({} if promise is None else {len(study.steps): promise})},
+        uncertain=(*here.uncertain, *([] if uncertain is None else [uncertain])),
     )
-    columns, strata = masked_columns(masker, here.table), group_strata(step, here.table)
-    return _masked(here, step, Table.read(table), columns, strata, account)
 
 
 def _masked(
     here: State, step: Step, table: Table, columns: list[Name], strata: Sequence[Name], account: str
 ) -> State:
+    kept = {at: p for at, p in here.promises.items() if p.columns.isdisjoint(columns)}
     return replace(
         here,
         table=table,
+        promises=kept,
         masked=tuple(dict.fromkeys([*here.masked, *columns])),
         strata=(*here.strata, *strata),
         entry=Entry(method=step.method, account=account, columns=tuple(map(str, columns))),
@@ -327,111 +360,3 @@ _STEPS: dict[str, Callable[..., State]] = {
     "suppress": _prepare(suppress, "k"),
     "protect": _protect,
 }
-
-
-@parameters({"method": "grouping", "missing": "on_missing"})
-def protect(
-    table: Any,
-    *,
-    k: int,
-    rules: Any = None,
-    plan: Plan | None = None,
-    schema: Schema | None = None,
-    columns: Sequence[Hashable] | None = None,
-    strata: Any = (),
-    blocks: Sequence[Sequence[Hashable]] | None = None,
-    weights: Hashable | None = None,
-    fit: str = "project",
-    edit: str = "fix",
-    small: str = "merge",
-    on_missing: str = "pattern",
-    distance: str = "original",
-    scale: Any = "zscore",
-    grouping: Any = "search",
-    options: dict[str, Any] | None = None,
-    tolerance: float = 1e-9,
-    random_state: Any = None,
-) -> Release:
-    """Mask a table so that every record stands for at least k and every rule holds, or refuse.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The original table; it is not changed.
-    k : int
-        The least number of records that share their released values.
-    rules : Rules, text, or list of lines, optional
-        What must be true of every released record.
-    plan : Plan, optional
-        A plan of `make_plan`; without it one is made from the arguments that follow.
-    schema : Schema, optional
-        Kinds and roles of the columns; guessed if not given.
-    columns, strata, blocks, fit, edit, small, on_missing, distance, scale, grouping, options
-        See `tessella.plan.make_plan`.
-    weights : name, optional
-        The column of sampling weights, if the schema does not say so.
-    tolerance : float, default 1e-9
-        How far sides of a rule between floats may be off, times the size of the terms.
-    random_state : int, RandomState or None, default None
-        None draws from the operating system's entropy.
-
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    PlanError
-        If no masking keeps the rules.
-    RefusedError
-        If the table breaks its rules and `edit` is "refuse", or if the audit of what was masked
-        finds a broken promise.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tessella import protect
-    >>> table = pd.DataFrame({"net": [10, 12, 11, 50, 52, 57], "tax": [2, 2, 3, 20, 21, 22]})
-    >>> table["gross"] = table.net + table.tax
-    >>> release = protect(table, k=3, rules=["net + tax == gross"], random_state=0)
-    >>> release.table
-       net  tax  gross
-    0   11    2     13
-    1   11    2     13
-    2   11    2     13
-    3   53   21     74
-    4   53   21     74
-    5   53   21     74
-    >>> release.audit.passed
-    True
-    """
-    if plan is not None and not isinstance(plan, Plan):
-        raise BadOptionError("plan", type(plan).__name__, "a plan of tessella.make_plan")
-    given: dict[str, Any] = {
-        "columns": columns, "strata": strata, "blocks": blocks, "fit": fit, "edit": edit,
-        "small": small, "on_missing": on_missing, "distance": distance, "scale": scale,
-        "grouping": grouping, "options": options, "plan": plan,
-    }  # fmt: skip
-    study = Study(
-        table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
-        tolerance=tolerance, random_state=_seed(random_state),
-    )  # fmt: skip
-    roles.refuse_identifying(study.schema)
-    usual = DEFAULTS | {"plan": None}
-    unusual = {name: value for name, value in given.items() if _differs(value, usual[name])}
-    twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n != "plan")]
-    if plan is not None and twice:
-        expected = f"either a plan or {', '.join(twice)}; the plan has its own"
-        raise BadOptionError("plan", "a plan", expected)
-    return study.do("protect", k=k, **unusual).release()
-
-
-def _seed(random_state: Any) -> int | None:
-    """Draw a seed where a generator of random numbers is given."""
-    if random_state is None or (SEED.accepts(random_state) and not hasattr(random_state, "random")):
-        return random_state  # type: ignore[no-any-return]
-    return int(check_seed(random_state).randint(2**31 - 1))
-
-
-def _differs(value: Any, usual: Any) -> bool:
-    return not (value is usual or (type(value) is type(usual) and value == usual))

@@ -24,14 +24,15 @@ from ..loss import measure
 from ..loss.base import Summary
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
+from ..release.promises import NamingChance
 from ..release.steps import PREPARING
 from .disclosure import FEW, NEAR, Extremes, Figures, coarse, find_figures, is_small, rounded
 
 __all__ = ["manifest", "public_part", "rounded"]
 
 TAKEN = (
-    "tessella", "records", "order", "k", "blocks", "strata", "rules", "rules_withheld", "steps",
-    "left_out", "tolerance",
+    "tessella", "records", "order", "k", "probabilistic", "blocks", "strata", "rules",
+    "rules_withheld", "steps", "left_out", "tolerance",
 )  # fmt: skip
 
 
@@ -124,7 +125,8 @@ def public_part(
         "steps": steps,
         "k": release.audit.k,
         "blocks": _blocks(release),
-        "strata": [] if release.plan is None else [plain(name) for name in release.plan.strata],
+        "probabilistic": [_chance(one) for one in release.probabilistic],
+        "strata": [] if study.promise is None else [plain(name) for name in study.promise.strata],
         "rules": [rule for rule in rules if rule["text"]],
         "rules_withheld": sum(not rule["text"] for rule in rules),
         "tolerance": study.tolerance,
@@ -221,7 +223,7 @@ def _columns(
 ) -> Iterator[dict[str, Any]]:
     released = study.views[1]
     masked = set(study.masked)
-    strata = set() if release.plan is None else set(release.plan.strata)
+    strata = set() if study.promise is None else set(study.promise.strata)
     few = max(FEW, release.audit.k or 0)
     for line in release.audit.columns:
         name, schema = line.name, study.schema[line.name]
@@ -327,6 +329,17 @@ def _blocks(release: Release) -> list[dict[str, Any]]:
             }
         )
     return blocks
+
+
+def _chance(found: NamingChance) -> dict[str, Any]:
+    """Tell how many records are named; a few are not counted."""
+    few = found.named is not None and 0 < found.named < FEW
+    return {
+        "aimed_size": found.k,
+        "named": None if few else found.named,
+        "records": found.records,
+        "text": found.describe(FEW),
+    }
 
 
 def _rule(rule: Any, gone: Gone, ends: Extremes) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def facts_of(part: Part) -> dict[str, Any]:
         "edited": "A few" if part["edited"] is None else f"{part['edited']:,}",
         "few": ", ".join(map(str, part["withheld"])),
         "dominated": ", ".join(map(str, part["dominated"])),
+        "probabilistic": " ".join(one["text"] for one in part["probabilistic"]),
     }
 
 
@@ -78,6 +79,10 @@ def _has_rules(part: Part) -> bool:
 
 def _counted(part: Part) -> bool:
     return part["k"] is not None
+
+
+def _probabilistic(part: Part) -> bool:
+    return bool(part["probabilistic"])
 
 
 def _blocks(part: Part) -> bool:
@@ -138,6 +143,7 @@ _ROWS: list[tuple[str, str, Condition, str]] = [
      "others{alike}: k = {k}. This was counted in the released table, block by block; over all "
      "blocks together fewer may be alike."),
     ("guarantee", "no k", _not(_counted), "No least number of alike records is promised."),
+    ("guarantee", "probabilistic", _probabilistic, "{probabilistic}"),
     ("rules", "rules counted", _has_rules,
      "No released record breaks these rules: exactly for whole numbers and categories, to "
      "{tolerance} of their terms for other numbers. A rule about a missing value counts as "
@@ -178,8 +184,8 @@ _ROWS: list[tuple[str, str, Condition, str]] = [
      "In {dominated} a single record is most of the variation, or of its change: figures about "
      "it are withheld, and overall figures are about the other columns."),
     ("limits", "rounded", _always,
-     "Figures of this report are rounded, and those about few records are withheld. It has no "
-     "figure of disclosure risk."),
+     "Figures of this report are rounded, and those about few records are withheld."),
+    ("limits", "no risk", _not(_probabilistic), "It has no figure of disclosure risk."),
     ("footer", "publish", _always, "This report may be published with the table."),
     ("footer", "hash", lambda part: part["manifest"],
      "The manifest has the hash of the released file."),

@@ -192,13 +192,18 @@ def _values(view: View, name: Name) -> dict[str, Any]:
 
 
 def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
-    """List the records that attacks find most surely: row from 1 on, identifiers, chance."""
+    """List the records that attacks find most surely: row from 1 on, identifiers, chance.
+
+    Those of which a value follows from the total of their group come first.
+    """
     chance = records["chance"].to_numpy()
     found = np.flatnonzero(np.nan_to_num(chance) > 0)
     attacks = list(records.columns[3:])
     chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64))
     agreeing = (chances[found] > 0).sum(axis=1)
-    worst = found[np.lexsort((-agreeing, -chance[found]))][:RISKIEST]
+    told = [name.startswith("dominance") for name in attacks]
+    given_away = chances[found][:, told].sum(axis=1)
+    worst = found[np.lexsort((-agreeing, -chance[found], -given_away))][:RISKIEST]
     if not len(worst):
         return []
     first = study.replay(())

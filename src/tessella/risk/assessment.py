@@ -314,16 +314,19 @@ class Assessment:
     def records(self) -> pd.DataFrame:
         """One line for each masked record: who is found, how surely, and by which attack.
 
-        Confidential. A column for each attack on identity holds the chance that it is right about
-        the record, missing where the record was not attacked; `chance` is the largest of them and
-        `attack` names it; `original` is the record's own row in the original.
+        Confidential. A column for each attack on identity, and for "dominance", holds the chance
+        that it is right about the record, missing where the record was not attacked; `chance` is
+        the largest of them and `attack` names it; `original` is the record's own row in the
+        original.
         """
         import pandas as pd
 
         columns: dict[str, Floats] = {}
         truth = np.full(self.n, -1, dtype=np.int64)
-        for one in self.about("identity"):
+        for one in self.tried:
             found: Any = one.found
+            if one.about != "identity" and one.name != "dominance":
+                continue
             rows = np.asarray(getattr(found, "attacked", np.arange(self.n)))
             name = one.name if len(self.scenarios) < 2 else f"{one.name} ({one.scenario})"
             chance = np.full(self.n, np.nan)

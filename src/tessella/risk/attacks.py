@@ -23,6 +23,7 @@ from ..frame import View
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables, as_list
 from .assessment import Assessment, Attack, Case, Tried
+from .dominance import DOMINANCE
 from .estimate import Estimate
 
 EFFORTS = ("quick", "standard", "thorough")
@@ -239,6 +240,7 @@ ATTACKS: dict[str, Attack] = {
                "knows the method and its parameters, and works out who it can be"),
         Attack("interval", "attribute", _interval, "quick", _needs_order,
                "takes the released number for the original, within 1 % of the originals' ranks"),
+        DOMINANCE,
         Attack("homogeneity", "attribute", _homogeneity, "quick", _no_homogeneity,
                "takes the most frequent confidential value of equal records"),
         Attack("individual risk", "table", _individual, "quick", _no_weights,

@@ -1,0 +1,139 @@
+"""What a release may state of its groups: k where the audit counts it, a measured chance elsewhere.
+
+A step whose groups have at least k records is a *promise*, which the audit counts in the released
+table. A step that only aims at k is *probabilistic*: what an intruder who knows it can do is
+measured, and its k is never shown as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import risk
+from .._types import Name
+from ..exceptions import TessellaError
+from ..frame import Table
+from ..masking import registry
+from ..plan import Plan
+from .result import Entry, names_of_strata
+from .steps import Step
+
+ATTACKED = 5000  # records of a larger table that the chance of naming is measured on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """In each block and stratum, at least k records share their released values."""
+
+    k: int
+    blocks: list[list[Name]]
+    strata: tuple[Name, ...] = ()
+
+    @property
+    def columns(self) -> set[Name]:
+        """The columns of all blocks."""
+        return {name for block in self.blocks for name in block}
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Promise:
+        """Return what a plan promises."""
+        blocks = [list(block.columns) for block in plan.blocks]
+        return cls(k=plan.k, blocks=blocks, strata=plan.strata)
+
+    @classmethod
+    def of_step(cls, step: Step, masker: Any, columns: list[Name], table: Table) -> Promise | None:
+        """Return what a fitted masker promises; None where it does not, or rules moved records."""
+        groups = registry.find(step.method).groups
+        blocks = groups(step.options, columns) if groups else []
+        if not blocks or getattr(masker, "rules", None) is not None:
+            return None
+        strata = names_of_strata(table, masker.strata)
+        return cls(k=masker.k, blocks=getattr(masker, "blocks_", blocks), strata=strata)
+
+    @classmethod
+    def of_all(cls, promises: Iterable[Promise]) -> Promise | None:
+        """Return what holds of several promises together: the least k, in common strata."""
+        known = list(promises)
+        if not known:
+            return None
+        strata = tuple(s for s in known[0].strata if all(s in one.strata for one in known))
+        blocks = [block for one in known for block in one.blocks]
+        return cls(k=min(one.k for one in known), blocks=blocks, strata=strata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamingChance:
+    """How many records an intruder names who knows a method that only aims at groups of k.
+
+    Attributes
+    ----------
+    k : int
+        The size that was aimed at.
+    named : int or None
+        The records to whose true original he gives a probability of more than 1/k, having the
+        whole original and all parameters but the draw; None where that could not be measured.
+    records : int
+        The records that he attacked: all, or a sample.
+    reason : str
+        Why it was not measured.
+    """
+
+    k: int
+    named: int | None
+    records: int
+    reason: str = ""
+
+    def describe(self, few: int = 0) -> str:
+        """Return it in words; counts below `few`, but 0, are not given."""
+        head = f"Probabilistic: groups aim at {self.k} records, which is not guaranteed."
+        if self.named is None:
+            return f"{head} How many records an intruder names is not measured: {self.reason}"
+        count = f"fewer than {few}" if 0 < self.named < few else f"{self.named:,}"
+        return (
+            f"{head} An intruder who has the original and knows the method names {count} of "
+            f"{self.records:,} records with a chance of more than 1/{self.k}."
+        )
+
+    __str__ = describe
+
+
+def naming_chance(
+    step: Step, table: Table, masked: Any, masker: Any, columns: list[Name]
+) -> Callable[[], NamingChance] | None:
+    """Return how to measure a step that is probabilistic; None for any other."""
+    groups = registry.find(step.method).groups
+    if groups is None or groups(step.options, columns):
+        return None
+
+    def measure() -> NamingChance:
+        n = table.n_rows
+        k = masker.k or max(1, n // masker.c)
+        sample = {} if n <= ATTACKED else {"sample": ATTACKED, "random_state": 0}
+        try:
+            found: Any = risk.attack(table, masked, masker, known=columns, strict=False, **sample)
+        except TessellaError as error:
+            return NamingChance(k=k, named=None, records=0, reason=str(error))
+        named = int((found.belief > (1 + 1e-9) / k).sum())
+        return NamingChance(k=k, named=named, records=len(found.belief))
+
+    return measure
+
+
+def as_counted(
+    entries: Iterable[Entry], promises: Mapping[int, Promise], counted: int | None
+) -> tuple[Entry, ...]:
+    """Return entries that show a k only where the audit counts it, elsewhere as what it aims at."""
+    out = []
+    for place, entry in enumerate(entries):
+        kept = entry.method in ("protect", "suppress") or place in promises
+        k = promises[place].k if place in promises else entry.options.get("k")
+        name = "k" if k is None or (kept and counted is not None and k <= counted) else "aimed_size"
+        stated = {} if k is None or place not in promises else {name: k}
+        options, public = (
+            {name if option == "k" else option: value for option, value in given.items()} | stated
+            for given in (entry.options, entry.public)
+        )
+        out.append(replace(entry, options=options, public=public))
+    return tuple(out)

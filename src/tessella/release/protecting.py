@@ -1,0 +1,133 @@
+"""`protect`: a study of one step. It returns a `Release`, or raises why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from .._parameters import SEED, parameters
+from ..exceptions import BadOptionError
+from ..grouping.base import check_seed
+from ..plan import Plan
+from ..schema import Schema
+from .result import DEFAULTS, Release
+from .roles import refuse_identifying
+from .study import Study
+
+
+@parameters({"method": "grouping", "missing": "on_missing"})
+def protect(
+    table: Any,
+    *,
+    k: int,
+    rules: Any = None,
+    plan: Plan | None = None,
+    schema: Schema | None = None,
+    columns: Sequence[Hashable] | None = None,
+    strata: Any = (),
+    blocks: Sequence[Sequence[Hashable]] | None = None,
+    weights: Hashable | None = None,
+    fit: str = "project",
+    edit: str = "fix",
+    small: str = "merge",
+    on_missing: str = "pattern",
+    distance: str = "original",
+    scale: Any = "zscore",
+    grouping: Any = "search",
+    options: dict[str, Any] | None = None,
+    dominance: Any = 10,
+    on_dominance: str = "report",
+    tolerance: float = 1e-9,
+    random_state: Any = None,
+) -> Release:
+    """Mask a table so that every record stands for at least k and every rule holds, or refuse.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+        The original table; it is not changed.
+    k : int
+        The least number of records that share their released values.
+    rules : Rules, text, or list of lines, optional
+        What must be true of every released record.
+    plan : Plan, optional
+        A plan of `make_plan`; without it one is made from the arguments that follow.
+    schema : Schema, optional
+        Kinds and roles of the columns; guessed if not given.
+    columns, strata, blocks, fit, edit, small, on_missing, distance, scale, grouping, options
+        See `tessella.plan.make_plan`.
+    weights : name, optional
+        The column of sampling weights, if the schema does not say so.
+    dominance : float or mapping, default 10
+        When a group's total gives its largest contribution away: p of the p% rule in per cent,
+        {"p": 10}, or {"n": 1, "k": 85}: the n largest contribute more than k per cent.
+    on_dominance : {"report", "enlarge", "refuse"}, default "report"
+        Note such groups in the audit; enlarge them up to 10 k records, and refuse what is left; or
+        refuse. What is refused names the top coding that would release it.
+    tolerance : float, default 1e-9
+        How far sides of a rule between floats may be off, times the size of the terms.
+    random_state : int, RandomState or None, default None
+        None draws from the operating system's entropy.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PlanError
+        If no masking keeps the rules.
+    RefusedError
+        If the table breaks its rules and `edit` is "refuse", or if the audit of what was masked
+        finds a broken promise.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tessella import protect
+    >>> table = pd.DataFrame({"net": [10, 12, 11, 50, 52, 57], "tax": [2, 2, 3, 20, 21, 22]})
+    >>> table["gross"] = table.net + table.tax
+    >>> release = protect(table, k=3, rules=["net + tax == gross"], random_state=0)
+    >>> release.table
+       net  tax  gross
+    0   11    2     13
+    1   11    2     13
+    2   11    2     13
+    3   53   21     74
+    4   53   21     74
+    5   53   21     74
+    >>> release.audit.passed
+    True
+    """
+    if plan is not None and not isinstance(plan, Plan):
+        raise BadOptionError("plan", type(plan).__name__, "a plan of tessella.make_plan")
+    given: dict[str, Any] = {
+        "columns": columns, "strata": strata, "blocks": blocks, "fit": fit, "edit": edit,
+        "small": small, "on_missing": on_missing, "distance": distance, "scale": scale,
+        "grouping": grouping, "options": options, "plan": plan, "dominance": dominance,
+        "on_dominance": on_dominance,
+    }  # fmt: skip
+    study = Study(
+        table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
+        tolerance=tolerance, random_state=_seed(random_state),
+    )  # fmt: skip
+    refuse_identifying(study.schema)
+    usual = DEFAULTS | {"plan": None}
+    unusual = {name: value for name, value in given.items() if _differs(value, usual[name])}
+    beside = ("plan", "dominance", "on_dominance")
+    twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n not in beside)]
+    if plan is not None and twice:
+        expected = f"either a plan or {', '.join(twice)}; the plan has its own"
+        raise BadOptionError("plan", "a plan", expected)
+    return study.do("protect", k=k, **unusual).release()
+
+
+def _seed(random_state: Any) -> int | None:
+    """Draw a seed where a generator of random numbers is given."""
+    if random_state is None or (SEED.accepts(random_state) and not hasattr(random_state, "random")):
+        return random_state  # type: ignore[no-any-return]
+    return int(check_seed(random_state).randint(2**31 - 1))
+
+
+def _differs(value: Any, usual: Any) -> bool:
+    return not (value is usual or (type(value) is type(usual) and value == usual))
