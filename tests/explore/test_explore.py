@@ -75,7 +75,9 @@ def test_the_worst_attack_counts(table):
 
 def test_all_attacks_and_default_measures(table):
     (point,) = explore(table, candidates=[mdav(3)], n_jobs=1, random_state=0)
-    assert set(point.risks) == {"euclidean", "mahalanobis", "learned", "transparency", "interval"}
+    assert set(point.risks) == {
+        "euclidean", "mahalanobis", "learned", "transparency", "interval", "dominance",
+    }  # fmt: skip
     assert set(point.losses) == {"values", "sse_sst", "il1s", "pil"}
     assert point.risk == max(point.risks.values())
     assert all(0 <= value <= 100 for value in [*point.risks.values(), *point.losses.values()])

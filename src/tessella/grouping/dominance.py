@@ -126,12 +126,12 @@ def find_dominated(
     parts = w * np.abs(values)
     total, signed = np.add.reduceat(parts, starts), np.add.reduceat(w * values, starts)
     largest, rows = _largest(parts, starts, place, rule.depth)
-    told = rule.sensitive(total, largest) & rule.sensitive(total + shown - signed, largest)
+    flagged = rule.sensitive(total, largest) & rule.sensitive(total + shown - signed, largest)
     guess[at] = shown[place] / w
     within[at] = (values != 0) & (np.abs(guess[at] - values) <= NEAR * np.abs(values))
-    risky = rows[: rule.at_risk, told]
+    risky = rows[: rule.at_risk, flagged]
     return Dominated(
-        groups=own[starts[told]], rows=at[risky[risky >= 0]], within=within, guess=guess
+        groups=own[starts[flagged]], rows=at[risky[risky >= 0]], within=within, guess=guess
     )
 
 
@@ -178,8 +178,8 @@ def least_cap(groups: Integers, x: Floats, weights: Floats | None, rule: Dominan
         middle = (low + high) / 2
         parts = w * np.minimum(size, middle[place])
         largest, _ = _largest(parts, starts, place, rule.depth)
-        told = rule.sensitive(np.add.reduceat(parts, starts), largest)
-        low, high = np.where(told, low, middle), np.where(told, middle, high)
+        flagged = rule.sensitive(np.add.reduceat(parts, starts), largest)
+        low, high = np.where(flagged, low, middle), np.where(flagged, middle, high)
     return float(low.min())
 
 

@@ -303,10 +303,10 @@ def _prepare(
         try:
             release = study.release()
         except DominatedError as error:
-            told = f"These steps would be released:\n\n{steps_to_toml(error.steps)}"
+            advice = f"These steps would be released:\n\n{steps_to_toml(error.steps)}"
             if not error.steps:
-                told = 'No coding helps. Give on_dominance = "enlarge", a larger k, or drop them.'
-            raise DominatedError(error.problem, error.steps, plan=told) from None
+                advice = 'No coding helps. Give on_dominance = "enlarge", a larger k, or drop them.'
+            raise DominatedError(error.problem, error.steps, plan=advice) from None
         broken = f"{release.inconsistent:,} records of the original break a rule."
         account.append(f"Passed; {broken if len(study.rules) else 'no rules.'}")
     loss = None

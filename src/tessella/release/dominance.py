@@ -96,9 +96,9 @@ def _caps(study: Study, found: Release, rule: DominanceRule) -> dict[Name, float
         groups = released.group_ids([*found.plan.strata, *block.columns])  # type: ignore[union-attr]
         for name in lines.intersection(block.columns):
             x, shown = reference.numbers(name), released.numbers(name)
-            told = np.isin(groups, find_dominated(groups, x, shown, weights, rule).groups)
-            heavy = None if weights is None else weights[told]
-            caps[name] = least_cap(groups[told], x[told], heavy, rule)
+            flagged = np.isin(groups, find_dominated(groups, x, shown, weights, rule).groups)
+            heavy = None if weights is None else weights[flagged]
+            caps[name] = least_cap(groups[flagged], x[flagged], heavy, rule)
     return caps
 
 

@@ -201,8 +201,7 @@ def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
     attacks = list(records.columns[3:])
     chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64))
     agreeing = (chances[found] > 0).sum(axis=1)
-    told = [name.startswith("dominance") for name in attacks]
-    given_away = chances[found][:, told].sum(axis=1)
+    given_away = chances[found][:, [n.startswith("dominance") for n in attacks]].sum(axis=1)
     worst = found[np.lexsort((-agreeing, -chance[found], -given_away))][:RISKIEST]
     if not len(worst):
         return []
