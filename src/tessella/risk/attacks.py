@@ -197,9 +197,8 @@ def _needs_learnable(case: Case) -> str:
 
 
 def _needs_certifiable(case: Case) -> str:
-    if len(case.tables.B) > CERTIFIED:
-        return f"more than {CERTIFIED:,} records"
-    return _needs_two(case)
+    many = f"more than {CERTIFIED:,} records" if len(case.tables.B) > CERTIFIED else ""
+    return many or _needs_two(case)
 
 
 def _needs_agreement(case: Case) -> str:
@@ -209,9 +208,8 @@ def _needs_agreement(case: Case) -> str:
 
 
 def _needs_few(case: Case) -> str:
-    if len(case.tables.A) > ALL_AT_ONCE:
-        return f"more than {ALL_AT_ONCE:,} records"
-    return _needs_numbers(case)
+    many = f"more than {ALL_AT_ONCE:,} records" if len(case.tables.A) > ALL_AT_ONCE else ""
+    return many or _needs_numbers(case)
 
 
 def _needs_two_to(most: int) -> Callable[[Case], str]:
