@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from .._parameters import Number, Whole
+from .._parameters import Number, OneOf, Whole
 from .._types import Floats, Integers, Truths
 from ..exceptions import BadOptionError
 from ..kernels.groups import renumber
 
 NEAR = 0.1  # a value that is worked out to within this share of itself is disclosed
 MOST = 10  # times k: the size up to which dominated groups are enlarged
+ON_DOMINANCE = OneOf(("report", "enlarge", "refuse"))
 STEPS = 60  # of a bisection: a cap to the last digit of a float
 
 
@@ -86,6 +87,13 @@ class DominanceRule:
         else:
             near = (known > 0) & (left < (100 / (self.k or 100) - 1) * known)
         return near
+
+
+def checked_dominance(dominance: Any, on_dominance: Any) -> DominanceRule:
+    """Read the rule about groups that a record dominates, and check what is to be done."""
+    if not ON_DOMINANCE.accepts(on_dominance):
+        raise BadOptionError("on_dominance", on_dominance, str(ON_DOMINANCE))
+    return DominanceRule.of(dominance)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -195,7 +203,6 @@ def enlarge(
     values: Floats,
     weights: Floats,
     rule: DominanceRule,
-    *,
     parts: list[Integers],
     most: int,
 ) -> Integers:

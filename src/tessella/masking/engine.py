@@ -110,11 +110,9 @@ def apply_plan(
         embedded = _embed(cells, block, parts, scale, plan)
         labels = _group(out, plan, embedded, weights, parts, seed)
         if dominance is not None:
-            magnitudes = [name for name in cells.numbers(block) if view.is_number(name)]
-            labels = enlarge(
-                labels, embedded, cells.matrix(magnitudes), weights, dominance,
-                parts=[part.rows for part in parts], most=MOST * plan.k,
-            )  # fmt: skip
+            values = cells.matrix([n for n in cells.numbers(block) if view.is_number(n)])
+            rows = [part.rows for part in parts]
+            labels = enlarge(labels, embedded, values, weights, dominance, rows, MOST * plan.k)
         for name in block.columns:
             if name in measured:
                 out.numbers[name] = np.zeros(view.n_rows)

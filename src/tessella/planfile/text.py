@@ -18,10 +18,11 @@ from pydantic import BaseModel, ValidationError
 from .._parameters import check_parameters
 from ..exceptions import BadOptionError, Mistake, PlanError, PlanFileError, TessellaError
 from ..frame import Table
+from ..grouping.dominance import checked_dominance
 from ..io import Source
 from ..plan import make_plan
 from ..release import Step
-from ..release.result import DEFAULTS, checked_dominance
+from ..release.result import DEFAULTS
 from ..release.steps import PREPARING, count_rare, drop, make_masker
 from ..rules import Rules
 from ..schema import Schema

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from .._parameters import OneOf
 from .._types import Floats, Integers, Name
 from ..auditing import Audit, audit
 from ..exceptions import (
@@ -25,7 +24,7 @@ from ..exceptions import (
 )
 from ..frame import Table, View
 from ..grouping.base import check_k
-from ..grouping.dominance import DominanceRule
+from ..grouping.dominance import DominanceRule, checked_dominance
 from ..masking.donors import take_from_donors
 from ..masking.engine import MaskedBlocks, apply_plan, as_floats, write_blocks
 from ..masking.selection import standardised_squares
@@ -302,7 +301,6 @@ DEFAULTS: dict[str, Any] = {
     "small": "merge", "on_missing": "pattern", "distance": "original", "scale": "zscore",
     "grouping": "search", "options": None, "dominance": 10, "on_dominance": "report",
 }  # fmt: skip
-ON_DOMINANCE = OneOf(("report", "enlarge", "refuse"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -365,13 +363,6 @@ def mask_planned(
     return Planned(
         table=table, plan=plan, masked=slim, after=after, dominance=rule, on_dominance=on_dominance
     )
-
-
-def checked_dominance(dominance: Any, on_dominance: Any) -> DominanceRule:
-    """Read the rule about groups that a record dominates, and check what is to be done."""
-    if not ON_DOMINANCE.accepts(on_dominance):
-        raise BadOptionError("on_dominance", on_dominance, str(ON_DOMINANCE))
-    return DominanceRule.of(dominance)
 
 
 def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
