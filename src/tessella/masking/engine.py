@@ -93,10 +93,8 @@ def apply_plan(
 ) -> MaskedBlocks:
     """Find the values of all records; those of different strata share no group.
 
-    With `dominance`, groups that a record dominates are enlarged up to MOST times k records.
-
-    `valid` are the records that keep all rules; without rules all do. Without a `random_state`,
-    seeds are drawn from the operating system's entropy.
+    Groups that a record dominates by `dominance` grow up to MOST times k records. `valid` are the
+    records that keep all rules, by default all. Seeds without a `random_state` are the system's.
     """
     out = MaskedBlocks()
     seeds = _seeds(random_state, len(plan.blocks))
