@@ -355,6 +355,11 @@ def _points(kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name,
         ) from None
     if own.plan.fit == "project":
         misfit = ~_grid(names, own).holds(computed)
+        for claim in own.claims:  # no projection knows a divisor, which must not become zero
+            for factor in () if claim.product else getattr(claim.form, "factors", ()):
+                at, zero = factor.column, 0.0 - factor.offset
+                if at in names and not (own.cells.column(at)[own.rows] == zero).any():
+                    misfit |= computed[:, names.index(at)] == zero
         if misfit.any():
             computed[misfit] = _unrepaired(names, own)[misfit]
     return computed
