@@ -85,18 +85,19 @@ class NamingChance:
     records: int
     reason: str = ""
 
-    def describe(self, few: int = 0) -> str:
-        """Return it in words; counts below `few`, but 0, are not given."""
-        head = f"Probabilistic: groups aim at {self.k} records, which is not guaranteed."
-        if self.named is None:
-            return f"{head} How many records an intruder names is not measured: {self.reason}"
-        count = f"fewer than {few}" if 0 < self.named < few else f"{self.named:,}"
-        return (
-            f"{head} An intruder who has the original and knows the method names {count} of "
-            f"{self.records:,} records with a chance of more than 1/{self.k}."
-        )
+    @property
+    def public(self) -> str:
+        """What may be published of it: no figure of risk."""
+        return f"Probabilistic: groups aim at {self.k} records, which is not guaranteed."
 
-    __str__ = describe
+    def __str__(self) -> str:
+        if self.named is None:
+            reason = f"How many records an intruder names is not measured: {self.reason}"
+            return f"{self.public} {reason}"
+        return (
+            f"{self.public} An intruder who has the original and knows the method names "
+            f"{self.named:,} of {self.records:,} records with a chance of more than 1/{self.k}."
+        )
 
 
 def naming_chance(

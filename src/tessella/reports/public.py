@@ -332,14 +332,8 @@ def _blocks(release: Release) -> list[dict[str, Any]]:
 
 
 def _chance(found: NamingChance) -> dict[str, Any]:
-    """Tell how many records are named; a few are not counted."""
-    few = found.named is not None and 0 < found.named < FEW
-    return {
-        "aimed_size": found.k,
-        "named": None if few else found.named,
-        "records": found.records,
-        "text": found.describe(FEW),
-    }
+    """Return what may be published of a step that only aims at k."""
+    return {"aimed_size": found.k, "text": found.public}
 
 
 def _rule(rule: Any, gone: Gone, ends: Extremes) -> dict[str, Any]:

@@ -185,7 +185,7 @@ _ROWS: list[tuple[str, str, Condition, str]] = [
      "it are withheld, and overall figures are about the other columns."),
     ("limits", "rounded", _always,
      "Figures of this report are rounded, and those about few records are withheld."),
-    ("limits", "no risk", _not(_probabilistic), "It has no figure of disclosure risk."),
+    ("limits", "no risk", _always, "It has no figure of disclosure risk."),
     ("footer", "publish", _always, "This report may be published with the table."),
     ("footer", "hash", lambda part: part["manifest"],
      "The manifest has the hash of the released file."),

@@ -121,6 +121,7 @@ def summarise(
         "edited": release.edited,
         "merged": release.merged,
         "donated": release.donated,
+        "probabilistic": [str(one) for one in release.probabilistic],
         "plan": "" if plan is None else plan.to_toml(),
         "explanation": "" if release.plan is None else release.plan.explain(),
         "seed": study.random_state,
