@@ -425,9 +425,7 @@ def _grid(names: list[Name], own: PartOfBlock) -> Grid:
         table,
         names,
         unit=own.scale.unit[[numbers.index(name) for name in names]],
-        decimals=[
-            0 if block.choice(name).whole else table.facts(name).decimals or None for name in names
-        ],
+        decimals=[0 if block.choice(n).whole else table.facts(n).decimals or None for n in names],
         largest={name: float(np.abs(cells.column(name)[own.rows]).max()) for name in exact},
     )
 
@@ -444,12 +442,6 @@ def write_blocks(view: View, plan: Plan, masked: MaskedBlocks) -> Table:
 
 def as_floats(source: Table, plan: Plan) -> list[Name]:
     """List the columns of whole numbers that a plan releases as floats."""
-    return [
-        choice.column
-        for block in plan.blocks
-        for choice in block.choices
-        if source.facts(choice.column).decimals == 0
-        and source.facts(choice.column).numeric
-        and not choice.whole
-        and choice.operator in COMPUTED
-    ]
+    computed = (one for block in plan.blocks for one in block.choices if one.operator in COMPUTED)
+    facts = ((one, source.facts(one.column)) for one in computed if not one.whole)
+    return [one.column for one, fact in facts if fact.numeric and fact.decimals == 0]
