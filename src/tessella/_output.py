@@ -199,13 +199,18 @@ def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> I
                 file.flush()
                 os.fsync(nameless)
                 _give_name(nameless, path, overwrite=overwrite)
-        if os.name == "posix":  # the name, too, is on the disk
-            with _opened(path.parent) as folder:
-                os.fsync(folder)
+        sync_folder(path.parent)
     except OSError as error:  # such as a full disk, also while the block was writing
         if isinstance(error, TessellaError):
             raise
         raise unwritable(path, error) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of files in a folder are on the disk, where the system can tell."""
+    if os.name == "posix":
+        with _opened(folder) as descriptor:
+            os.fsync(descriptor)
 
 
 @contextmanager

@@ -44,7 +44,6 @@ READING: dict[str, tuple[str, tuple[str, ...]]] = {
     "sheet": ("Sheet", ()),
 }
 
-GRAVE = ("contradiction", "always false")  # findings about rules that no release can keep
 
 STATIC = {"app.css": "text/css", "app.js": "text/javascript", "htmx.min.js": "text/javascript"}
 
@@ -175,7 +174,7 @@ def judge_rules(text: str, path: Path | None, source: Source, schema: Schema) ->
         rules = Rules.read(path) if path else Rules.parse(text, folder=home)
         fixed = rules.fix(source.table, schema=schema)
         result = fixed.confront(source.table, schema=schema)
-        findings = tuple((found.kind in GRAVE, str(found)) for found in rules.check())
+        findings = tuple((found.is_grave, str(found)) for found in rules.check())
     except RuleSyntaxError as error:
         return JudgedRules(mistakes=error.mistakes)
     except TessellaError as error:

@@ -162,7 +162,7 @@ def _check(
                 f"{broken:,} records break a rule. tessella can release a table in which none does."
             )
         lines += [f"Note: {line}" for line in data["findings"]]
-        if broken or any(f.kind in ("contradiction", "always false") for f in found):
+        if broken or any(one.is_grave for one in found):
             code = REFUSED
     reporter.give("\n".join(lines), data)
     raise typer.Exit(code)

@@ -19,7 +19,15 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .._output import State, held, refuse_same_file, state_of, unwritable, whole_or_nothing
+from .._output import (
+    State,
+    held,
+    refuse_same_file,
+    state_of,
+    sync_folder,
+    unwritable,
+    whole_or_nothing,
+)
 from ..exceptions import BadFileError
 from ..io.files import Written, staged_file
 from ..io.source import find_format
@@ -137,17 +145,8 @@ def _remove_old(paths: Mapping[str, Path], replaced: set[Path]) -> None:
                 paths[what].unlink(missing_ok=True)
             except OSError as error:
                 raise unwritable(paths[what], error) from error
-            _keep(paths[what].parent)
-
-
-def _keep(folder: Path) -> None:
-    """Wait until a change of a folder is on the disk, where the system can tell."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            with suppress(OSError):
+                sync_folder(paths[what].parent)
 
 
 def _listed(what: str, path: Path, digest: str, size: int) -> dict[str, Any]:

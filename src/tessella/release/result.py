@@ -389,7 +389,7 @@ def names_of_strata(source: Table, strata: Any) -> tuple[Name, ...]:
 def _refuse_contradictions(rules: Rules) -> list[str]:
     """Refuse rules that no record can keep; return what else there is to be said of them."""
     found = rules.check()
-    wrong = [finding for finding in found if finding.kind in ("contradiction", "always false")]
+    wrong = [finding for finding in found if finding.is_grave]
     if wrong:
         raise PlanError("No record can keep these rules. " + " ".join(map(str, wrong)))
     return [str(finding) for finding in found]

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Name
 from ..exceptions import BadTableError
-from ..frame import View, group_ids
+from ..frame import Pair, View, group_ids
 from ..grouping.dominance import NEAR, DominanceRule, find_dominated
 from .assessment import Attack, Case
 from .estimate import Estimate
@@ -47,13 +47,14 @@ def attack_dominance(case: Case) -> Dominance:
     weights w, the guess for record i of a group is (sum of w) mean / w_i. Zeros are no values that
     somebody dominates by.
     """
-    truth, (original, masked) = case.tables.truth, _views(case)
+    pair = _pair(case)
+    masked = pair.masked
     weights = masked.weights(case.weights)
     hit = np.zeros(masked.n_rows, dtype=bool)
     plain, cells = hit.copy(), {}
     for names, groups in _blocks(case):
         for name in names:
-            x, released = original.numbers(name)[truth], masked.numbers(name)
+            x, released = pair.numbers(name)
             within = find_dominated(groups, x, released, weights, RULE).within
             hit |= within
             plain |= within & (np.abs(released - x) <= NEAR * np.abs(x))
@@ -74,23 +75,22 @@ def attack_dominance(case: Case) -> Dominance:
 
 def skip_reason(case: Case) -> str:
     """Return why there are no groups with totals; an empty text if there are."""
-    if not _magnitudes(case):
+    blocks = _blocks(case)
+    if not blocks:
         return "no column of numbers was masked"
-    alone = all(np.bincount(groups).max() < 2 for _, groups in _blocks(case))
+    alone = all(np.bincount(groups).max() < 2 for _, groups in blocks)
     return "no two records share their released values" if alone else ""
 
 
 def _magnitudes(case: Case) -> list[Name]:
     """List the columns of numbers in both tables that were changed."""
     found: list[Name] = []
-    truth = case.tables.truth
-    original, masked = _views(case)
-    for name in masked.columns:
-        both = original.table.has(name) and original.is_number(name) and masked.is_number(name)
-        if not both or name == case.id:
+    pair = _pair(case)
+    for name in pair.masked.columns:  # blocks are found in the order of the released table
+        if name not in pair.columns or name == case.id or not pair.is_number(name):
             continue
         try:
-            x, released = original.numbers(name)[truth], masked.numbers(name)
+            x, released = pair.numbers(name)
         except BadTableError:  # too many digits to be compared as numbers
             continue
         if (x != released)[~(np.isnan(x) & np.isnan(released))].any():
@@ -100,12 +100,14 @@ def _magnitudes(case: Case) -> list[Name]:
 
 def _blocks(case: Case) -> list[tuple[list[Name], Integers]]:
     """Return the blocks of masked numbers and the groups of each, as the release shows them."""
-    return case.keep("released groups", lambda: _find_blocks(_views(case)[1], _magnitudes(case)))
+    return case.keep("released groups", lambda: _find_blocks(_pair(case).masked, _magnitudes(case)))
 
 
-def _views(case: Case) -> tuple[View, View]:
-    read = (View.of(case.original, case.schema), View.of(case.masked, case.schema))
-    return case.keep("views", lambda: read)
+def _pair(case: Case) -> Pair:
+    """Return the two tables as the other attacks read them."""
+    pair = case.tables.pair
+    assert pair is not None
+    return pair
 
 
 def _find_blocks(view: View, names: list[Name]) -> list[tuple[list[Name], Integers]]:

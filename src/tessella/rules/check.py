@@ -40,6 +40,11 @@ class Finding:
     rules: tuple[str, ...]
     message: str
 
+    @property
+    def is_grave(self) -> bool:
+        """Whether no record can keep the rules, so that there is no release."""
+        return self.kind in ("contradiction", "always false")
+
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"
 
