@@ -182,6 +182,13 @@ def test_contradictions_about_one_column_are_never_missed(texts):
 IMPOSSIBLE = {"contradiction", "always false"}
 
 
+def test_a_condition_that_excludes_itself_may_contradict_others():
+    """A bug once met: nobody with b <= -2 can obey R1, and by R2 there is nobody else."""
+    rules = Rules.parse(["if b <= -2: b > -1", "a + b <= -8", "a == 2"])
+    kinds = {finding.kind: finding.rules for finding in rules.check()}
+    assert kinds == {"excluded": ("R1",), "contradiction": ("R1", "R2", "R3")}
+
+
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_contradictions_are_those_of_an_independent_solver(count):
     """Independent: SciPy's linear programs on every choice of branches."""

@@ -75,10 +75,13 @@ def check(rules: Rules) -> list[Finding]:
 
     alone = [finding for rule in remaining if (finding := _alone(rule))]
     found += alone
-    decided = {finding.rules[0] for finding in alone}
-    remaining = [rule for rule in remaining if rule.name not in decided and rule.tolerance is None]
+    decided = {finding.rules[0]: finding.kind for finding in alone}
+    exact = [rule for rule in remaining if rule.tolerance is None]
+    remaining = [rule for rule in exact if rule.name not in decided]
 
-    contradictions = _contradictions(remaining) or _excluded(remaining)
+    # A rule that nobody can meet and obey still asks that its condition is not met.
+    asking = [rule for rule in exact if decided.get(rule.name, "excluded") == "excluded"]
+    contradictions = _contradictions(asking) or _excluded(remaining)
     if contradictions:  # from a contradiction anything follows
         return found + contradictions
     return found + _redundant(remaining)
