@@ -3,11 +3,9 @@
 The small tile of a mosaic: the picture stays, the single record is gone.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from ._lazy import on_first_use
+from ._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from . import auditing as auditing
@@ -38,40 +36,8 @@ if TYPE_CHECKING:
     from .release import protect as protect
     from .rules.collection import Rules as Rules
     from .schema import Schema as Schema
+else:  # or a checker would believe that every name exists
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__)
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "FuzzyMicroaggregation": ".masking.fuzzy_microaggregation",
-    "Microaggregation": ".masking.microaggregation",
-    "Rules": ".rules.collection",
-    "Plan": ".plan",
-    "Release": ".release",
-    "Schema": ".schema",
-    "Study": ".release",
-    "audit": ".auditing.conduct",
-    "auditing": ".auditing",
-    "datasets": ".datasets",
-    "exceptions": ".exceptions",
-    "explore": ".explore",
-    "fuzzy": ".fuzzy",
-    "grouping": ".grouping",
-    "io": ".io",
-    "loss": ".loss",
-    "make_plan": ".plan",
-    "masking": ".masking",
-    "pictures": ".pictures",
-    "plan": ".plan",
-    "planfile": ".planfile",
-    "protect": ".release",
-    "publish": ".publishing",
-    "publishing": ".publishing",
-    "reports": ".reports",
-    "risk": ".risk",
-    "rules": ".rules",
-    "verify": ".auditing.verifying",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)

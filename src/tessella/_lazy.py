@@ -6,23 +6,36 @@ somebody asks. So `import tessella` and `tessella --help` stay quick, whatever s
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
 from .exceptions import MissingPackageError
 
 
+@cache
+def homes_of(door: str) -> dict[str, str]:
+    """Return the module of each public name: what the door imports under `if TYPE_CHECKING`."""
+    tree = ast.parse(inspect.getsource(sys.modules[door]))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {n.asname or n.name: f".{one.module or n.name}" for one in imports for n in one.names}
+
+
 def on_first_use(
-    door: str, homes: Mapping[str, str], *, renamed: Mapping[str, str] | None = None
+    door: str, homes: Mapping[str, str] | None = None, *, renamed: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Build the `__getattr__` and `__dir__` of a door, the package that is called `door`.
 
     `homes` has for each public name the module that defines it, relative to the door: ".mdav". In
-    {"datasets": ".datasets"} the module itself is meant. `renamed` has for each public name that
-    is gone what to use instead.
+    {"datasets": ".datasets"} the module itself is meant. Without them, `homes_of` the door counts.
+    `renamed` has for each public name that is gone what to use instead.
     """
+    homes = homes_of(door) if homes is None else homes
 
     def load(name: str) -> object:
         if renamed and name in renamed:

@@ -18,21 +18,6 @@ from typing import Any, Protocol, TypeVar, cast
 
 from .exceptions import BadOptionError, UnknownOptionError
 
-__all__ = [
-    "EFFORT",
-    "FLAG",
-    "NONE",
-    "SEED",
-    "Constraint",
-    "Instance",
-    "Number",
-    "OneOf",
-    "Whole",
-    "check",
-    "check_parameters",
-    "parameters",
-]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -128,37 +113,25 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class _Flag:
-    def accepts(self, value: object) -> bool:
-        return _is_bool(value)
+class _Described:
+    """Values that a function tells apart, described in words."""
+
+    accepts: Callable[[object], bool]
+    words: str
 
     def __str__(self) -> str:
-        return "True or False"
+        return self.words
 
 
-@dataclass(frozen=True)
-class _None:
-    def accepts(self, value: object) -> bool:
-        return value is None
-
-    def __str__(self) -> str:
-        return "None"
+def _is_seed(value: object) -> bool:
+    """Return whether scikit-learn takes a value for a `random_state`."""
+    generator = type(value).__name__ in ("RandomState", "Generator")
+    return value is None or Whole(0).accepts(value) or generator
 
 
-@dataclass(frozen=True)
-class _Seed:
-    """What scikit-learn takes for a `random_state`."""
-
-    def accepts(self, value: object) -> bool:
-        if Whole(0).accepts(value) or value is None:
-            return True
-        return type(value).__name__ in ("RandomState", "Generator")
-
-    def __str__(self) -> str:
-        return "None or a whole number of at least 0"
-
-
-FLAG, NONE, SEED = _Flag(), _None(), _Seed()
+FLAG = _Described(_is_bool, "True or False")
+NONE = _Described(lambda value: value is None, "None")
+SEED = _Described(_is_seed, "None or a whole number of at least 0")
 EFFORT = OneOf(("quick", "standard", "thorough"))
 
 

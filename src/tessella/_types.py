@@ -1,25 +1,9 @@
 """Types of arrays and names that the whole package shares."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "Bytes",
-    "Floats",
-    "Integers",
-    "Name",
-    "Progress",
-    "Signs",
-    "Singles",
-    "SmallIntegers",
-    "States",
-    "Stream",
-    "Truths",
-]
 
 Progress = Callable[[int, int, str], object]  # steps done, their number, the name of the next
 

@@ -4,21 +4,13 @@ It tells the story of the library and the command line: a file is read, a plan i
 edited, `publish` runs it, `verify` looks again. `serve` runs it; `make_app` builds it.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .serving import make_app as make_app
     from .serving import serve as serve
-
-_HOMES = {
-    "make_app": ".serving",
-    "serve": ".serving",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+else:  # or a checker would believe that every name exists
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__)

@@ -4,11 +4,9 @@
 was read. `write_file` writes a table whole or not at all, with no more than the table itself.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .files import read_file as read_file
@@ -18,25 +16,11 @@ if TYPE_CHECKING:
     from .source import Source as Source
     from .source import Span as Span
     from .source import Variable as Variable
-
-_HOMES = {
-    "FORMATS": ".source",
-    "Metadata": ".source",
-    "Source": ".source",
-    "Span": ".source",
-    "Variable": ".source",
-    "read_file": ".files",
-    "write_file": ".files",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(
-        __name__,
-        _HOMES,
-        renamed={
-            "Reading": "tessella.io.source.ReadingReport",
-            "Statement": "tessella.io.source.Statement",
-            "Written": "tessella.io.files.Written",
-        },
-    )
+else:  # or a checker would believe that every name exists
+    _RENAMED = {
+        "Reading": "tessella.io.source.ReadingReport",
+        "Statement": "tessella.io.source.Statement",
+        "Written": "tessella.io.files.Written",
+    }
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

@@ -5,30 +5,19 @@ moves records to the nearest point that keeps them all. `round_whole` finds the 
 with whole numbers where whole numbers are due.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .system import LinearSystem as LinearSystem
     from .system import Violation as Violation
     from .whole import Rounded as Rounded
     from .whole import round_whole as round_whole
-
-_HOMES = {
-    "LinearSystem": ".system",
-    "Rounded": ".whole",
-    "Violation": ".system",
-    "round_whole": ".whole",
-}
-
-_RENAMED = {
-    "Implied": "tessella.linear.LinearSystem.implied",
-    "Projector": "tessella.linear.LinearSystem.projector",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+else:  # or a checker would believe that every name exists
+    _RENAMED = {
+        "Implied": "tessella.linear.LinearSystem.implied",
+        "Projector": "tessella.linear.LinearSystem.projector",
+    }
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

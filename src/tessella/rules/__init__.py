@@ -5,11 +5,9 @@ which; `rules.check()` finds contradictions before any data are touched. The sha
 have are in `tessella.rules.forms`.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from . import forms as forms
@@ -17,17 +15,6 @@ if TYPE_CHECKING:
     from .collection import Rules as Rules
     from .confront import Confrontation as Confrontation
     from .rule import Rule as Rule
-
-_HOMES = {
-    "Confrontation": ".confront",
-    "Finding": ".check",
-    "Rule": ".rule",
-    "Rules": ".collection",
-    "forms": ".forms",
-}
-
-_RENAMED = {"judge": "tessella.Rules.confront"}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+else:  # or a checker would believe that every name exists
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed={"judge": "tessella.Rules.confront"})
