@@ -7,16 +7,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from .._lazy import optional
 from .._output import whole_or_nothing
 from .._parameters import NONE, Number, Whole, parameters
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
 from .evaluate import Point, by_loss, by_risk, by_score, front_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN = 12  # lines that printing shows beside the front
 WHOLE = ("k_promised", "k_reached", "rules_broken")  # columns of a frame
@@ -146,8 +145,6 @@ class Exploration:
 
     def frame(self) -> pd.DataFrame:
         """Return a pandas frame with one row for each point, in the order tried."""
-        import pandas as pd
-
         front = {point.candidate for point in self.front}
         rows = []
         for point in self.points:

@@ -226,8 +226,7 @@ class View:
             matched = (i for i, code in enumerate(codes) if matches_code(label, code))
             if (first := next(matched, None)) is not None:
                 state[at] = FIRST_CODE + first
-        out: States = state[place]
-        return out
+        return state[place]
 
     def missing(self, name: Name) -> Truths:
         """Return where a column lacks a value, in whatever way."""

@@ -10,18 +10,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, get_args
+from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 import numpy as np
+import pandas as pd
 
 from .._parameters import NONE, Instance, OneOf, parameters
 from .._types import Floats, Name, Truths
 from ..exceptions import BadTableError, UnknownOptionError, UnpairedError
 from ..frame import Pair, PairedCategories
 from ..schema import Schema
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Kept = TypeVar("Kept")
 OnUnpaired = Literal["error", "skip"]
@@ -371,8 +369,6 @@ class Summary:
         by_column : bool, default False
             One row for each measure and column instead.
         """
-        import pandas as pd
-
         if by_column:
             names = ["measure", "column", "value"]
             rows: list[tuple[Any, ...]] = [

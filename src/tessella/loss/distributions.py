@@ -197,10 +197,8 @@ class Distribution:
         """Return the share of values that are at most each point."""
         place = np.searchsorted(self.values, points, side="right")
         if self.share is None:
-            shares: Floats = place / len(self.values)
-            return shares
-        upto: Floats = np.where(place > 0, self.share[np.maximum(place, 1) - 1], 0.0)
-        return upto
+            return place / len(self.values)
+        return np.where(place > 0, self.share[np.maximum(place, 1) - 1], 0.0)
 
     def quantile(self, shares: Floats) -> Floats:
         """Return the least value that at least a share of all is not above."""
@@ -210,8 +208,7 @@ class Distribution:
             place = np.ceil(np.round(shares * n, 9)).astype(np.int64) - 1
         else:
             place = np.searchsorted(np.round(self.share, 12), np.round(shares, 12), side="left")
-        quantiles: Floats = self.values[np.clip(place, 0, n - 1)]
-        return quantiles
+        return self.values[np.clip(place, 0, n - 1)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
+import pandas as pd
 
 from .._parameters import NONE, Whole, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import UnpairedError
 from .base import ComparedTables, Reading, compare
 from .moments import column_sums
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEAST = 1e-3  # a split must explain so much of the variance of losses: no words for rounding
 
@@ -110,8 +108,6 @@ class SubgroupLoss:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with one row for each group."""
-        import pandas as pd
-
         return pd.DataFrame([vars(group) for group in self.groups])
 
 

@@ -11,18 +11,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from .._types import Floats, Integers, Name
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables
 from .estimate import CONTROLS, Estimate, wilson
 from .linkage import Linkage
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 E = TypeVar("E", bound=Estimate)
 T = TypeVar("T")
@@ -77,8 +75,7 @@ class Draw:
         """Return the share found in each stratum."""
         counts = np.bincount(self.stratum, minlength=len(self.shares))
         sums = np.bincount(self.stratum, weights=chance, minlength=len(self.shares))
-        share: Floats = sums / np.maximum(counts, 1)
-        return share
+        return sums / np.maximum(counts, 1)
 
 
 def draw_strata(tables: AlignedTables, size: int, random_state: int | None) -> Draw:
@@ -319,8 +316,6 @@ class Assessment:
         the largest of them and `attack` names it; `original` is the record's own row in the
         original.
         """
-        import pandas as pd
-
         columns: dict[str, Floats] = {}
         truth = np.full(self.n, -1, dtype=np.int64)
         for one in self.tried:
@@ -349,8 +344,6 @@ class Assessment:
         found beyond the first of them, and `held_out` is the share on records that a distance was
         not learned from.
         """
-        import pandas as pd
-
         found = pd.DataFrame([one.to_dict() for one in self.tried])
         beyond = ("excess", "excess_low", "excess_high")
         figures = [name for name in (*BESIDE, *beyond) if name in found]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._parameters import Number, OneOf, check, parameters
 from .._types import Floats, Integers, Name, Truths
@@ -14,9 +15,6 @@ from ..exceptions import BadOptionError, BadTableError
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables
 from .estimate import Estimate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BY = {
     "original rank": "at most {0:g} % of the true values between it and the released value",
@@ -85,8 +83,6 @@ class IntervalDisclosure(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record: which variables are disclosed. Confidential."""
-        import pandas as pd
-
         columns: dict[Any, Any] = dict(zip(self.columns, self.inside.T))
         return pd.DataFrame({**columns, "chance": self.chance})
 
@@ -290,8 +286,6 @@ def _guesses(X: Floats, Y: Floats, by: str, width: float) -> float:
 
 
 def _curve(variables: Sequence[_Variable], by: str, widths: Sequence[float], there: Truths) -> Any:
-    import pandas as pd
-
     has, lines = there.sum(axis=1), []
     for width in widths:
         inside, guessed = _count(variables, by, _checked(width, by, "widths"))

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pandas as pd
 
 from .._parameters import Number, OneOf, Whole, check, parameters
 from .._types import Floats, Integers, Name
@@ -39,9 +40,6 @@ from .aligned import (
 )
 from .estimate import Estimate
 from .linkage import Linkage, checked_within, linkage
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_VARIABLES = 16  # of a probabilistic linkage
 PIECE = 512  # records for a piece of work
@@ -67,8 +65,6 @@ class Probabilistic(Linkage):
     @property
     def agreement(self) -> pd.DataFrame:
         """What agreement and disagreement of each variable say, as logarithms of base 2."""
-        import pandas as pd
-
         m, u = self.chances_m, self.chances_u
         return pd.DataFrame(
             {

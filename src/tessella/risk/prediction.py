@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._parameters import SEED, Number, Whole, parameters
 from .._types import Floats, Integers, Name, Truths
@@ -21,9 +22,6 @@ from ..frame import View
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables, as_list
 from .estimate import Estimate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MODELS = ("nearest", "neighbours", "boosting")
 NEIGHBOURS = 20
@@ -85,8 +83,6 @@ class Prediction(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each attacked person. Confidential: it says about whom he is right."""
-        import pandas as pd
-
         columns = {"masked": self.attacked, "chance": self.chance, "without": self.chance_without}
         return pd.DataFrame(columns)
 
@@ -372,8 +368,7 @@ def _as_points(Z: Floats, X: Floats, nominal: Truths) -> tuple[Floats, Floats]:
 
 def _most_frequent(z: Floats) -> Floats:
     values, counts = np.unique(z[~np.isnan(z)], return_counts=True)
-    kept: Floats = np.sort(values[np.argsort(-counts, kind="stable")[:MANY_VALUES]])
-    return kept
+    return np.sort(values[np.argsort(-counts, kind="stable")[:MANY_VALUES]])
 
 
 def _nearest(own: Floats, y: Floats, asked: Floats, target: _Target) -> Floats:

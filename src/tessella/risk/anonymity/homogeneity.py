@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..._parameters import FLAG, NONE, Number, OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
@@ -19,9 +20,6 @@ from ...frame import View, group_ids, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
 from .keys import COUNT, RENAMED, SHARE, E, Spread, as_names, read_column, read_keys
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ATTACK = "say the most frequent confidential value of those who share the key"
 KINDS = ("distinct", "entropy", "recursive")
@@ -63,8 +61,6 @@ class Homogeneity(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record. Confidential: it says about whom the attack is right."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "class": self.classes,
@@ -398,8 +394,7 @@ def _unordered(spread: Spread) -> Floats:
     p, q = spread.count / spread.sizes[spread.place], whole[spread.value]
     # Values that a class lacks add their whole share: 1 minus the shares of those it has.
     gain = np.bincount(spread.place, weights=np.abs(p - q) - q, minlength=n_classes)
-    found: Floats = (gain + 1) / 2
-    return found
+    return (gain + 1) / 2
 
 
 def _ordered(spread: Spread, ranks: Integers) -> Floats:
@@ -421,8 +416,7 @@ def _ordered(spread: Spread, ranks: Integers) -> Floats:
     # Steps of height `level` from `rank` to `end`, and one of height 0 up to the first value.
     total = np.bincount(place, weights=_between(level, rank, end, whole, area), minlength=n_classes)
     total += area[rank[starts]]
-    found: Floats = total / (m - 1)
-    return found
+    return total / (m - 1)
 
 
 def _between(level: Floats, low: Integers, high: Integers, whole: Floats, area: Floats) -> Floats:
@@ -430,5 +424,4 @@ def _between(level: Floats, low: Integers, high: Integers, whole: Floats, area: 
     cross = np.clip(np.searchsorted(whole, level), low, high)
     below = level * (cross - low) - (area[cross] - area[low])
     above = area[high] - area[cross] - level * (high - cross)
-    found: Floats = below + above
-    return found
+    return below + above

@@ -172,8 +172,7 @@ def _turned(
 
 def _chances(how: Measure, n: int) -> Floats:
     nearer, tied = how.counting(np.arange(n), 1)
-    chance: Floats = np.where(nearer == 0, 1 / np.maximum(tied, 1), 0.0)
-    return chance
+    return np.where(nearer == 0, 1 / np.maximum(tied, 1), 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from ..._parameters import Constraint, Number, OneOf, Whole, check, parameters
 from ..._types import Floats, Integers, Name
@@ -26,9 +27,6 @@ from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, group_ids
 from ...schema import Schema
 from ..estimate import Estimate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 E = TypeVar("E", bound=Estimate)
 
@@ -82,8 +80,6 @@ class RecordEstimate(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record. Confidential: it says who can be found."""
-        import pandas as pd
-
         columns = {name: getattr(self, field) for name, field in self._columns}
         return pd.DataFrame({name: own for name, own in columns.items() if own is not None})
 
@@ -285,8 +281,7 @@ class Spread:
         ties = np.bincount(self.place[top], minlength=len(self.sizes))
         joint = group_ids([self.classes, self.values])
         own = np.bincount(joint)[joint]
-        found: Floats = np.where(own == self.most[self.classes], 1 / ties[self.classes], 0.0)
-        return found
+        return np.where(own == self.most[self.classes], 1 / ties[self.classes], 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -330,14 +325,11 @@ class Anonymity(RecordEstimate):
     @property
     def chance(self) -> Floats:
         """Chance to pick the right record among those that share its key, 1 / f."""
-        chance: Floats = 1 / self.frequency
-        return chance
+        return 1 / self.frequency
 
     @property
     def histogram(self) -> pd.DataFrame:
         """For each size f: how many records share their key with f in all, and how many keys."""
-        import pandas as pd
-
         first = first_rows(self.classes)
         sizes, records = np.unique(self.frequency, return_counts=True)
         keys = np.bincount(np.searchsorted(sizes, self.frequency[first]), minlength=len(sizes))
@@ -345,8 +337,6 @@ class Anonymity(RecordEstimate):
 
     def smallest(self, most: int = 10) -> pd.DataFrame:
         """List the rarest keys, values and all, with the number of records that share them."""
-        import pandas as pd
-
         first = first_rows(self.classes)
         check({"most": COUNT}, {"most": most})
         order = np.argsort(self.frequency[first], kind="stable")[:most]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..._parameters import OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
@@ -18,10 +19,6 @@ from ...schema import Schema
 from ..estimate import Estimate
 from .keys import COUNT, RENAMED, SHARE, Keys, count_matches, first_rows, read_keys
 from .population import right_if_unique
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
@@ -86,8 +83,6 @@ class SpecialUniques(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record. Confidential: it says who can be found."""
-        import pandas as pd
-
         sizes = _sizes(self.sets)
         least = np.full(self.n, self.max_size + 1)
         np.minimum.at(least, self.owner, sizes)

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
@@ -31,9 +32,6 @@ from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
 from ..estimate import Estimate
 from ..linkage import drawn
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SURE = 0.99  # a candidate that is more probable than this is the only one
 MOST_PAIRS = 20_000_000  # as many can be listed, in 180 MB
@@ -131,8 +129,6 @@ class Candidates(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each attacked record. Confidential: it says who can be found."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "masked": self.attacked,
