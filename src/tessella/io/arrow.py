@@ -211,20 +211,16 @@ def to_milliseconds(moments: pa.Array) -> tuple[pa.Array, bool]:
 def check_finite(floats: pa.Array, name: str, path: Path, title: str) -> None:
     """Raise an error if a column holds infinity, for a format that has no such number."""
     if pc.any(pc.is_inf(floats)).as_py():
-        raise BadFileError(
-            path, f"column {name!r} holds infinity", f"{title} cannot: mark it as missing"
-        )
+        advice = f"{title} cannot: mark it as missing"
+        raise BadFileError(path, f"column {name!r} holds infinity", advice)
 
 
 def check_whole(integers: pa.Array, name: str, path: Path, title: str) -> int:
     """Return the largest absolute value, or raise an error if a float does not hold it."""
     largest = max(abs(int(end or 0)) for end in pc.min_max(integers).as_py().values())
     if largest > 2**53:
-        raise BadFileError(
-            path,
-            f"column {name!r} holds whole numbers beyond 2**53",
-            f"{title} keeps 15 digits: write it as text",
-        )
+        problem = f"column {name!r} holds whole numbers beyond 2**53"
+        raise BadFileError(path, problem, f"{title} keeps 15 digits: write it as text")
     return largest
 
 
@@ -247,9 +243,8 @@ def read_feather(path: Path, *, columns: Sequence[str] | None = None) -> Source:
             magic = mapped.read(6)
             mapped.seek(0)
             if magic[:4] == b"FEA1":
-                raise BadFileError(
-                    path, "this is Feather version 1", "Write it again as version 2, or as Parquet"
-                )
+                advice = "Write it again as version 2, or as Parquet"
+                raise BadFileError(path, "this is Feather version 1", advice)
             opened = ipc.open_file if magic == b"ARROW1" else ipc.open_stream
             with opened(mapped) as reader:
                 table = reader.read_all()
@@ -259,18 +254,14 @@ def read_feather(path: Path, *, columns: Sequence[str] | None = None) -> Source:
     return _source(path, table, table.schema, columns, "feather")
 
 
-def write_parquet(
-    table: pa.Table, file: BinaryIO, _: Path, *, metadata: Metadata
-) -> list[Statement]:
+def write_parquet(table: Any, file: BinaryIO, _: Path, *, metadata: Metadata) -> list[Statement]:
     """Write a table of `to_arrow` as Parquet."""
     table, statements = _with_key(table, metadata)
     pq.write_table(table, file, compression="zstd", row_group_size=_ROWS)
     return statements
 
 
-def write_feather(
-    table: pa.Table, file: BinaryIO, _: Path, *, metadata: Metadata
-) -> list[Statement]:
+def write_feather(table: Any, file: BinaryIO, _: Path, *, metadata: Metadata) -> list[Statement]:
     """Write a table of `to_arrow` as an Arrow file."""
     table, statements = _with_key(table, metadata)
     options = ipc.IpcWriteOptions(compression="lz4")
@@ -291,42 +282,34 @@ def _refuse_names(path: Path, names: Sequence[str], columns: Sequence[str] | Non
     check_columns(columns or (), names)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise BadFileError(
-            path, f"it has more than one column named {twice!r}", "Rename or drop one of them"
-        )
+        problem = f"it has more than one column named {twice!r}"
+        raise BadFileError(path, problem, "Rename or drop one of them")
 
 
 def _source(
     path: Path, table: pa.Table, schema: Any, columns: Sequence[str] | None, name: str
 ) -> Source:
     statements = [Statement("format", name), Statement("types", "as stored in the file")]
-    kept = dict(schema.metadata or {})
+    notes = dict(schema.metadata or {})
     metadata = Metadata()
-    if _KEY in kept:
-        metadata = Metadata.from_dict(json.loads(kept.pop(_KEY)))
+    if _KEY in notes:
+        metadata = Metadata.from_dict(json.loads(notes.pop(_KEY)))
         statements.append(Statement("labels", "read from the key 'tessella'"))
-    if kept:
-        keys = ", ".join(sorted(key.decode(errors="replace") for key in kept))
+    if notes:
+        keys = ", ".join(sorted(key.decode(errors="replace") for key in notes))
         statements.append(Statement("other notes of the file", "left out", keys))
     rows = [name for name in table.column_names if name.startswith("__index_level_")]
     if rows:
-        statements.append(
-            Statement(f"column {rows[0]!r}", "kept", "an index of pandas without a name")
-        )
+        why = "an index of pandas without a name"
+        statements.append(Statement(f"column {rows[0]!r}", "kept", why))
     if columns is not None:
         table = table.select(list(columns))
     bare = pa.schema([field.remove_metadata() for field in table.schema])
-    return Source.read(
-        path,
-        name,
-        table.cast(bare) if bare != table.schema else table.replace_schema_metadata(None),
-        statements,
-        metadata=metadata.only(dict.fromkeys(table.column_names)),
-        columns=columns,
-    )
+    plain = table.cast(bare) if bare != table.schema else table.replace_schema_metadata(None)
+    kept = metadata.only(dict.fromkeys(table.column_names))
+    return Source.read(path, name, plain, statements, metadata=kept, columns=columns)
 
 
 def _broken(path: Path, what: str) -> BadFileError:
-    return BadFileError(
-        path, f"it is no {what} file, or a damaged one", "Make it again, or give format="
-    )
+    problem = f"it is no {what} file, or a damaged one"
+    return BadFileError(path, problem, "Make it again, or give format=")

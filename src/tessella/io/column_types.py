@@ -33,21 +33,17 @@ _INFINITIES = ("inf", "-inf", "Inf", "-Inf", "INF", "-INF")
 # Read as missing where the rest of a column is numbers, dates or truths; kept as text in text.
 TOKENS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", ".", "-", "?")
 
-_PLURAL = {
-    "integer": "whole numbers",
-    "number": "numbers",
-    "boolean": "truths",
-    "date": "dates",
-    "datetime": "moments",
-    "text": "text",
-}
+_PLURAL = dict(
+    zip(get_args(Type), ("whole numbers", "numbers", "truths", "dates", "moments", "text"))
+)
+# What to do about a few cells of another type than the rest of a column.
+CORRECT = (
+    "Correct it; or give missing={{{name!r}: [...]}} if it means missing, or "
+    "types={{{name!r}: 'text'}}"
+)
 
 SIGNS = forms.SEPARATORS
-_NUMBERS = [
-    form
-    for form in range(forms.SPACED)
-    if form in (forms.WHOLE, forms.INFINITE) or form >= forms.POINT
-]
+_NUMBERS = [forms.WHOLE, forms.INFINITE, *range(forms.POINT, forms.SPACED)]
 
 
 _KNOWN = [word.encode() for word in (*_TRUTHS, *_INFINITIES, *TOKENS)]
@@ -203,16 +199,13 @@ class TypeInference:
         for kind in ("number", "date", "datetime"):
             count = column.n(*fits[kind])
             if 2 * count >= filled:
-                others = [
-                    form for form in range(forms.WHOLE, forms.SPACED) if form not in fits[kind]
-                ]
+                others = set(range(forms.WHOLE, forms.SPACED)).difference(fits[kind])
                 row = column.first(forms.OTHER, *others)
+                cells = f"{filled - count:,} of {filled:,} cells, the first in this line"
                 raise BadFileError(
                     self.path,
-                    f"column {column.name!r} holds {_PLURAL[kind]}, and something else in "
-                    f"{filled - count:,} of {filled:,} cells, the first in this line",
-                    f"Correct it; or give missing={{{column.name!r}: [...]}} if it means missing, "
-                    f"or types={{{column.name!r}: 'text'}}",
+                    f"column {column.name!r} holds {_PLURAL[kind]}, and something else in {cells}",
+                    CORRECT.format(name=column.name),
                     line=self.line_of(row),
                 )
             if count:
@@ -291,15 +284,11 @@ class TypeInference:
             if cell is not None and not self._fits(cell, column.name, kind):
                 row, text = place, cell
                 break
-        return BadFileError(
-            self.path,
-            f"column {column.name!r} should hold {_PLURAL[kind]}"
-            + (f" written {form}" if form else "")
-            + f", and has {text[:40]!r}",
-            f"Correct it, or give missing={{{column.name!r}: [...]}} or "
-            f"types={{{column.name!r}: 'text'}}",
-            line=self.line_of(row),
-        )
+        should = f"should hold {_PLURAL[kind]}" + (f" written {form}" if form else "")
+        problem = f"column {column.name!r} {should}, and has {text[:40]!r}"
+        given = f"missing={{{column.name!r}: [...]}} or types={{{column.name!r}: 'text'}}"
+        advice = f"Correct it, or give {given}"
+        return BadFileError(self.path, problem, advice, line=self.line_of(row))
 
     def _fits(self, text: str, name: str, kind: Type) -> bool:
         alone = pa.chunked_array([[text]], pa.string())

@@ -31,14 +31,8 @@ from .csv_text import Lines, read_text
 from .source import Source, Statement, check_columns
 
 _NUMBERS = ("integer", "number")
-_NAMED = {
-    ".": "point",
-    ",": "comma",
-    " ": "space",
-    "'": "apostrophe",
-    "\u00a0": "no-break space",
-    "\u202f": "narrow no-break space",
-}
+_NAMES = ("point", "comma", "space", "apostrophe", "no-break space", "narrow no-break space")
+_NAMED = dict(zip(SIGNS, _NAMES))
 
 
 def read_csv(
@@ -96,23 +90,11 @@ def read_csv(
     table = pa.table(dict(zip(names_read, each(convert, range(len(names_read))))))
     pa.default_memory_pool().release_unused()
     return Source.read(
-        path,
-        "csv",
-        table,
-        found,
-        delimiter=lines.delimiter,
-        quote=quote,
-        encoding=encoding,
-        decimal=number_format.decimal,
-        thousands=number_format.thousands,
-        header=has_header,
-        skip=skip,
+        path, "csv", table, found, delimiter=lines.delimiter, quote=quote, encoding=encoding,
+        decimal=number_format.decimal, thousands=number_format.thousands, header=has_header,
+        skip=skip, missing=missing, names=names, dates=dates, columns=columns,
         types={name: kind for name, (kind, _) in kinds.items() if name not in (dates or {})},
-        missing=missing,
-        names=names,
-        dates=dates,
-        columns=columns,
-    )
+    )  # fmt: skip
 
 
 def _names(
@@ -128,9 +110,8 @@ def _names(
         titles = [str(name) for name in names]
         statements.append(Statement("names", "given"))
         if len(titles) != len(first):
-            raise BadOptionError(
-                "names", f"{len(titles)} names", f"one name for each of {len(first)} columns"
-            )
+            expected = f"one name for each of {len(first)} columns"
+            raise BadOptionError("names", f"{len(titles)} names", expected)
     elif header is False:
         titles = [f"column_{place}" for place in range(1, len(first) + 1)]
         why = "the file has none, as given"
@@ -149,13 +130,10 @@ def _names(
     twice = [title for title, count in Counter(titles).items() if count > 1]
     if twice:
         places = [place for place, title in enumerate(titles, start=1) if title == twice[0]]
-        raise BadFileError(
-            lines.path,
-            f"the name {twice[0]!r} stands over columns {', '.join(map(str, places))}"
-            + (f", and {len(twice) - 1} more names stand twice" if len(twice) > 1 else ""),
-            "Rename them in the file, or give names=[...]",
-            line=line,
-        )
+        more = f", and {len(twice) - 1} more names stand twice" if len(twice) > 1 else ""
+        problem = f"the name {twice[0]!r} stands over columns {', '.join(map(str, places))}{more}"
+        advice = "Rename them in the file, or give names=[...]"
+        raise BadFileError(lines.path, problem, advice, line=line)
     return titles, statements
 
 
@@ -172,20 +150,16 @@ def _refuse_data(lines: Lines, first: Sequence[str]) -> None:
     telling = [forms.DATE, forms.MOMENT, forms.ZONED, *range(forms.POINT, forms.SPACED)]
     numbers = seen.n(forms.WHOLE, forms.LONG, forms.PADDED, *telling)
     if seen.n(*telling) or (numbers and numbers + seen.n(forms.EMPTY, forms.TOKEN) == len(first)):
-        raise BadFileError(
-            lines.path,
-            "the first line holds numbers or dates, not names of columns",
+        problem = "the first line holds numbers or dates, not names of columns"
+        advice = (
             "Give header=False if the file has no names, names=[...] to name the columns, or "
-            "header=True if these are the names",
-            line=1 + lines.before,
+            "header=True if these are the names"
         )
+        raise BadFileError(lines.path, problem, advice, line=1 + lines.before)
     if all(len(name) > 1 and name[0] == name[-1] == "'" for name in first):
-        raise BadFileError(
-            lines.path,
-            "the names stand in apostrophes",
-            'Give quote="\'" if fields are quoted so',
-            line=1 + lines.before,
-        )
+        advice = 'Give quote="\'" if fields are quoted so'
+        problem = "the names stand in apostrophes"
+        raise BadFileError(lines.path, problem, advice, line=1 + lines.before)
 
 
 def _texts(
@@ -210,30 +184,22 @@ def _texts(
                 column_names=list(titles), block_size=max(1 << 22, 2 * layout.longest + 64)
             ),
             parse_options=pcsv.ParseOptions(
-                delimiter=lines.delimiter,
-                quote_char=lines.quote,
-                newlines_in_values=bool(layout.inner),
-                ignore_empty_lines=layout.fields > 1,
+                delimiter=lines.delimiter, quote_char=lines.quote,
+                newlines_in_values=bool(layout.inner), ignore_empty_lines=layout.fields > 1,
             ),
             convert_options=pcsv.ConvertOptions(
-                column_types=dict.fromkeys(titles, pa.string()),
-                include_columns=wanted,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
+                column_types=dict.fromkeys(titles, pa.string()), include_columns=wanted,
+                null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
                 check_utf8=False,  # every byte was looked at
             ),
-        )
+        )  # fmt: skip
     except pa.ArrowInvalid as error:
-        raise BadFileError(
-            lines.path, f"its lines could not be read ({error})", "Repair the file"
-        ) from error
+        problem = f"its lines could not be read ({error})"
+        raise BadFileError(lines.path, problem, "Repair the file") from error
     if table.num_rows != records:
-        raise BadFileError(
-            lines.path,
-            f"{records:,} records were counted and {table.num_rows:,} were read",
-            "That is a fault of tessella: please report it, with the dialect of the file",
-        )
+        problem = f"{records:,} records were counted and {table.num_rows:,} were read"
+        advice = "That is a fault of tessella: please report it, with the dialect of the file"
+        raise BadFileError(lines.path, problem, advice)
     return table
 
 
@@ -319,13 +285,10 @@ class _Evidence:
         return self.line_of(place[1])
 
     def unclear(self, place: tuple[str, int], problem: str) -> BadFileError:
-        return BadFileError(
-            self.path,
-            f"in the numbers of column {place[0]!r}, {problem}, and no other number of the file "
-            "tells",
-            "Give decimal=',' or decimal='.'",
-            line=self.line(place),
-        )
+        where = f"in the numbers of column {place[0]!r}"
+        problem = f"{where}, {problem}, and no other number of the file tells"
+        advice = "Give decimal=',' or decimal='.'"
+        return BadFileError(self.path, problem, advice, line=self.line(place))
 
 
 def _find_number_format(
@@ -345,13 +308,10 @@ def _find_number_format(
     if decimal is not None:
         why = "given"
     elif point and comma:
-        raise BadFileError(
-            seen.path,
-            f"column {comma[0]!r} has a decimal comma there, and column {point[0]!r} a decimal "
-            f"point in line {seen.line(point)}",
-            "Give decimal='.' or decimal=',': columns written otherwise are then read as text",
-            line=seen.line(comma),
-        )
+        other = f"column {point[0]!r} a decimal point in line {seen.line(point)}"
+        problem = f"column {comma[0]!r} has a decimal comma there, and {other}"
+        advice = "Give decimal='.' or decimal=',': columns written otherwise are then read as text"
+        raise BadFileError(seen.path, problem, advice, line=seen.line(comma))
     elif place := point or comma:
         decimal = "." if point else ","
         why = f"column {place[0]!r}, line {seen.line(place)}"
@@ -405,13 +365,11 @@ def _find_thousands(seen: _Evidence, decimal: str) -> tuple[str, str]:
             found[sign] = where
     if len(found) > 1:
         (sign, where), (other, there) = list(found.items())[:2]
-        raise BadFileError(
-            seen.path,
-            f"thousands are separated by a {_NAMED[sign]} in column {where[0]!r} there, and by a "
-            f"{_NAMED[other]} in column {there[0]!r}, line {seen.line(there)}",
-            "Give thousands=: columns written otherwise are then read as text",
-            line=seen.line(where),
-        )
+        elsewhere = f"a {_NAMED[other]} in column {there[0]!r}, line {seen.line(there)}"
+        here = f"a {_NAMED[sign]} in column {where[0]!r} there"
+        problem = f"thousands are separated by {here}, and by {elsewhere}"
+        advice = "Give thousands=: columns written otherwise are then read as text"
+        raise BadFileError(seen.path, problem, advice, line=seen.line(where))
     for sign, where in found.items():
         return sign, f"column {where[0]!r}, line {seen.line(where)}"
     return "", "no number has a separator"

@@ -42,6 +42,7 @@ _NOT_TEXT = {
     b"%PDF": "a PDF",
     b"\xd0\xcf\x11\xe0": "an Excel file of before 2007",
 }
+_NO_NAMES = "A table needs a line of names at least"  # what to do about an empty file
 _PIECE = 1 << 24
 _HIGH = re.compile(rb"[\x80-\xff]")
 _LETTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
@@ -62,11 +63,8 @@ def read_text(path: Path, encoding: str | None) -> tuple[Buffer, str, list[State
     if encoding is not None:
         name = _known(encoding)
         if marked and _known(marked)[:6] != name[:6] and name != "utf-8-sig":
-            raise BadFileError(
-                path,
-                f"it begins with the mark of {marked}, and encoding={encoding!r} was given",
-                f"Give encoding={marked!r} or leave it out",
-            )
+            problem = f"it begins with the mark of {marked}, and encoding={encoding!r} was given"
+            raise BadFileError(path, problem, f"Give encoding={marked!r} or leave it out")
         why = "given"
     elif marked:
         name, why = marked, "by its mark"
@@ -78,12 +76,9 @@ def read_text(path: Path, encoding: str | None) -> tuple[Buffer, str, list[State
         return _converted(path, raw, name, mark), name, found
     text = raw[len(mark) :] if mark else raw
     if (bad := _first_bad(text)) is not None:
-        raise BadFileError(
-            path,
-            f"byte {text[bad]:#04x} there is not {name}",
-            "Give the right encoding=, for example 'windows-1252', or repair the line",
-            line=_line_at(text, bad),
-        )
+        problem = f"byte {text[bad]:#04x} there is not {name}"
+        advice = "Give the right encoding=, for example 'windows-1252', or repair the line"
+        raise BadFileError(path, problem, advice, line=_line_at(text, bad))
     return text, name, found
 
 
@@ -91,9 +86,8 @@ def _known(encoding: str) -> str:
     try:
         return codecs.lookup(encoding).name
     except LookupError:
-        raise BadOptionError(
-            "encoding", encoding, "the name of an encoding, such as 'utf-8' or 'windows-1252'"
-        ) from None
+        expected = "the name of an encoding, such as 'utf-8' or 'windows-1252'"
+        raise BadOptionError("encoding", encoding, expected) from None
 
 
 def _unpacked(path: Path) -> tuple[Buffer, list[Statement]]:
@@ -102,11 +96,10 @@ def _unpacked(path: Path) -> tuple[Buffer, list[Statement]]:
         head = file.read(8)
         packed = next((how for magic, how in _MAGIC.items() if head.startswith(magic)), None)
         if packed is None and (named := compression_of(path)):
-            raise BadFileError(
-                path, f"it is named like {named}, and is not", "Rename it, or make it again"
-            )
+            problem = f"it is named like {named}, and is not"
+            raise BadFileError(path, problem, "Rename it, or make it again")
         if not head:
-            raise BadFileError(path, "the file is empty", "A table needs a line of names at least")
+            raise BadFileError(path, "the file is empty", _NO_NAMES)
         if packed is None:
             file.seek(0)
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), []
@@ -116,11 +109,10 @@ def _unpacked(path: Path) -> tuple[Buffer, list[Statement]]:
         with pa.OSFile(str(path)) as inner, pa.CompressedInputStream(inner, packed) as stream:
             raw = stream.read()
     except (OSError, pa.ArrowException) as error:
-        raise BadFileError(
-            path, f"the {packed} around it is broken or ends too early", "Make the file again"
-        ) from error
+        problem = f"the {packed} around it is broken or ends too early"
+        raise BadFileError(path, problem, "Make the file again") from error
     if not raw:
-        raise BadFileError(path, "the file is empty", "A table needs a line of names at least")
+        raise BadFileError(path, "the file is empty", _NO_NAMES)
     return raw, [Statement("compression", packed, "by the first bytes of the file")]
 
 
@@ -163,21 +155,15 @@ def _find_encoding(path: Path, raw: Buffer) -> tuple[str, str]:
         rest, count = _LETTER.subn(b"", piece)
         letters_of_utf8, others = letters_of_utf8 + count, others + len(_HIGH.findall(rest))
     if letters_of_utf8 > others:
-        raise BadFileError(
-            path,
-            f"there is a byte that is not UTF-8, and the file has {letters_of_utf8:,} letters of "
-            f"UTF-8 and {others:,} bytes of something else",
-            "Repair the line; or give encoding= if the file is something else",
-            line=_line_at(raw, bad),
-        )
+        counts = f"{letters_of_utf8:,} letters of UTF-8 and {others:,} bytes of something else"
+        problem = f"there is a byte that is not UTF-8, and the file has {counts}"
+        advice = "Repair the line; or give encoding= if the file is something else"
+        raise BadFileError(path, problem, advice, line=_line_at(raw, bad))
     if unused := high & set(_UNUSED):
         where = min(raw.find(bytes([byte])) for byte in unused)
-        raise BadFileError(
-            path,
-            "its letters are neither UTF-8 nor Windows-1252",
-            "Give encoding=, for example 'cp850', 'cp437', 'mac_roman' or 'windows-1251'",
-            line=_line_at(raw, where),
-        )
+        problem = "its letters are neither UTF-8 nor Windows-1252"
+        advice = "Give encoding=, for example 'cp850', 'cp437', 'mac_roman' or 'windows-1251'"
+        raise BadFileError(path, problem, advice, line=_line_at(raw, where))
     letters = bytes(sorted(high)).decode("windows-1252")
     shown = letters[:12] + ("..." if len(letters) > 12 else "")
     same = "" if any(byte < 0xA0 for byte in high) else ", the same as Latin-1 here"
@@ -197,12 +183,9 @@ def _converted(path: Path, raw: Buffer, name: str, mark: bytes) -> bytearray:
     except UnicodeError as error:
         start = getattr(error, "start", 0)
         line = 1 + out.count(b"\n") + raw[done : done + start].count(b"\n")
-        raise BadFileError(
-            path,
-            f"a letter there is not {name}" + (", as the file's mark says" if mark else ""),
-            "Give the right encoding=, or repair the line",
-            line=line,
-        ) from None
+        problem = f"a letter there is not {name}" + (", as the file's mark says" if mark else "")
+        advice = "Give the right encoding=, or repair the line"
+        raise BadFileError(path, problem, advice, line=line) from None
     return out.removeprefix(codecs.BOM_UTF8)
 
 
@@ -270,10 +253,8 @@ class Lines:
         """Return the fields of the first record."""
         head = self.head()
         csv.field_size_limit(max(csv.field_size_limit(), len(head) + 1))
-        read = csv.reader(
-            io.StringIO(head, newline=""), delimiter=self.delimiter, quotechar=self.quote
-        )
-        return next(read)
+        lines = io.StringIO(head, newline="")
+        return next(csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote))
 
     def line_of(self, record: int) -> int:
         """Return the line of the file in which a record begins; the first record is 0."""
@@ -284,31 +265,20 @@ class Lines:
         layout, sign = self.layout, named(self.delimiter)
         who = "seems to be" if sniffed else "was given as"
         first = "1 field" if layout.fields == 1 else f"{layout.fields} fields"
-        for line, problem, advice in (
-            (
-                layout.nul,
-                "there is a byte 0, which no text has",
-                "The file is damaged, or in another encoding: give encoding=, such as 'utf-16'",
-            ),
-            (
-                layout.unclosed,
-                "a quote opens there and never closes",
-                "Close it, or double it if it belongs to the text",
-            ),
-            (
-                layout.stray,
-                "text follows a closing quote",
-                f"Double quotes that belong to the text; after a closing one a {sign} or the end "
-                "of the line must follow",
-            ),
-            (
-                layout.ragged,
-                f"the first line has {first}, this one {layout.ragged_fields} (the delimiter {who} "
-                f"a {sign})",
-                "Repair the line, quote a field that holds the delimiter, give delimiter=, or "
-                "skip= if lines stand before the names",
-            ),
-        ):
+        faults = (
+            (layout.nul, "there is a byte 0, which no text has",
+             "The file is damaged, or in another encoding: give encoding=, such as 'utf-16'"),
+            (layout.unclosed, "a quote opens there and never closes",
+             "Close it, or double it if it belongs to the text"),
+            (layout.stray, "text follows a closing quote",
+             f"Double quotes that belong to the text; after a closing one a {sign} or the end of "
+             "the line must follow"),
+            (layout.ragged, f"the first line has {first}, this one {layout.ragged_fields} (the "
+             f"delimiter {who} a {sign})",
+             "Repair the line, quote a field that holds the delimiter, give delimiter=, or skip= "
+             "if lines stand before the names"),
+        )  # fmt: skip
+        for line, problem, advice in faults:
             if line:
                 raise BadFileError(self.path, problem, advice, line=line + self.before)
         if layout.fields == 1 and not sniffed:
@@ -320,13 +290,10 @@ class Lines:
         for other in _CANDIDATES:
             seen = _lay_out(sample, other, self.quote)
             if seen.fields > 1 and seen.agreeing == seen.records:
-                raise BadFileError(
-                    self.path,
-                    f"a {named(self.delimiter)}, as given, divides no line, and a {named(other)} "
-                    f"gives {seen.fields} fields in each",
-                    f"Give delimiter={other!r}, or leave it out",
-                    line=1 + self.before,
-                )
+                gives = f"a {named(other)} gives {seen.fields} fields in each"
+                problem = f"a {named(self.delimiter)}, as given, divides no line, and {gives}"
+                advice = f"Give delimiter={other!r}, or leave it out"
+                raise BadFileError(self.path, problem, advice, line=1 + self.before)
 
     def _line_ends(self) -> list[Statement]:
         layout = self.layout
@@ -359,9 +326,7 @@ def _after_preamble(path: Path, text: Bytes, skip: int) -> tuple[Bytes, int, str
         found = head[4:5].decode("latin-1")
         begin, before = _next_line(text, begin), before + 1
     if not any((text[at : at + _SAMPLE] > 32).any() for at in range(begin, len(text), _SAMPLE)):
-        raise BadFileError(
-            path, "there is no line with text", "A table needs a line of names at least"
-        )
+        raise BadFileError(path, "there is no line with text", _NO_NAMES)
     return text[begin:], before, found
 
 
@@ -415,9 +380,5 @@ def _choose(
         if all(seen[sign].fields < seen[most].fields for sign in fitting if sign != most):
             return most, "gives the most names"
     choices = ", ".join(f"{named(sign)} ({seen[sign].fields} fields)" for sign in fitting)
-    raise BadFileError(
-        path,
-        f"more than one delimiter divides every line alike: {choices}",
-        "Give delimiter=",
-        line=1 + before,
-    )
+    problem = f"more than one delimiter divides every line alike: {choices}"
+    raise BadFileError(path, problem, "Give delimiter=", line=1 + before)

@@ -71,22 +71,16 @@ def write_csv(
             lines = _lines(each(cells, zip(rows.column_names, rows.columns)), delimiter)
             data = _bytes_of(lines)
             if (np.frombuffer(data, np.uint8) == 0).any():
-                raise BadFileError(
-                    path, "a text of the table holds a byte 0", "No text file can: remove it"
-                )
+                advice = "No text file can: remove it"
+                raise BadFileError(path, "a text of the table holds a byte 0", advice)
             out.write(encode(data, 2 + begin))
     return _statements(table, names, delimiter, +formulas, +nans, safe=safe)
 
 
 def _statements(
-    table: pa.Table,
-    names: list[str],
-    delimiter: str,
-    formulas: Mapping[str, int],
-    nans: Mapping[str, int],
-    *,
-    safe: bool,
-) -> list[Statement]:
+    table: pa.Table, names: list[str], delimiter: str, formulas: Mapping[str, int],
+    nans: Mapping[str, int], *, safe: bool,
+) -> list[Statement]:  # fmt: skip
     """State what CSV cannot hold, or must not."""
     statements = [
         Statement(f"column {field.name!r}", "text", "CSV keeps no order")
@@ -133,12 +127,9 @@ def _encoder(path: Path, encoding: str) -> Callable[[Any, int], Any]:
         try:
             return text.encode(name)
         except UnicodeEncodeError as error:
-            raise BadFileError(
-                path,
-                f"{text[error.start]!r} is no letter of {encoding}",
-                "Write encoding='utf-8'",
-                line=line + text.count("\n", 0, error.start),
-            ) from None
+            problem = f"{text[error.start]!r} is no letter of {encoding}"
+            line += text.count("\n", 0, error.start)
+            raise BadFileError(path, problem, "Write encoding='utf-8'", line=line) from None
 
     return encode
 
@@ -163,9 +154,8 @@ def _plain(column: pa.Array, decimal: str, name: str) -> pa.Array:
         if pc.all(pc.equal(seconds.cast(kind), column)).as_py() is not False:
             column = seconds
     elif pa.types.is_duration(kind):
-        raise BadOptionError(
-            f"column {name!r}", str(kind), "a number: CSV has no lengths of time. Convert it"
-        )
+        expected = "a number: CSV has no lengths of time. Convert it"
+        raise BadOptionError(f"column {name!r}", str(kind), expected)
     return column.cast(pa.string())
 
 
@@ -195,16 +185,14 @@ def _quoted(texts: pa.Array, *, safe: bool) -> tuple[pa.Array, int]:
     Equal texts are quoted once, which pays where they repeat.
     """
     coded = texts.dictionary_encode()
-    if 2 * len(coded.dictionary) > len(texts):
-        marked, risky = neutralise(texts) if safe else (texts, None)
-        return _in_quotes(marked), _count(risky)
-    marked, risky = neutralise(coded.dictionary) if safe else (coded.dictionary, None)
-    count = _count(risky.take(coded.indices)) if risky is not None else 0
-    return _in_quotes(marked).take(coded.indices), count
-
-
-def _count(truths: pa.Array | None) -> int:
-    return 0 if truths is None else int(pc.sum(truths).as_py() or 0)
+    repeat = 2 * len(coded.dictionary) <= len(texts)
+    distinct = coded.dictionary if repeat else texts
+    marked, risky = neutralise(distinct) if safe else (distinct, None)
+    quoted = _in_quotes(marked)
+    if repeat:
+        quoted = quoted.take(coded.indices)
+        risky = None if risky is None else risky.take(coded.indices)
+    return quoted, 0 if risky is None else int(pc.sum(risky).as_py() or 0)
 
 
 def _in_quotes(texts: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .._lazy import optional
 from ..exceptions import BadFileError, UnknownOptionError
-from .column_types import TOKENS, Missing, Type, check_types, missing_words
+from .column_types import CORRECT, TOKENS, Missing, Type, check_types, missing_words
 from .source import Source, Statement, check_columns
 
 _DECIMALS = re.compile(r"0\.0|\.#|%|E\+")
@@ -45,12 +45,8 @@ def read_excel(
     body = {place: cells for place, cells in rows.items() if place > first}
     for place in range(first + 1, max(rows)):
         if place not in rows:
-            raise BadFileError(
-                path,
-                "this row is blank, and the table goes on below it",
-                "Delete the row, or fill it",
-                line=place,
-            )
+            problem = "this row is blank, and the table goes on below it"
+            raise BadFileError(path, problem, "Delete the row, or fill it", line=place)
     wanted = titles if columns is None else list(columns)
     check_columns((*wanted, *(types or {})), titles)
     words = missing_words(missing, titles)
@@ -102,11 +98,8 @@ def _choose(path: Path, book: Any, wanted: str | None) -> tuple[str, Rows, list[
         where = f"sheet {wanted!r} is" if wanted else "all sheets are"
         raise BadFileError(path, f"{where} empty", "A table needs a row of names at least")
     if len(full) > 1:
-        raise BadFileError(
-            path,
-            f"{len(full)} sheets hold something: {', '.join(full)}",
-            "Give sheet=, the name of one of them",
-        )
+        problem = f"{len(full)} sheets hold something: {', '.join(full)}"
+        raise BadFileError(path, problem, "Give sheet=, the name of one of them")
     ((name, rows),) = full.items()
     why = "given" if wanted else "the only one that is not empty"
     return name, rows, [Statement("format", "excel"), Statement("sheet", name, why)]
@@ -133,12 +126,9 @@ def _check_formulas(openpyxl: Any, path: Path, name: str, rows: Rows) -> list[St
                     continue
                 count += 1
                 if place not in rows or j >= len(rows[place]) or rows[place][j] is None:
-                    raise BadFileError(
-                        path,
-                        f"cell {cell.coordinate} is a formula without a stored result",
-                        "Open and save the file in a spreadsheet, or store values",
-                        line=place,
-                    )
+                    problem = f"cell {cell.coordinate} is a formula without a stored result"
+                    advice = "Open and save the file in a spreadsheet, or store values"
+                    raise BadFileError(path, problem, advice, line=place)
     return [Statement("formulas", f"{count:,}, read as their stored results")] if count else []
 
 
@@ -152,9 +142,8 @@ def _names(
     padded = [*cells, *[None] * (width - len(cells))][:width]
     titles = [None if cell is None else cell.value for cell in padded]
     if titles and all(not isinstance(title, str) for title in titles if title is not None):
-        raise BadFileError(
-            path, "the first row holds no text: names are missing", "Put names above", line=line
-        )
+        problem = "the first row holds no text: names are missing"
+        raise BadFileError(path, problem, "Put names above", line=line)
     statements.append(Statement("names", f"in row {line}"))
     for place, title in enumerate(titles):
         if title is None or (isinstance(title, str) and not title.strip()):
@@ -166,9 +155,8 @@ def _names(
     names = [_unescaped(str(title)) for title in titles]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise BadFileError(
-            path, f"the name {twice[0]!r} stands over two columns", "Rename one", line=line
-        )
+        problem = f"the name {twice[0]!r} stands over two columns"
+        raise BadFileError(path, problem, "Rename one", line=line)
     return names, width
 
 
@@ -195,11 +183,9 @@ class _Column:
     def add(self, row: int, cell: Any) -> None:
         value = None if cell is None else cell.value
         if cell is not None and cell.data_type == "e" and value != "#N/A":
+            problem = f"column {self.name!r} holds the error {value}"
             raise BadFileError(
-                self.path,
-                f"column {self.name!r} holds the error {value}",
-                "Correct the formula, or empty the cell",
-                line=row,
+                self.path, problem, "Correct the formula, or empty the cell", line=row
             )
         if isinstance(value, str):
             value = _unescaped(value)
@@ -221,11 +207,9 @@ class _Column:
         if wanted == "text" or not kinds or set(kinds) == {"text"}:
             return self._texts(statements)
         if "text" in kinds and len(kinds) == 2:
-            gone = self._drop_tokens()
-            if gone:
-                statements.append(
-                    Statement(f"column {self.name!r}", f"{gone:,} words as NA read as missing")
-                )
+            if gone := self._drop_tokens():
+                found = f"{gone:,} words as NA read as missing"
+                statements.append(Statement(f"column {self.name!r}", found))
             kinds = {kind: count for kind, count in self.kinds.items() if kind != "none" and count}
         if len(kinds) > 1:
             return self._mixed(kinds, statements)
@@ -259,35 +243,26 @@ class _Column:
         """Refuse numbers or dates with a few other cells; take other mixtures as text."""
         total, common = sum(kinds.values()), max(kinds, key=lambda kind: kinds[kind])
         if common != "text" and 2 * kinds[common] >= total:
-            row = next(
-                row
-                for row, value in zip(self.rows, self.values)
-                if _kind(value) not in (common, "none")
-            )
+            cells = zip(self.rows, self.values)
+            row = next(row for row, value in cells if _kind(value) not in (common, "none"))
+            counts = f"{kinds[common]:,} cells of one type ({common}) and {total - kinds[common]:,}"
             raise BadFileError(
                 self.path,
-                f"column {self.name!r} holds {kinds[common]:,} cells of one type ({common}) and "
-                f"{total - kinds[common]:,} of another, the first in this row",
-                f"Correct it; or give missing={{{self.name!r}: [...]}} if it means missing, or "
-                f"types={{{self.name!r}: 'text'}}",
+                f"column {self.name!r} holds {counts} of another, the first in this row",
+                CORRECT.format(name=self.name),
                 line=row,
             )
         return self._texts(statements)
 
     def _texts(self, statements: list[Statement]) -> pa.Array:
-        others = sum(1 for v in self.values if v is not None and not isinstance(v, str))
-        if others:
-            statements.append(
-                Statement(f"column {self.name!r}", f"{others:,} cells turned into text")
-            )
+        if others := sum(1 for v in self.values if v is not None and not isinstance(v, str)):
+            found = f"{others:,} cells turned into text"
+            statements.append(Statement(f"column {self.name!r}", found))
         return pa.array([None if v is None else _as_text(v) for v in self.values], pa.string())
 
     def _unfit(self, wanted: str) -> BadFileError:
-        return BadFileError(
-            self.path,
-            f"column {self.name!r} does not hold {wanted}",
-            f"Leave the column out of types=, or give types={{{self.name!r}: 'text'}}",
-        )
+        advice = f"Leave the column out of types=, or give types={{{self.name!r}: 'text'}}"
+        return BadFileError(self.path, f"column {self.name!r} does not hold {wanted}", advice)
 
 
 def _kind(value: Any) -> str:

@@ -22,6 +22,8 @@ from ..exceptions import BadFileError, BadOptionError
 from .arrow import as_float64, check_finite, check_whole, decoded, to_milliseconds
 from .source import Statement
 
+Writing = tuple[Any, Callable[[Any], str]]  # values, and what writes one
+
 _ROWS, _COLUMNS, _LETTERS = 1_048_576, 16_384, 32_767
 _MIDNIGHT = (1980, 1, 1, 0, 0, 0)
 _HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
@@ -47,14 +49,9 @@ _STYLES = (
     '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
     '<cellXfs count="6"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>'
     + "".join(
-        f'<xf numFmtId="{form}" fontId="0" fillId="0" borderId="0" xfId="0" {more}/>'
-        for form, more in (
-            (164, 'applyNumberFormat="1"'),
-            (165, 'applyNumberFormat="1"'),
-            (166, 'applyNumberFormat="1"'),
-            (0, 'quotePrefix="1"'),
-            (167, 'applyNumberFormat="1"'),
-        )
+        f'<xf numFmtId="{form}" fontId="0" fillId="0" borderId="0" xfId="0" '
+        f'{"applyNumberFormat" if form else "quotePrefix"}="1"/>'
+        for form in (164, 165, 166, 0, 167)
     )
     + '</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/>'
     "</cellStyles></styleSheet>"
@@ -67,10 +64,8 @@ _TYPES = (
     + "".join(
         f'<Override PartName="/xl/{part}.xml" ContentType='
         f'"application/vnd.openxmlformats-officedocument.spreadsheetml.{kind}+xml"/>'
-        for part, kind in (
-            ("workbook", "sheet.main"),
-            ("worksheets/sheet1", "worksheet"),
-            ("styles", "styles"),
+        for part, kind in zip(
+            ("workbook", "worksheets/sheet1", "styles"), ("sheet.main", "worksheet", "styles")
         )
     )
     + "</Types>"
@@ -132,12 +127,9 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 def _refuse(table: pa.Table, path: Path, sheet: str) -> None:
     if table.num_rows >= _ROWS or table.num_columns > _COLUMNS:
-        raise BadFileError(
-            path,
-            f"a sheet has room for {_ROWS - 1:,} records and {_COLUMNS:,} columns, and the table "
-            f"has {table.num_rows:,} and {table.num_columns:,}",
-            "Write CSV or Parquet",
-        )
+        has = f"the table has {table.num_rows:,} and {table.num_columns:,}"
+        room = f"a sheet has room for {_ROWS - 1:,} records and {_COLUMNS:,} columns"
+        raise BadFileError(path, f"{room}, and {has}", "Write CSV or Parquet")
     if not 1 <= len(sheet) <= 31 or re.search(r"[\[\]:*?/\\\x00-\x1f]", sheet):
         raise BadOptionError("sheet", sheet, "1 to 31 characters, none of [ ] : * ? / \\")
 
@@ -173,19 +165,16 @@ def _rows(columns: list[Any], n: int, path: Path) -> Iterator[str]:
                 f'<c r="{letter}{place}"{cell}' for letter, cell in zip(letters, row) if cell
             )
             if not filled:
-                raise BadFileError(
-                    path,
-                    "every cell of that record is missing, and a blank row is no record in Excel",
-                    "Leave the record out, or write another format",
-                    line=place,
+                blank = (
+                    "every cell of that record is missing, and a blank row is no record in Excel"
                 )
+                advice = "Leave the record out, or write another format"
+                raise BadFileError(path, blank, advice, line=place)
             pieces.append(f'<row r="{place}">{filled}</row>')
         yield "".join(pieces)
 
 
-def _column(
-    name: str, values: Any, path: Path, statements: list[Statement]
-) -> tuple[Any, Callable[[Any], str]]:
+def _column(name: str, values: Any, path: Path, statements: list[Statement]) -> Writing:
     """Return the values of a column, and the function that writes the rest of a cell."""
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -213,14 +202,11 @@ def _column(
         return _moments(name, values, path, statements)
     if pa.types.is_time(kind):
         return values.cast(pa.time64("us"), safe=False), _styled(_TIME, _share_of_day)
-    raise BadFileError(
-        path, f"column {name!r} has the type {kind}", "Excel has none like it: convert the column"
-    )
+    advice = "Excel has none like it: convert the column"
+    raise BadFileError(path, f"column {name!r} has the type {kind}", advice)
 
 
-def _floats(
-    name: str, values: Any, path: Path, statements: list[Statement]
-) -> tuple[Any, Callable[[Any], str]]:
+def _floats(name: str, values: Any, path: Path, statements: list[Statement]) -> Writing:
     check_finite(values, name, path, "Excel")
     if count := pc.sum(pc.is_nan(values)).as_py():
         statements.append(Statement(f"column {name!r}", f"{count:,} NaN written as missing"))
@@ -235,9 +221,7 @@ def _floats(
     return values, cell
 
 
-def _moments(
-    name: str, values: Any, path: Path, statements: list[Statement]
-) -> tuple[Any, Callable[[Any], str]]:
+def _moments(name: str, values: Any, path: Path, statements: list[Statement]) -> Writing:
     if values.type.tz is not None:
         statements.append(Statement(f"column {name!r}", "in UTC", "Excel has no time zones"))
     rounded, exact = to_milliseconds(values)
@@ -261,22 +245,17 @@ def _refuse_early(name: str, values: Any, path: Path) -> None:
     """Refuse dates before March 1900: Excel counts a 29 February 1900 that never was."""
     first = pc.min(values).as_py()
     if first is not None and (first.year, first.month) < (1900, 3):
-        raise BadFileError(
-            path,
-            f"column {name!r} holds dates before March 1900",
-            "Excel cannot: write them as text, or write another format",
-        )
+        advice = "Excel cannot: write them as text, or write another format"
+        raise BadFileError(path, f"column {name!r} holds dates before March 1900", advice)
 
 
 def _text(text: str, path: Path, where: str) -> str:
     if len(text) > _LETTERS:
-        raise BadFileError(
-            path, f"a text of {where} has {len(text):,} letters", f"Excel takes {_LETTERS:,}"
-        )
+        problem = f"a text of {where} has {len(text):,} letters"
+        raise BadFileError(path, problem, f"Excel takes {_LETTERS:,}")
     if _FORBIDDEN.search(text):
-        raise BadFileError(
-            path, f"a text of {where} holds a control character", "Excel cannot: remove it"
-        )
+        problem = f"a text of {where} holds a control character"
+        raise BadFileError(path, problem, "Excel cannot: remove it")
     style = f' s="{_QUOTE}"' if _FORMULA.match(text) else ""
     safe = escape(_ESCAPED.sub("_x005F_", text), {"\r": "&#13;"})
     return f'{style} t="inlineStr"><is><t xml:space="preserve">{safe}</t></is></c>'

@@ -18,6 +18,7 @@ from .source import (
     FORMATS,
     Format,
     Metadata,
+    ReadingReport,
     Source,
     Statement,
     check_columns,
@@ -136,11 +137,8 @@ def read_file(
     except (TessellaError, MemoryError):
         raise
     except foreign as error:
-        raise BadFileError(
-            path,
-            f"it is no {form.name} file, or a damaged one ({type(error).__name__})",
-            "Make it again, or give format=",
-        ) from error
+        problem = f"it is no {form.name} file, or a damaged one ({type(error).__name__})"
+        raise BadFileError(path, problem, "Make it again, or give format=") from error
     return _with_metadata(source, metadata, codes)
 
 
@@ -173,11 +171,7 @@ def _with_metadata(
         variables[name] = replace(source.metadata[name], missing=tuple(values))
         shown = ", ".join(map(str, values))
         statements.append(Statement(f"column {name!r}", f"{shown} mean missing", "given"))
-    how = replace(
-        source.how,
-        statements=tuple(statements),
-        options={**source.how.options, "codes": dict(codes)},
-    )
+    how = ReadingReport(tuple(statements), {**source.how.options, "codes": dict(codes)})
     return replace(source, metadata=Metadata(variables), how=how)
 
 
@@ -343,14 +337,9 @@ def staged_file(
                 statements.append(confirm(read_file(again, format=form.name), statements))
         packed = compression_of(path)
         yield Written(
-            path=path,
-            format=f"{form.name}, {packed}" if packed else form.name,
-            n_rows=n_rows,
-            columns=tuple(names),
-            sha256=digest,
-            size=size,
-            statements=tuple(statements),
-        )
+            path=path, format=f"{form.name}, {packed}" if packed else form.name, n_rows=n_rows,
+            columns=tuple(names), sha256=digest, size=size, statements=tuple(statements),
+        )  # fmt: skip
 
 
 @contextmanager
@@ -382,32 +371,19 @@ def _public(
 
 
 def _options(
-    form: Format,
-    path: Path,
-    like: Source | None,
-    *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    safe: bool = True,
-    sheet: str = "data",
-) -> dict[str, Any]:
-    """Return the options of the format's writer."""
+    form: Format, path: Path, like: Source | None, *, safe: bool = True, sheet: str = "data",
+    **given: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the options of the format's writer; given are delimiter, decimal and encoding."""
     if form.name != "csv":
-        given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
         for name, value in given.items():
             if value is not None:
                 raise BadOptionError(name, value, f"nothing: it has no meaning for {form.name}")
         return {"sheet": sheet} if form.name == "excel" else {}
     known = like.how.options if like is not None and like.format == "csv" else {}
-    decimal = decimal or known.get("decimal", ".")
+    decimal = given.get("decimal") or known.get("decimal", ".")
     tabbed = "\t" if Path(path.stem if compression_of(path) else path).suffix == ".tsv" else None
     usual = tabbed or known.get("delimiter") or (";" if decimal == "," else ",")
-    if usual == decimal:
-        usual = ";"
-    return {
-        "delimiter": delimiter or usual,
-        "decimal": decimal,
-        "encoding": encoding or "utf-8",
-        "safe": safe,
-    }
+    delimiter = given.get("delimiter") or (";" if usual == decimal else usual)
+    encoding = given.get("encoding") or "utf-8"
+    return {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "safe": safe}

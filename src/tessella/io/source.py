@@ -100,15 +100,11 @@ def find_format(path: Path, given: str | None, *, write: bool = False) -> Format
     ending = Path(path.stem if packed else path.name).suffix.lower()
     form = FORMATS[given] if given else _by_ending(path, ending)
     if packed and form.name != "csv":
-        raise BadFileError(
-            path,
-            f"{packed} around {form.name} is not supported",
-            "Only CSV is compressed as a whole; the other formats compress inside",
-        )
+        advice = "Only CSV is compressed as a whole; the other formats compress inside"
+        raise BadFileError(path, f"{packed} around {form.name} is not supported", advice)
     if write and not form.written:
-        raise BadFileError(
-            path, f"{form.name} can be read, not written", f"Write one of: {', '.join(offered)}"
-        )
+        advice = f"Write one of: {', '.join(offered)}"
+        raise BadFileError(path, f"{form.name} can be read, not written", advice)
     return form
 
 
@@ -119,11 +115,9 @@ def _by_ending(path: Path, ending: str) -> Format:
     if ending == ".xls":
         raise BadFileError(path, "this is the Excel of before 2007", "Save it as .xlsx first")
     known = " ".join(end for form in _LIST for end in form.endings)
-    raise BadFileError(
-        path,
-        f"no format is known by the ending {ending!r}" if ending else "its name has no ending",
-        f"Give format=, one of {', '.join(FORMATS)}; or use one of these endings: {known}",
-    )
+    advice = f"Give format=, one of {', '.join(FORMATS)}; or use one of these endings: {known}"
+    unknown = f"no format is known by the ending {ending!r}"
+    raise BadFileError(path, unknown if ending else "its name has no ending", advice)
 
 
 Level = Literal["nominal", "ordinal", "scale"]
@@ -348,14 +342,11 @@ class Source:
         given = {name: value for name, value in options.items() if value is not None}
         if "columns" in given:
             given["columns"] = list(given["columns"])
+        how = ReadingReport(tuple(statements), {"format": format, **given})
         return cls(
-            table=table,
-            metadata=metadata or Metadata(),
-            how=ReadingReport(tuple(statements), {"format": format, **given}),
-            format=format,
-            path=path,
+            table=table, metadata=metadata or Metadata(), how=how, format=format, path=path,
             tags=tags or {},
-        )
+        )  # fmt: skip
 
     @property
     def n_rows(self) -> int:
@@ -412,10 +403,8 @@ class Source:
         return polars.from_arrow(self.table)
 
     def __repr__(self) -> str:
-        return (
-            f"Source({str(self.path)!r}, {self.format}, {self.n_rows:,} records, "
-            f"{len(self.columns)} columns)"
-        )
+        size = f"{self.n_rows:,} records, {len(self.columns)} columns"
+        return f"Source({str(self.path)!r}, {self.format}, {size})"
 
 
 def _codes(variable: Variable, occurring: list[Any]) -> tuple[Any, ...]:

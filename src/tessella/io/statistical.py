@@ -75,11 +75,9 @@ def _read_file(
         given = {option: value for option, value in options.items() if value is not None}
         cells, meta = _raw_read(name, path, **given)
     except (package.ReadstatError, package.PyreadstatError, ValueError) as error:
-        raise BadFileError(
-            path,
-            f"it is no {name} file that can be read ({error})",
-            "Make it again, give format= or, if letters are the matter, encoding=",
-        ) from error
+        problem = f"it is no {name} file that can be read ({error})"
+        advice = "Make it again, give format= or, if letters are the matter, encoding="
+        raise BadFileError(path, problem, advice) from error
     wanted = list(cells) if columns is None else list(columns)
     check_columns(wanted, list(cells))
     statements = [Statement("format", name)]
@@ -99,16 +97,11 @@ def _read_file(
         statements.append(Statement("letters of missing values", kept, ", ".join(tags)))
     if getattr(meta, "notes", None) or getattr(meta, "file_label", None):
         statements.append(Statement("notes and label of the file", "left out"))
+    metadata = Metadata({column: _variable(meta, column, arrays[column]) for column in wanted})
     return Source.read(
-        path,
-        name,
-        pa.table(arrays),
-        statements,
-        metadata=Metadata({column: _variable(meta, column, arrays[column]) for column in wanted}),
-        tags=tags,
-        encoding=encoding,
+        path, name, pa.table(arrays), statements, metadata=metadata, tags=tags, encoding=encoding,
         columns=columns,
-    )
+    )  # fmt: skip
 
 
 def _column(cells: Any, meta: Any, column: str, name: str) -> tuple[pa.Array, pa.Array | None]:
@@ -193,14 +186,9 @@ class _Prepared:
 
 
 def _write_file(
-    name: str,
-    table: pa.Table,
-    file: BinaryIO,
-    path: Path,
-    *,
-    metadata: Metadata,
+    name: str, table: pa.Table, file: BinaryIO, path: Path, *, metadata: Metadata,
     tags: Mapping[str, pa.Array] | None = None,
-) -> list[Statement]:
+) -> list[Statement]:  # fmt: skip
     """Write a table of `to_arrow` as SPSS, Stata or SAS transport."""
     ready = _Prepared()
     for column in table.column_names:
@@ -232,9 +220,8 @@ def _prepare(name: str, path: Path, column: str, values: Any, ready: _Prepared) 
         values = decoded(values)
         kind = values.type
     if pa.types.is_duration(kind):
-        raise BadFileError(
-            path, f"column {column!r} holds lengths of time", f"{title} cannot: make it a number"
-        )
+        advice = f"{title} cannot: make it a number"
+        raise BadFileError(path, f"column {column!r} holds lengths of time", advice)
     if pa.types.is_timestamp(kind):
         if kind.tz is not None:
             ready.say(column, "written in UTC", f"{title} has no time zones")
@@ -277,9 +264,8 @@ def _prepare_whole(name: str, path: Path, column: str, values: Any, ready: _Prep
 def _prepare_text(path: Path, column: str, values: Any, ready: _Prepared, title: str) -> None:
     texts = values.to_pylist()
     if any(text is not None and "\0" in text for text in texts):
-        raise BadFileError(
-            path, f"a text of column {column!r} holds a byte 0", f"{title} ends there: remove it"
-        )
+        advice = f"{title} ends there: remove it"
+        raise BadFileError(path, f"a text of column {column!r} holds a byte 0", advice)
     if any(text is not None and text != text.rstrip(" ") for text in texts):
         ready.say(column, "spaces at the end of texts left out", f"{title} pads texts with spaces")
     if "" in texts and None in texts:
@@ -364,13 +350,10 @@ def _write(name: str, path: Path, place: str, ready: _Prepared, metadata: Metada
         if name == "spss":
             spans = {c: _spans(metadata[c].missing, ready.cells[c]) for c in columns}
             package.write_sav(
-                frame,
-                place,
-                compress=path.suffix.lower() == ".zsav",
+                frame, place, compress=path.suffix.lower() == ".zsav",
                 variable_measure=ready.levels,
-                missing_ranges={c: found for c, found in spans.items() if found},
-                **options,
-            )
+                missing_ranges={c: found for c, found in spans.items() if found}, **options,
+            )  # fmt: skip
         elif name == "stata":
             package.write_dta(frame, place, missing_user_values=ready.letters or None, **options)
         else:
@@ -378,11 +361,9 @@ def _write(name: str, path: Path, place: str, ready: _Prepared, metadata: Metada
     except (package.ReadstatError, package.PyreadstatError, *_FAULTS) as error:
         if "Unable to write" in str(error):  # nothing else is known of a full disk
             raise OSError("its bytes were not taken, the disk may be full") from error
-        raise BadFileError(
-            path,
-            f"{_TITLES[name]} cannot hold this table ({str(error).rstrip('.')})",
-            "Rename or convert what is named, or write another format",
-        ) from error
+        problem = f"{_TITLES[name]} cannot hold this table ({str(error).rstrip('.')})"
+        advice = "Rename or convert what is named, or write another format"
+        raise BadFileError(path, problem, advice) from error
 
 
 def _spans(missing: tuple[Any, ...], cells: list[Any]) -> list[Any]:
@@ -406,12 +387,10 @@ def _compare(name: str, path: Path, place: str, ready: _Prepared) -> None:
         if len(cells[column]) < len(wrote):
             raise OSError("it was cut off, the disk may be full")
         if len(cells[column]) != len(wrote) or not all(map(_is_same, wrote, cells[column])):
-            raise BadFileError(
-                path,
-                f"a value of column {column!r} is another one when read back from {_TITLES[name]}",
-                "It is too large or too small for the format: write another one. Nothing was "
-                "written",
-            )
+            other = f"a value of column {column!r} is another one when read back from"
+            size = "It is too large or too small for the format"
+            advice = f"{size}: write another one. Nothing was written"
+            raise BadFileError(path, f"{other} {_TITLES[name]}", advice)
 
 
 def _is_same(wrote: Any, read: Any) -> bool:

@@ -271,12 +271,8 @@ def _linear(rule: Rule, rules: Iterable[Rule], question: str) -> list[Rule]:
 def _linear_redundant(rules: Sequence[Rule]) -> list[Finding]:
     """Find the rules whose linear parts, and they have no others, follow from other rules."""
     plain = [rule for rule in rules if not rule.is_conditional]
-    rows = [
-        row
-        for at, rule in enumerate(plain)
-        for form in rule.forms
-        for row in rows_of_form(form, at)
-    ]
+    forms = [(form, at) for at, rule in enumerate(plain) for form in rule.forms]
+    rows = [row for form, at in forms for row in rows_of_form(form, at)]
     left = Counter(row.place for row in rows)  # rows that do not follow from others
     reasons: dict[int, set[int]] = {}
     for names, linked in linked_rows(rows):

@@ -215,15 +215,12 @@ def forms_of(node: tree.Node) -> tuple[forms.Form, ...]:
     """Take a truth apart into forms that must all hold."""
     if any(isinstance(each, tree.Aggregate) and each.value is None for each in tree.walk(node)):
         # Any value shows the shape; this one cancels against nothing that people write.
-        fixed = tree.transform(
-            node,
-            lambda each: (
-                replace(each, value=0.7390851332151607)
-                if isinstance(each, tree.Aggregate)
-                else each
-            ),
-        )
-        shapes = {form.kind for form in forms_of(fixed)}
+        def fix(each: tree.Node) -> tree.Node:
+            if isinstance(each, tree.Aggregate):
+                return replace(each, value=0.7390851332151607)
+            return each
+
+        shapes = {form.kind for form in forms_of(tree.transform(node, fix))}
         shape = shapes.pop() if len(shapes) == 1 else "several"
         return (forms.Unfixed(tree.columns_of(node), shape, tree.write(node)),)
     return _tidy(_forms(tree.positive(node)))
@@ -235,9 +232,8 @@ def _tidy(found: Iterable[forms.Form]) -> tuple[forms.Form, ...]:
     for form in found:
         if isinstance(form, forms.Interval):
             known = tidy.get(("interval", form.column))
-            tidy["interval", form.column] = (
-                form.meet(known) if isinstance(known, forms.Interval) else form
-            )
+            form = form.meet(known) if isinstance(known, forms.Interval) else form
+            tidy["interval", form.column] = form
         else:
             tidy[repr(form)] = form
     kept = [form for form in tidy.values() if form != forms.Always(True)]

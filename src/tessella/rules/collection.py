@@ -77,12 +77,9 @@ class Rules(Sequence[Rule]):
 
     @classmethod
     def parse(
-        cls,
-        text: str | Iterable[str],
-        *,
-        folder: str | Path | None = None,
+        cls, text: str | Iterable[str], *, folder: str | Path | None = None,
         origin: str | None = None,
-    ) -> Rules:
+    ) -> Rules:  # fmt: skip
         """Read rules from text, one a line, or from a list of lines.
 
         Parameters
@@ -110,11 +107,8 @@ class Rules(Sequence[Rule]):
                 if not isinstance(line, str) or "\n" in line.strip("\n"):
                     raise BadOptionError("rules", line, "a list of texts, one rule in each")
                 lines.append(line.strip("\n"))
-        entries = [
-            RuleEntry(text=line, where=f"line {at}", line=at)
-            for at, line in enumerate(lines, start=1)
-            if line.strip()
-        ]
+        filled = [(at, line) for at, line in enumerate(lines, start=1) if line.strip()]
+        entries = [RuleEntry(text=line, where=f"line {at}", line=at) for at, line in filled]
         return from_entries(entries, folder=folder, origin=origin)
 
     @classmethod
@@ -140,14 +134,12 @@ class Rules(Sequence[Rule]):
                 raise file_error(origin, f"The file has more than {LARGEST:,} bytes.")
             text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
-            reason = (
-                "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
-            )
+            gone = isinstance(error, FileNotFoundError)
+            reason = "there is no such file" if gone else error.strerror
             raise BadOptionError("path", str(path), f"a file of rules; {reason}") from None
         except UnicodeDecodeError:
-            raise file_error(
-                origin, "The file is not text in UTF-8.", "Save it as UTF-8."
-            ) from None
+            message = "The file is not text in UTF-8."
+            raise file_error(origin, message, "Save it as UTF-8.") from None
         if path.suffix.lower() == ".toml":
             return cls.from_toml(text, folder=path.parent, origin=origin)
         if path.suffix.lower() in (".yaml", ".yml"):
@@ -177,11 +169,10 @@ class Rules(Sequence[Rule]):
             wrong = [Mistake(where=f"rule {at}", message=m, hint=h) for m, h in _faults(entry)]
             mistakes += wrong
             if not wrong:
-                tolerance = f" ± {entry['tolerance']!r}" if "tolerance" in entry else ""
+                text = entry["rule"]
+                text += f" ± {entry['tolerance']!r}" if "tolerance" in entry else ""
                 given = {key: entry.get(key) for key in ("name", "label")}
-                entries.append(
-                    RuleEntry(text=entry["rule"] + tolerance, where=f"rule {at}", **given)
-                )
+                entries.append(RuleEntry(text=text, where=f"rule {at}", **given))
         return from_entries(entries, folder=folder, origin=origin, mistakes=mistakes)
 
     @classmethod
@@ -401,12 +392,9 @@ def parse_line(line: str, *, where: str, folder: str | Path | None = None) -> Ru
     if mistakes:
         return mistakes
     return Rule(
-        name=parts.name or "",
-        condition=condition,
-        body=body,
-        tolerance=parts.tolerance,
+        name=parts.name or "", condition=condition, body=body, tolerance=parts.tolerance,
         label=parts.label,
-    )
+    )  # fmt: skip
 
 
 def _faults(given: Any) -> Iterator[tuple[str, str]]:

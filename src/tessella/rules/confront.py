@@ -94,20 +94,14 @@ class Confrontation:
         holds = (self.signs > 0).sum(axis=0)
         breaks = np.array([len(rows) for rows in self.rows], dtype=np.int64)
         known = holds + breaks
-        return pd.DataFrame(
-            {
-                "rule": list(self.rules.names),
-                "kind": [rule.kind for rule in self.rules],
-                "applies": self.applies,
-                "holds": holds,
-                "breaks": breaks,
-                "unknown": self.n_records - known,
-                "share": np.divide(holds, known, out=np.full(len(known), np.nan), where=known > 0),
-                "worst": [a.max() if len(a) else np.nan for a in self.amounts],
-                "text": [rule.text for rule in self.rules],
-                "label": [rule.label for rule in self.rules],
-            }
-        )
+        share = np.divide(holds, known, out=np.full(len(known), np.nan), where=known > 0)
+        worst = [a.max() if len(a) else np.nan for a in self.amounts]
+        of = {name: [getattr(r, name) for r in self.rules] for name in ("kind", "text", "label")}
+        return pd.DataFrame({
+            "rule": list(self.rules.names), "kind": of["kind"], "applies": self.applies,
+            "holds": holds, "breaks": breaks, "unknown": self.n_records - known, "share": share,
+            "worst": worst, "text": of["text"], "label": of["label"],
+        })  # fmt: skip
 
     def broken(self) -> pd.DataFrame:
         """Return a frame with a row for each record and rule that it breaks: row, rule, amount."""
@@ -258,9 +252,8 @@ def _aggregate(node: tree.Aggregate, columns: Operands) -> float:
     values = columns.numbers(node.column)
     known = values[~np.isnan(values)]
     if not len(known):
-        raise RuleTableError(
-            [f"{node.function}({node.column}) has no value: the column is missing everywhere."]
-        )
+        call = f"{node.function}({node.column})"
+        raise RuleTableError([f"{call} has no value: the column is missing everywhere."])
     return float(getattr(np, node.function)(known))
 
 
@@ -286,14 +279,9 @@ def _listed(node: tree.Member, columns: Operands) -> Domain | None:
 
 
 def _judge(
-    rule: Rule,
-    columns: Operands,
-    rounding: float,
-    domains: dict[tree.Node, Domain],
-    signs: Signs,
-    *,
-    guarded: bool = False,
-) -> str:
+    rule: Rule, columns: Operands, rounding: float, domains: dict[tree.Node, Domain],
+    signs: Signs, *, guarded: bool = False,
+) -> str:  # fmt: skip
     """Judge every record of a rule, block by block; return why it cannot be done, if so."""
     zero: list[Integers] = []
     try:
@@ -310,10 +298,9 @@ def _judge(
                 elif verdict.undefined is not None:
                     zero.append(start + np.flatnonzero(verdict.undefined))
     except FloatingPointError:
-        return (
-            f"{rule.where}: {rule.text} makes numbers that are too large to calculate with (beyond "
-            "1e308). Divide the columns by a power of ten first."
-        )
+        large = "numbers that are too large to calculate with (beyond 1e308)"
+        hint = "Divide the columns by a power of ten first."
+        return f"{rule.where}: {rule.text} makes {large}. {hint}"
     return _zero_problem(rule, np.concatenate(zero)) if any(map(len, zero)) else ""
 
 

@@ -28,14 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 Kind = Literal["number", "text", "date", "yes or no"]
 
 _KINDS: dict[str, Kind] = {
-    "float": "number",
-    "integer": "number",
-    "decimal": "number",
-    "text": "text",
-    "category": "text",
-    "date": "date",
-    "boolean": "yes or no",
-}
+    "float": "number", "integer": "number", "decimal": "number", "text": "text",
+    "category": "text", "date": "date", "boolean": "yes or no",
+}  # fmt: skip
 
 
 def _once(read: F) -> F:
@@ -205,10 +200,7 @@ class Domain:
             found = here & found
         if len(self.rows) == len(self.values[0]) and len(self.values) == 1:
             return np.asarray(found)  # one column, every value: nothing to combine
-        combined = _combine(places, self.values)
-        _, inside = find(combined, self.rows)
-        result: Truths = inside & found
-        return result
+        return np.asarray(find(_combine(places, self.values), self.rows)[1] & found)
 
 
 def _exact(columns: Operands, name: Name) -> NDArray[Any]:
@@ -253,12 +245,9 @@ def _truth(node: tree.Node, columns: Operands) -> Iterator[str]:
             for each in tree.children(node):
                 yield from _truth(each, columns)
         case tree.ColumnRef(name):
-            kind = columns.kind(name)
-            if kind != "yes or no":
-                yield (
-                    f"{tree.write(node)} stands as a truth, and its column holds {_HOLDS[kind]}. "
-                    "Compare it with something."
-                )
+            if (kind := columns.kind(name)) != "yes or no":
+                holds = f"and its column holds {_HOLDS[kind]}. Compare it with something."
+                yield f"{tree.write(node)} stands as a truth, {holds}"
         case tree.Compare():
             for side in node.operands:
                 yield from _calculated(side, columns)
@@ -292,8 +281,7 @@ def _calculated(node: tree.Node, columns: Operands) -> Iterator[str]:
         kind = _HOLDS[columns.kind(node.column)]
         yield f"{tree.write(node)} needs numbers, and the column holds {kind}."
     for below in tree.children(node):
-        kind = _kind(below, columns)
-        if kind != "number":
+        if (kind := _kind(below, columns)) != "number":
             wrong = f"{tree.write(node)} calculates with {tree.write(below)}, which is {_A[kind]}."
             yield wrong + _as_number(below, columns)
         yield from _calculated(below, columns)
@@ -329,12 +317,9 @@ def _values(
             hint = _as_number(operand, columns)
             yield f"{text} is {_A[kind]}, and is looked for among {given}.{hint}"
     elif kind == "number":
-        wrong = [row[place] for row in among.rows if not _is_number(row[place])]
-        if wrong:
-            yield (
-                f"{text} is a number, and the table {among.path!r} has "
-                f"{wrong[0]!r} for it ({len(wrong)} values are no numbers)."
-            )
+        if wrong := [row[place] for row in among.rows if not _is_number(row[place])]:
+            has = f"{wrong[0]!r} for it ({len(wrong)} values are no numbers)"
+            yield f"{text} is a number, and the table {among.path!r} has {has}."
     elif kind == "date":
         yield f"{text} is a date; dates cannot be looked up in a table."
 
@@ -351,12 +336,8 @@ def _as_number(node: tree.Node, columns: Operands) -> str:
     if not isinstance(node, tree.ColumnRef) or columns.kind(node.name) != "text":
         return ""
     _, texts = columns.labels(node.name)
-    if texts and all(map(_is_number, texts)):
-        return (
-            f" Column {node.name!r} holds numbers written as text: convert it, or write its "
-            "values in quotes."
-        )
-    return ""
+    hint = "numbers written as text: convert it, or write its values in quotes."
+    return f" Column {node.name!r} holds {hint}" if texts and all(map(_is_number, texts)) else ""
 
 
 LARGEST_CSV = 64 * 2**20  # bytes of a file
@@ -372,27 +353,23 @@ def read_lookup(
         with file.open(encoding="utf-8-sig", newline="") as stream:
             lines = list(csv.reader(stream, strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _problem(
-            f"The table {path!r} cannot be read: {error}.", "Save it as CSV, in UTF-8."
-        ) from None
+        message = f"The table {path!r} cannot be read: {error}."
+        raise _problem(message, "Save it as CSV, in UTF-8.") from None
     header = [name.strip() for name in lines[0]] if lines else []
     places = [_place(str(column), header, path) for column in columns]
     rows: dict[tuple[str, ...], None] = {}
     for number, line in enumerate(lines[1:], start=2):
         if not line:
             continue
+        where = f"Line {number} of the table {path!r} has"
         if len(line) != len(header):
-            raise _problem(
-                f"Line {number} of the table {path!r} has {len(line)} cells, and the first line "
-                f"has {len(header)}.",
-                "Correct the file; a comma within a text needs quotes around the text.",
-            )
+            message = f"{where} {len(line)} cells, and the first line has {len(header)}."
+            hint = "Correct the file; a comma within a text needs quotes around the text."
+            raise _problem(message, hint)
         row = tuple(line[place].strip() for place in places)
         if "" in row:
-            raise _problem(
-                f"Line {number} of the table {path!r} has an empty cell.",
-                "List only rows that are complete: missing values are unknown to every rule.",
-            )
+            hint = "List only rows that are complete: missing values are unknown to every rule."
+            raise _problem(f"{where} an empty cell.", hint)
         rows[row] = None
     if not rows:
         raise _problem(f"The table {path!r} has no rows, so no record could obey.")
@@ -401,10 +378,8 @@ def read_lookup(
 
 def _find_file(path: str, folder: Path | None) -> Path:
     if folder is None:
-        raise _problem(
-            f"The table {path!r} is not looked for: rules that are no file have no folder.",
-            "Give one: Rules.parse(text, folder=...).",
-        )
+        message = f"The table {path!r} is not looked for: rules that are no file have no folder."
+        raise _problem(message, "Give one: Rules.parse(text, folder=...).")
     try:
         home = folder.resolve()
         file = (home / path).resolve()
@@ -414,10 +389,8 @@ def _find_file(path: str, folder: Path | None) -> Path:
     except (OSError, ValueError, RuntimeError):
         inside, found, size = True, False, 0
     if not inside:
-        raise _problem(
-            f"The table {path!r} lies outside the folder of the rules.",
-            "Put the file beside the rules, or give folder=... that holds it.",
-        )
+        hint = "Put the file beside the rules, or give folder=... that holds it."
+        raise _problem(f"The table {path!r} lies outside the folder of the rules.", hint)
     if not found:
         raise _problem(f"There is no table {path!r} in {str(folder)!r}.", _near(path, folder))
     if size > LARGEST_CSV:

@@ -32,6 +32,7 @@ _ARITHMETIC = {ast.Mult: "*", ast.Div: "/"}
 _ORDERS = (ast.Lt, ast.LtE, ast.Eq, ast.NotEq, ast.GtE, ast.Gt)
 _COMPARE = dict(zip(_ORDERS, ("<", "<=", "==", "!=", ">=", ">")))
 _NO_COLUMN = "This names no column, so it says nothing about a record."
+_OTHER_LANGUAGE = "& and | belong to another language."
 AGGREGATES = ("mean", "sum", "min", "max")
 NUMBER_FUNCTIONS = ("abs", *AGGREGATES, "col")
 TRUTH_FUNCTIONS = ("observed", "missing", "known", "col")
@@ -126,9 +127,7 @@ class Reader:
             case ast.Call():
                 raise self._unknown_call(node, NUMBER_FUNCTIONS, "number, and here stands a truth")
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
-                raise self.wrong(
-                    node, "& and | belong to another language.", "Write `and` or `or`."
-                )
+                raise self.wrong(node, _OTHER_LANGUAGE, "Write `and` or `or`.")
             case ast.Constant(value=bool()):
                 raise self.wrong(node, _NO_COLUMN)
             case ast.BinOp() | ast.UnaryOp() | ast.Constant():
@@ -148,28 +147,21 @@ class Reader:
                 inner = self._amount(operand)
                 if isinstance(sign, ast.UAdd):
                     return inner
-                return (
-                    tree.Constant(-inner.value)
-                    if isinstance(inner, tree.Constant)
-                    else tree.Negative(inner)
-                )
+                if isinstance(inner, tree.Constant):
+                    return tree.Constant(-inner.value)
+                return tree.Negative(inner)
             case ast.BinOp(op=ast.Pow()):
                 return self._power(node)
             case ast.BinOp(op=ast.Add() | ast.Sub()):
                 return self._sum(node)
             case ast.BinOp(op=operator, left=left, right=right) if type(operator) in _ARITHMETIC:
                 first, second = self._amount(left), self._amount(right)
-                made = tree.Arithmetic(cast(Any, _ARITHMETIC[type(operator)]), first, second)
-                self._check_constant(node, made)
-                return made
+                sign = cast(Any, _ARITHMETIC[type(operator)])
+                return self._checked(node, tree.Arithmetic(sign, first, second))
             case ast.BinOp(op=ast.BitXor()):
                 raise self.wrong(node, "A power is not written with ^.", "Write x ** 2.")
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
-                raise self.wrong(
-                    node,
-                    "& and | belong to another language.",
-                    "Write `and` or `or`, between comparisons.",
-                )
+                raise self.wrong(node, _OTHER_LANGUAGE, "Write `and` or `or`, between comparisons.")
             case ast.BinOp():
                 raise self.wrong(node, "Rules calculate with +, -, *, / and ** only.")
             case ast.Call(func=ast.Name(id="abs")):
@@ -183,11 +175,8 @@ class Reader:
             case ast.Call():
                 raise self._unknown_call(node, TRUTH_FUNCTIONS, "truth, and here stands a number")
             case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
-                raise self.wrong(
-                    node,
-                    "A comparison stands where a value is expected.",
-                    "Join comparisons with `and` or `or`.",
-                )
+                message = "A comparison stands where a value is expected."
+                raise self.wrong(node, message, "Join comparisons with `and` or `or`.")
             case ast.Tuple() | ast.Set() | ast.List():
                 raise self.wrong(node, "Values in a row stand only before and after `in`.")
         raise self.refuse(node)
@@ -210,9 +199,8 @@ class Reader:
         if not isinstance(value, int | float):
             raise self.wrong(node, "This is neither a number nor text.")
         if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-            raise self.wrong(
-                node, "This whole number has more digits than a float64 keeps (2**53)."
-            )
+            message = "This whole number has more digits than a float64 keeps (2**53)."
+            raise self.wrong(node, message)
         if abs(value) > LARGEST:
             raise self.wrong(node, f"This number is larger than {LARGEST:g}.")
         return tree.Constant(value)
@@ -227,30 +215,26 @@ class Reader:
             first = first.left
         if len(terms) >= MOST_TERMS:
             raise self.wrong(node, f"More than {MOST_TERMS} terms in a sum.")
-        made = tree.Sum(
-            tuple(self._amount(term) for term in (first, *reversed(terms))), (1, *reversed(signs))
-        )
-        self._check_constant(node, made)
-        return made
+        amounts = tuple(self._amount(term) for term in (first, *reversed(terms)))
+        return self._checked(node, tree.Sum(amounts, (1, *reversed(signs))))
 
     def _power(self, node: ast.BinOp) -> tree.Node:
         base = self._amount(node.left)
         power = self.number(node.right)
         match power:
             case tree.Constant(int(value)) if 1 <= value <= LARGEST_POWER:
-                made = tree.Arithmetic("**", base, power)
-            case _:
-                message = f"A power is a whole number from 1 to {LARGEST_POWER}, written out."
-                raise self.wrong(node.right, message, "Divide for a negative power: 1 / x.")
-        self._check_constant(node, made)
-        return made
+                return self._checked(node, tree.Arithmetic("**", base, power))
+        message = f"A power is a whole number from 1 to {LARGEST_POWER}, written out."
+        raise self.wrong(node.right, message, "Divide for a negative power: 1 / x.")
 
-    def _check_constant(self, node: ast.BinOp, made: tree.Arithmetic | tree.Sum) -> None:
+    def _checked(self, node: ast.BinOp, made: tree.Arithmetic | tree.Sum) -> tree.Node:
+        """Refuse a division by zero, and numbers that are too large."""
         if isinstance(made, tree.Arithmetic) and made.operator == "/" and constant(made.right) == 0:
             raise self.wrong(node.right, "This divides by zero.")
         value = constant(made)
         if value is not None and abs(value) > LARGEST:
             raise self.wrong(node, f"This number is larger than {LARGEST:g}.")
+        return made
 
     def _unknown_call(self, node: ast.Call, misplaced: tuple[str, ...], gives: str) -> Wrong:
         if not isinstance(node.func, ast.Name):
@@ -262,16 +246,12 @@ class Reader:
             hint = "Compare it with something." if misplaced is NUMBER_FUNCTIONS else ""
             return self.wrong(node, f"{name} gives a {gives}.", hint)
         if name == "table":
-            return self.wrong(
-                node, "A table stands only after `in`.", '(a, b) in table("pairs.csv")'
-            )
+            hint = '(a, b) in table("pairs.csv")'
+            return self.wrong(node, "A table stands only after `in`.", hint)
         near = get_close_matches(name, _EVERY_FUNCTION, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
-        return self.wrong(
-            node.func,
-            f"Rules have no function {name!r}.",
-            f"{hint}Rules know {', '.join(_EVERY_FUNCTION)}.",
-        )
+        hint += f"Rules know {', '.join(_EVERY_FUNCTION)}."
+        return self.wrong(node.func, f"Rules have no function {name!r}.", hint)
 
     def _compare(self, node: ast.Compare) -> tree.Node:
         if any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
@@ -307,9 +287,8 @@ class Reader:
         operands = tuple(self.number(each) for each in left)
         for each, operand in zip(left, operands, strict=True):
             if isinstance(operand, tree.Text | tree.Flag | tree.Constant):
-                raise self.wrong(
-                    each, "The left side of `in` is a column.", 'For example x in {"a"}.'
-                )
+                message = "The left side of `in` is a column."
+                raise self.wrong(each, message, 'For example x in {"a"}.')
             if len(operands) > 1 and not isinstance(operand, tree.ColumnRef):
                 raise self.wrong(each, "Only columns stand in a row before `in`.")
         inside = isinstance(node.ops[0], ast.In)
@@ -327,9 +306,8 @@ class Reader:
         if not isinstance(node, ast.Set | ast.List | ast.Tuple):
             if type(node) in INSTEAD and not isinstance(node, ast.Dict):
                 raise self.refuse(node)
-            raise self.wrong(
-                node, "After `in` stands a set of values or a table.", 'x in {"a", "b"}'
-            )
+            message = "After `in` stands a set of values or a table."
+            raise self.wrong(node, message, 'x in {"a", "b"}')
         if not node.elts:
             raise self.wrong(node, "The set is empty, so no record could obey.")
         rows = [self._row(each, len(operands)) for each in node.elts]
@@ -348,9 +326,7 @@ class Reader:
             raise self.wrong(node, f"{width} values are expected here, one for each column.")
         row: list[int | float | str] = []
         for cell in cells:
-            value = None
-            if isinstance(cell, ast.Constant | ast.UnaryOp):
-                value = self.number(cell)
+            value = self.number(cell) if isinstance(cell, ast.Constant | ast.UnaryOp) else None
             if not isinstance(value, tree.Constant | tree.Text):
                 if type(cell) in INSTEAD:
                     raise self.refuse(cell)

@@ -77,9 +77,8 @@ class Rule:
     @cached_property
     def columns(self) -> tuple[Name, ...]:
         """The columns that the rule names, condition first."""
-        return tuple(
-            dict.fromkeys(name for truth in self.truths for name in tree.columns_of(truth))
-        )
+        names = [name for truth in self.truths for name in tree.columns_of(truth)]
+        return tuple(dict.fromkeys(names))
 
     @property
     def truths(self) -> tuple[tree.Node, ...]:
@@ -192,13 +191,9 @@ class Wrong(Exception):
     def mistake(self, where: str, text: str) -> Mistake:
         """Return the mistake to report, with the text that it points into."""
         return Mistake(
-            where=where,
-            message=self.message,
-            hint=self.hint,
-            text=text,
-            start=self.start,
+            where=where, message=self.message, hint=self.hint, text=text, start=self.start,
             width=self.end - self.start,
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -259,13 +254,9 @@ def cut(line: str) -> LineParts:
         start = colon + 1
     tolerance, at, end = _tolerance(line, start, marks)
     return LineParts(
-        name=name,
-        condition=condition,
-        body=_part(line, start, end, marks),
-        tolerance=tolerance,
-        tolerance_at=at,
-        label=label,
-    )
+        name=name, condition=condition, body=_part(line, start, end, marks), tolerance=tolerance,
+        tolerance_at=at, label=label,
+    )  # fmt: skip
 
 
 def _mark(line: str) -> _Marks:
@@ -381,10 +372,7 @@ def check_tolerance(body: tree.Node, start: int, end: int) -> None:
             case tree.Not():
                 strict = True
     if strict or not loosened:
-        raise Wrong(
-            start,
-            end,
-            "A tolerance loosens comparisons of numbers; "
-            + ("`not` and != have no looser form." if strict else "this rule has none."),
-            "Take the tolerance away, or write the rule with ==, <= or >=.",
-        )
+        why = "`not` and != have no looser form." if strict else "this rule has none."
+        message = f"A tolerance loosens comparisons of numbers; {why}"
+        hint = "Take the tolerance away, or write the rule with ==, <= or >=."
+        raise Wrong(start, end, message, hint)

@@ -29,20 +29,10 @@ LARGEST_YAML = 2**20  # characters; YAML is read slowly
 
 def from_validate(text: str, *, origin: str | None = None) -> Rules:
     """Read the YAML of R's validate: see `Rules.from_validate`."""
-    mistakes: list[Mistake] = []
-    entries: list[RuleEntry] = []
-    for at, given in enumerate(_listed(text, origin), start=1):
-        where = f"rule {at}"
-        if not isinstance(given, Mapping) or not isinstance(given.get("expr"), str):
-            mistakes.append(
-                Mistake(where=where, message="There is no expr.", hint="Write expr: age >= 0.")
-            )
-            continue
-        entry = _validate_entry(given, where, at)
-        if isinstance(entry, RuleEntry):
-            entries.append(entry)
-        else:
-            mistakes.append(entry)
+    listed = enumerate(_listed(text, origin), start=1)
+    read = [_validate_entry(given, f"rule {at}", at) for at, given in listed]
+    mistakes = [each for each in read if isinstance(each, Mistake)]
+    entries = [each for each in read if isinstance(each, RuleEntry)]
     return from_entries(entries, origin=origin, mistakes=mistakes)
 
 
@@ -75,7 +65,9 @@ def _listed(text: str, origin: str | None) -> Iterator[Any]:
         yield from each
 
 
-def _validate_entry(given: Mapping[str, Any], where: str, at: int) -> RuleEntry | Mistake:
+def _validate_entry(given: Any, where: str, at: int) -> RuleEntry | Mistake:
+    if not isinstance(given, Mapping) or not isinstance(given.get("expr"), str):
+        return Mistake(where=where, message="There is no expr.", hint="Write expr: age >= 0.")
     expression = " ".join(given["expr"].split())
     name, label = given.get("name"), given.get("label") or given.get("title") or ""
     try:
@@ -97,11 +89,9 @@ def to_validate(rules: Rules) -> str:
     problems, listed = [], []
     for rule in rules:
         try:
-            entry = {"expr": to_r(rule), "name": rule.name, "label": rule.label}
+            listed.append({"expr": to_r(rule), "name": rule.name, "label": rule.label})
         except Unsayable as what:
             problems.append(f"{rule.where}: {what} ({rule.text})")
-        else:
-            listed.append(entry)
     if problems:
         raise RuleTranslationError(problems, language="R's validate")
     text: str = yaml.safe_dump({"rules": listed}, sort_keys=False, allow_unicode=True, width=10**6)
@@ -172,7 +162,7 @@ class _Translator:
     def take(self, text: str | None = None) -> _Token:
         token = self.next
         if text is not None and token.text != text:
-            raise Wrong(token.start, token.end, f"{text!r} is expected here.")
+            raise self.wrong(token, f"{text!r} is expected here.")
         self.at += 1
         return token
 
@@ -264,17 +254,14 @@ class _Translator:
                 return f"{function[1:]}({', '.join(plain)})"
             case "mean" | "sum" | "min" | "max" if len(plain) == 1:
                 if named != {"na.rm": "True"}:
-                    raise self.wrong(
-                        token,
-                        f"Without na.rm = TRUE, {function} is unknown as soon as one value is.",
-                        f"Here it is taken over the known values: write {function}(x, na.rm=TRUE).",
+                    hint = (
+                        f"Here it is taken over the known values: write {function}(x, na.rm=TRUE)."
                     )
+                    message = "Without na.rm = TRUE, {} is unknown as soon as one value is."
+                    raise self.wrong(token, message.format(function), hint)
                 return f"{function}({plain[0]})"
             case "in_range":
-                ends = [
-                    *plain[1:],
-                    *(named.get(end, "") for end in ("min", "max")[len(plain) - 1 :]),
-                ]
+                ends = plain[1:] + [named.get(n, "") for n in ("min", "max")[len(plain) - 1 :]]
                 if len(ends) == 2 and all(ends) and not set(named) - {"min", "max"}:
                     return f"({ends[0]} <= {plain[0]} <= {ends[1]})"
         raise self.wrong(token, f"Rules have no function {function!r} of this form.")
