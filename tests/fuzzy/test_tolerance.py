@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tessella.exceptions import BadOptionError, BadTableError, UnknownOptionError
-from tessella.fuzzy import FuzzyCMeans, TolerantFuzzyCMeans
+from tessella.fuzzy import FuzzyCMeans, TolerantFuzzyCMeans, compare
 from tessella.fuzzy.field import Field, arrange, power_law
 from tessella.kernels.memberships import sweep_tolerant
 from tests.reference import fuzzy as reference
@@ -83,3 +83,48 @@ def test_senseless_shapes():
         TolerantFuzzyCMeans(3, kappa=[[0.1, 0.2, 0.3]]).fit(X)
     with pytest.raises(UnknownOptionError, match="shape"):
         TolerantFuzzyCMeans(3, shape="round").fit(X)
+
+
+def test_tolerance_of_errors_of_a_known_size():
+    """Values rounded to multiples of 0.5 are off by 0.25 at most; errors by (chi2)^(1/2) s."""
+    fit = {"n_clusters": 2, "m": 1.5, "n_init": 1, "random_state": 0}
+    box = TolerantFuzzyCMeans(**fit, kappa={"rounding": 0.5}, shape="box").fit(X)
+    np.testing.assert_allclose(box.kappa_, [[0.25] * 3])
+    ball = TolerantFuzzyCMeans(**fit, kappa={"rounding": [0.5, 1, 1]}).fit(X)
+    assert ball.kappa_ == pytest.approx(0.75)
+    noise = np.random.default_rng(0).normal(size=(200_000, 3)) * [0.1, 0.1, 0.1]
+    ball = TolerantFuzzyCMeans(**fit, kappa={"noise": 0.1}).fit(X)
+    covered = (np.linalg.norm(noise, axis=1) <= ball.kappa_).mean()
+    assert covered == pytest.approx(0.95, abs=0.003)
+    box = TolerantFuzzyCMeans(**fit, kappa={"noise": 0.1}, shape="box").fit(X)
+    assert (np.abs(noise) <= box.kappa_).mean() == pytest.approx(0.95, abs=0.003)
+
+
+def test_tolerance_is_chosen_where_it_steadies_the_clusters():
+    """Independent: the d2 of fresh halves, at the tolerance chosen and at none."""
+    random = np.random.default_rng(1)
+    Z = random.normal(size=(300, 6)) + random.integers(0, 3, size=(300, 1)) * 0.8
+    found = TolerantFuzzyCMeans(6, m=1.3, kappa="auto", n_init=3, random_state=0).fit(Z)
+    assert found.kappa_ > 0
+    spread = {}
+    for kappa in (0.0, found.kappa_):
+        whole = TolerantFuzzyCMeans(6, m=1.3, kappa=kappa, init=found.cluster_centers_).fit(Z)
+        halves = [np.random.default_rng(100 + i).permutation(300)[:150] for i in range(20)]
+        fits = [
+            TolerantFuzzyCMeans(6, m=1.3, kappa=kappa, init=whole.cluster_centers_).fit(Z[rows])
+            for rows in halves
+        ]
+        spread[kappa] = np.mean([compare(whole, fit, records=Z).d2 for fit in fits])
+    assert spread[found.kappa_] < spread[0.0]
+
+
+def test_clusters_far_apart_need_no_tolerance():
+    Z = np.random.default_rng(0).normal(size=(120, 2)) * 0.01 + np.arange(120)[:, None] % 3
+    found = TolerantFuzzyCMeans(3, m=1.5, kappa="auto", n_init=2, random_state=0).fit(Z)
+    assert compare(found, FuzzyCMeans(3, m=1.5, random_state=0).fit(Z)).d1 < 1e-3
+
+
+@pytest.mark.parametrize("kappa", ["wide", {"rounding": -1}, {"error": 1}, {}, {"noise": [1, 2]}])
+def test_tolerances_that_are_none(kappa):
+    with pytest.raises(BadOptionError, match="kappa"):
+        TolerantFuzzyCMeans(2, kappa=kappa).fit(X)

@@ -9,18 +9,18 @@ from .._lazy import on_first_use
 if TYPE_CHECKING:
     from .cmeans import EntropyFuzzyCMeans as EntropyFuzzyCMeans
     from .cmeans import FuzzyCMeans as FuzzyCMeans
-    from .cmeans import TolerantFuzzyCMeans as TolerantFuzzyCMeans
     from .comparison import ClusterLoss as ClusterLoss
     from .comparison import Comparison as Comparison
     from .comparison import cluster_loss as cluster_loss
     from .comparison import compare as compare
+    from .tolerance import TolerantFuzzyCMeans as TolerantFuzzyCMeans
 
 _HOMES = {
     "ClusterLoss": ".comparison",
     "Comparison": ".comparison",
     "EntropyFuzzyCMeans": ".cmeans",
     "FuzzyCMeans": ".cmeans",
-    "TolerantFuzzyCMeans": ".cmeans",
+    "TolerantFuzzyCMeans": ".tolerance",
     "cluster_loss": ".comparison",
     "compare": ".comparison",
 }

@@ -2,7 +2,7 @@
 
 Two clusterings name their clusters differently, so clusters are *aligned* first: each with the
 nearest of the other (the paper's rule, which may use one twice), or one to one with the least
-sum of squared distances.
+sum of squared distances. Where one has more clusters, several of them are aligned with one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ SAME = 1e-7  # objectives that differ by less, as a share, are of the same basin
 class Comparison:
     """How far two fuzzy partitions are from each other.
 
-    `d1` is the sum over clusters of squared distances of centres, None where only memberships
-    are known; `d2` the sum over records and clusters of squared differences of memberships, None
-    where no records are known. `pairing[i]` is the cluster of the second aligned with cluster i of
-    the first.
+    `d1` is the sum over clusters of squared distances of centres, as the paper prints it, and
+    `d1_unsquared` that of distances, as the paper's tables were computed; both None where only
+    memberships are known. `d2` is the sum over records and clusters of squared differences of
+    memberships, None where no records are known. `pairing[i]` is the cluster of the second aligned
+    with cluster i of the first; where the second has more clusters, and the alignment is optimal,
+    the cluster of the first aligned with cluster i of the second.
     """
 
     d1: float | None
+    d1_unsquared: float | None
     d2: float | None
     pairing: Integers
     alignment: str
@@ -53,7 +56,7 @@ def compare(
     records: ArrayLike | Sequence[ArrayLike] | None = None,
     alignment: str = "optimal",
 ) -> Comparison:
-    """Compare two fuzzy partitions of the same number of clusters.
+    """Compare two fuzzy partitions.
 
     Parameters
     ----------
@@ -61,22 +64,35 @@ def compare(
         A model of `tessella.fuzzy`, or a matrix of memberships with rows that sum to one.
     records : array-like of shape (n, d), or a pair of them, optional
         Where the memberships of models are taken: the same records for both, or an original and a
-        masked table with the same rows. Without them d2 is left out.
+        masked table with the same rows. Without them d2 is left out. With them, clusters of
+        matrices have a mean and a spread, and d1 compares these.
     alignment : {"optimal", "greedy"}, default "optimal"
         One to one with the least sum of squares, or each cluster of the first with the nearest of
         the second, as in the paper. Aligned by centres, or by memberships where there are none.
+        With different numbers of clusters the optimal one gives every cluster of the larger
+        partition one of the smaller, none of which is left out.
 
     Notes
     -----
     d1 = sum over i of |a_i - b_p(i)|^2 and d2 = sum over records k and clusters i of
     (u_ki - v_kp(i))^2, with p the alignment. With the optimal one d1 is symmetric and zero only
-    for equal centres; with the greedy one it need not be.
+    for equal centres; with the greedy one it need not be. The tables of [1]_ were computed with
+    |a_i - b_p(i)| in place of its square, against its formula: see `Comparison.d1_unsquared`.
+
+    Where several clusters are aligned with one, d2 compares the sum of their memberships: a cluster
+    that was only cut in two is no loss. Clusters that no single centre stands for are given by
+    their memberships, and |a_i - b_j|^2 is then the squared Wasserstein distance of normal
+    distributions with their means m and covariances S,
+    |m_i - m_j|^2 + tr(S_i + S_j - 2 (S_i^(1/2) S_j S_i^(1/2))^(1/2)) [2]_: that of the means where
+    the spreads are equal.
 
     References
     ----------
-    V. Torra, Y. Endo and S. Miyamoto (2009). On the comparison of some fuzzy clustering methods
-    for privacy preserving data mining: towards the development of specific information loss
-    measures. Kybernetika 45(3).
+    .. [1] V. Torra, Y. Endo and S. Miyamoto (2009). On the comparison of some fuzzy clustering
+       methods for privacy preserving data mining: towards the development of specific information
+       loss measures. Kybernetika 45(3).
+    .. [2] D. C. Dowson and B. V. Landau (1982). The Fréchet distance between multivariate normal
+       distributions. Journal of Multivariate Analysis 12(3).
 
     Examples
     --------
@@ -88,21 +104,31 @@ def compare(
     """
     models = all(hasattr(thing, "cluster_centers_") for thing in (first, second))
     memberships = _memberships(first, second, records)
+    far = None
     if models:
-        costs = _squares(first.cluster_centers_, second.cluster_centers_)
+        costs = far = _squares(first.cluster_centers_, second.cluster_centers_)
     elif memberships is not None:
         costs = _squares(memberships[0].T, memberships[1].T)
+        if records is not None:
+            far = _wasserstein(*map(_moments, _two(records), memberships))
     else:
         raise BadTableError(
             "A model and a matrix of memberships can only be compared on records: give records=..."
         )
-    pairing = _align(costs, alignment)
-    d1 = d2 = None
-    if models:
-        d1 = float(costs[np.arange(len(pairing)), pairing].sum())
+    swapped = alignment == "optimal" and costs.shape[0] < costs.shape[1]
+    pairing = _align(costs.T if swapped else costs, alignment)
+    d1 = d1_unsquared = d2 = None
+    if far is not None:
+        own = (far.T if swapped else far)[np.arange(len(pairing)), pairing]
+        d1, d1_unsquared = float(own.sum()), float(np.sqrt(own).sum())
     if memberships is not None:
-        d2 = float(((memberships[0] - memberships[1][:, pairing]) ** 2).sum())
-    return Comparison(d1=d1, d2=d2, pairing=pairing, alignment=alignment)
+        u, v = memberships[::-1] if swapped else memberships
+        if alignment == "greedy":
+            d2 = float(((u - v[:, pairing]) ** 2).sum())
+        else:
+            joined = u @ (pairing[:, None] == np.arange(v.shape[1]))
+            d2 = float(((joined - v) ** 2).sum())
+    return Comparison(d1=d1, d1_unsquared=d1_unsquared, d2=d2, pairing=pairing, alignment=alignment)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -239,16 +265,47 @@ def _memberships(first: Any, second: Any, records: Any) -> list[Floats] | None:
     models = [hasattr(thing, "cluster_centers_") for thing in (first, second)]
     if any(models) and records is None:
         return None
-    tables = list(records) if isinstance(records, tuple) else [records, records]
     out = []
-    for thing, is_model, table in zip((first, second), models, tables):
+    for thing, is_model, table in zip((first, second), models, _two(records)):
         out.append(thing.membership(table) if is_model else _matrix(thing))
-    if out[0].shape != out[1].shape:
+    if len(out[0]) != len(out[1]):
         raise BadTableError(
             f"The partitions have shapes {out[0].shape} and {out[1].shape}: they must have the "
-            "same records and the same number of clusters."
+            "same records."
         )
     return out
+
+
+def _two(records: Any) -> list[Any]:
+    """Return the records of each side."""
+    return list(records) if isinstance(records, tuple) else [records, records]
+
+
+def _moments(records: Any, u: Floats) -> tuple[Floats, Floats]:
+    """Return the means (c, d) and covariances (c, d, d) of clusters."""
+    X = np.asarray(records, dtype=np.float64)
+    if X.ndim != 2 or len(X) != len(u):
+        raise BadTableError(f"records has shape {X.shape}; give one row for each of {len(u)}.")
+    weights = (u / np.maximum(u.sum(axis=0), np.finfo(float).tiny)).T
+    means = weights @ X
+    return means, np.stack([(X - m).T @ ((X - m) * w[:, None]) for m, w in zip(means, weights)])
+
+
+def _wasserstein(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> Floats:
+    """Squared Wasserstein distances of normal distributions: tr (S T)^(1/2) by eigenvalues."""
+    far = _squares(first[0], second[0])
+    for i, S in enumerate(first[1]):
+        root = _root(S)
+        for j, T in enumerate(second[1]):
+            cross = np.sqrt(np.linalg.eigvalsh(root @ T @ root).clip(0)).sum()
+            far[i, j] += max(0.0, float(np.trace(S) + np.trace(T) - 2 * cross))
+    return far
+
+
+def _root(S: Floats) -> Floats:
+    values, vectors = np.linalg.eigh(S)
+    root: Floats = (vectors * np.sqrt(values.clip(0))) @ vectors.T
+    return root
 
 
 def _matrix(given: Any) -> Floats:
@@ -265,13 +322,22 @@ def _matrix(given: Any) -> Floats:
 
 def _squares(a: Floats, b: Floats) -> Floats:
     """Squared distances of the rows of two small matrices."""
-    if a.shape != b.shape:
-        raise BadTableError(f"The partitions differ in shape: {a.shape} and {b.shape}.")
+    if a.shape[1] != b.shape[1]:
+        raise BadTableError(f"The partitions differ in columns: {a.shape} and {b.shape}.")
     squares: Floats = np.stack([((row - b) ** 2).sum(axis=1) for row in a])
     return squares
 
 
 def _align(costs: Floats, alignment: str) -> Integers:
-    greedy = alignment == "greedy"
-    pairing: Integers = costs.argmin(axis=1) if greedy else linear_sum_assignment(costs)[1]
-    return pairing
+    """Return for each row its column: the nearest, or at the least sum with every column used.
+
+    Rows beyond the number of columns choose freely, so each has a further column of its own that
+    costs what its nearest does.
+    """
+    nearest: Integers = costs.argmin(axis=1)
+    if alignment == "greedy":
+        return nearest
+    rows, columns = costs.shape
+    free = np.repeat(costs.min(axis=1, keepdims=True), rows - columns, axis=1)
+    chosen = linear_sum_assignment(np.hstack([costs, free]))[1]
+    return np.where(chosen < columns, chosen, nearest)
