@@ -45,7 +45,7 @@ NUMBERS = {  # dtypes by library and family; those of whole numbers with their l
 # What these dtypes of pandas cannot hold beside a missing cell.
 NEVER_MISSING = {"int8", "int16", "int32", "int64", "uint16", "bool"}
 FORMATS = ["csv", "parquet", "feather", "xlsx", "sav", "dta", "xpt", "csv.gz", "tsv"]
-GROUPINGS = ["mdav"] * 5 + ["search", "ordered", "vmdav", "cbfs", "igd", "imhm", "repordmic",
+GROUPINGS = ["mdav"] * 5 + ["search", "ordered", "vmdav", "cbfs", "igd", "iterated", "repordmic",
                             "fuzzy", "fuzzy"]  # fmt: skip
 GENEROUS = {"fit": "project", "small": "merge"}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .ordering import OrderedGrouping as OrderedGrouping
     from .ordering import UnivariateOptimal as UnivariateOptimal
     from .refining import IGD as IGD
-    from .reordering import IMHM as IMHM
+    from .reordering import IteratedOrdering as IteratedOrdering
     from .reordering import RepOrdMic as RepOrdMic
     from .search import Search as Search
 
@@ -27,7 +27,7 @@ _HOMES = {
     "CBFS": ".mdav",
     "Grouping": ".base",
     "IGD": ".refining",
-    "IMHM": ".reordering",
+    "IteratedOrdering": ".reordering",
     "MDAV": ".mdav",
     "OrderedGrouping": ".ordering",
     "RepOrdMic": ".reordering",
@@ -39,6 +39,8 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(
-        __name__, _HOMES, renamed={"LowerBound": "tessella.grouping.bound.LowerBound"}
-    )
+    _RENAMED = {
+        "LowerBound": "tessella.grouping.bound.LowerBound",
+        "IMHM": 'IteratedOrdering (ours), or OrderedGrouping(order="given") (the published cut)',
+    }
+    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
@@ -34,6 +35,7 @@ WALKED = 10  # outcomes of RepOrdMic that are walked again, the best ones
 # What one start may cost grows with n; so that large tables end, there are fewer of them.
 FULL = 5_000  # records up to which every start is taken, and the size of the largest first group
 SAMPLE = 20_000  # records on which k-means looks for its centres, at most
+OWN = ("mdav", "cbfs", "nearest", "pca", "zscore", "tour")  # orders that are tried if none is given
 SLOW_ORDERS = ("mdav", "cbfs")  # not tried beyond that many records unless asked for
 
 
@@ -57,7 +59,7 @@ def fewer(count: int, n: int, least: int = 1) -> int:
     return max(min(least, count), min(count, count * FULL**2 // n**2))
 
 
-class IMHM(Grouping):
+class IteratedOrdering(Grouping):
     r"""Order, cut, and order again from the groups found, from several first orders.
 
     Lowers :math:`\mathrm{SSE} = \sum_G \sum_{i \in G} w_i \lVert x_i - \bar x_G \rVert^2` over
@@ -68,8 +70,9 @@ class IMHM(Grouping):
     k : int
         The least number of records in a group.
     orders : sequence of str, optional
-        First orders, as in `OrderedGrouping`; the best outcome is kept. All of them if not given,
-        but for more than 20,000 records "mdav" and "cbfs", which would take too long.
+        First orders, as in `OrderedGrouping`; the best outcome is kept. If not given "mdav",
+        "cbfs", "nearest", "pca", "zscore" and "tour"; for more than 20,000 records the first two
+        would take too long and are left out.
     max_rounds : int
         Rounds from each first order, at most, for up to 5,000 records; beyond, the number falls
         with n, to no fewer than 20.
@@ -90,8 +93,9 @@ class IMHM(Grouping):
     farthest record. Each round begins at another record, ranked by distance from the centre, so
     that other groups meet. No round raises the SSE.
 
-    This is an iterated IMHM of our own: [1]_ improves its groups by constrained clustering between
-    cuts, with parameters that its user has to try. The fast cut is the same.
+    A method of our own. The cut is that of IMHM [1]_, the improved algorithm of Hansen and
+    Mukherjee; between cuts, [1]_ improves its groups by constrained clustering, with parameters
+    that its user has to try.
 
     References
     ----------
@@ -100,9 +104,9 @@ class IMHM(Grouping):
 
     Examples
     --------
-    >>> from tessella.grouping import IMHM
+    >>> from tessella.grouping import IteratedOrdering
     >>> X = [[0, 0], [5, 5], [0, 1], [6, 5], [1, 0], [5, 6]]
-    >>> IMHM(k=3).fit(X).labels_.tolist()
+    >>> IteratedOrdering(k=3).fit(X).labels_.tolist()
     [0, 1, 0, 1, 0, 1]
     """
 
@@ -131,7 +135,7 @@ class IMHM(Grouping):
     def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
         remaining = all_rows(X)
         firsts = first_records(X, weights, fewer(self.max_rounds, len(X), least=20))
-        orders = self.orders or [o for o in ORDERS if len(X) <= SAMPLE or o not in SLOW_ORDERS]
+        orders = self.orders or [o for o in OWN if len(X) <= SAMPLE or o not in SLOW_ORDERS]
 
         def run(order: str) -> Outcome:
             labels, _ = best_cut(X, weights, ORDERS[order](X, weights, k), k)
@@ -147,12 +151,15 @@ class RepOrdMic(Grouping):
     r"""Repeated record ordering, from clusters of k-means.
 
     Lowers :math:`\mathrm{SSE} = \sum_G \sum_{i \in G} w_i \lVert x_i - \bar x_G \rVert^2` over
-    partitions into groups of k or more: Algorithm 1 of [1]_, then walks of our own.
+    partitions into groups of k or more: Algorithm 1 of [1]_.
 
     Parameters
     ----------
     k : int
         The least number of records in a group.
+    start : array-like of shape (n,) or clusterer, optional
+        The initial clusters: the input of Algorithm 1. Labels of the records, or a clusterer with
+        `fit_predict`; k-means with several numbers of clusters if not given.
     max_clusters : int
         Start once from each of k-means with 1, 2, ... max_clusters clusters, no more than there are
         distinct records, and keep the best outcome. Beyond 5,000 records fewer numbers of
@@ -162,13 +169,13 @@ class RepOrdMic(Grouping):
         it by their mean variance.
     walks : int
         Walks of the ten best outcomes from other first records, after the paper's algorithm has
-        ended. 0 is the paper's algorithm alone.
+        ended: our own, and better the more there are. 0 is the paper's algorithm alone.
     random_state : int, RandomState or None
         Seeds k-means.
 
     See Also
     --------
-    IMHM : from simple orders, without k-means.
+    IteratedOrdering : from simple orders, without k-means.
 
     Notes
     -----
@@ -212,12 +219,14 @@ class RepOrdMic(Grouping):
         self,
         k: int = 3,
         *,
+        start: Any = None,
         max_clusters: int = 200,
         tol: float = 1e-7,
-        walks: int = 100,
+        walks: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(k)
+        self.start = start
         self.max_clusters = max_clusters
         self.tol = tol
         self.walks = walks
@@ -237,7 +246,13 @@ class RepOrdMic(Grouping):
             )
             return labels, errors[-1]
 
-        outcomes = each(run, kmeans_starts(X, weights, self.max_clusters, random))
+        if self.start is None:
+            starts = kmeans_starts(X, weights, self.max_clusters, random)
+        else:
+            starts = [split_large(X, given_start(self.start, X))]
+        outcomes = each(run, starts)
+        if not self.walks:
+            return best_first(outcomes)[0][0]
         firsts = first_records(X, weights, fewer(self.walks, len(X)))
         return best_first(each(walk, best_first(outcomes)[: fewer(WALKED, len(X))]))[0][0]
 
@@ -251,6 +266,18 @@ def mean_variance(X: Floats, weights: Floats) -> float:
     """Return the mean over columns of the variance: one for standardised columns."""
     centre = np.average(X, axis=0, weights=weights)
     return float(np.average(np.square(X - centre).mean(axis=1), weights=weights))
+
+
+def given_start(start: Any, X: Floats) -> Integers:
+    """Return initial clusters as numbers from 0 on: labels, or what a clusterer finds."""
+    if hasattr(start, "fit_predict"):
+        start = clone(start).fit_predict(X)
+    labels = np.asarray(start)
+    if labels.shape != (len(X),):
+        wish = f"one label for each of {len(X)} records, or a clusterer (with strata, a clusterer)"
+        raise BadOptionError("start", f"<{type(start).__name__} {labels.shape}>", wish)
+    numbers: Integers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return numbers
 
 
 def kmeans_starts(

@@ -61,7 +61,7 @@ METHODS = {
     "vmdav": "VMDAV",
     "cbfs": "CBFS",
     "ordered": "OrderedGrouping",
-    "imhm": "IMHM",
+    "iterated": "IteratedOrdering",
     "repordmic": "RepOrdMic",
     "igd": "IGD",
     "univariate": "UnivariateOptimal",

@@ -114,7 +114,7 @@ class Microaggregation(GroupMasker):
         The least number of records that share their released values.
     grouping : str or Grouping, default "search"
         How records are grouped: "search" (the least loss), "mdav", "vmdav", "cbfs", "ordered",
-        "imhm", "repordmic", "igd", "univariate" (blocks of one column), or a grouping such as
+        "iterated", "repordmic", "igd", "univariate" (blocks of one column), or a grouping such as
         ``Search(effort="quick")``, which is cloned and gets this k.
     blocks : None, int or list of lists of names, default None
         Columns that are grouped apart: None for one block of all columns, a number for blocks of
