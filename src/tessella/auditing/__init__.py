@@ -5,30 +5,20 @@ the rules, and compares totals, means, frequencies and missing cells. `verify` a
 tool, in any order, and checks them against a manifest.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .conduct import audit as audit
     from .result import Audit as Audit
     from .verifying import Verification as Verification
     from .verifying import verify as verify
-
-_HOMES = {
-    "Audit": ".result",
-    "Verification": ".verifying",
-    "audit": ".conduct",
-    "verify": ".verifying",
-}
-_RENAMED = {
-    "ColumnLine": "tessella.auditing.result.ColumnLine",
-    "GroupLine": "tessella.auditing.result.GroupLine",
-    "RuleLine": "tessella.auditing.result.RuleLine",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+else:  # or a checker would believe that every name exists
+    _RENAMED = {
+        "ColumnLine": "tessella.auditing.result.ColumnLine",
+        "GroupLine": "tessella.auditing.result.GroupLine",
+        "RuleLine": "tessella.auditing.result.RuleLine",
+    }
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

@@ -26,59 +26,58 @@ class PairedCells:
     """One column in both tables.
 
     `before` and `after` are numbers, NaN where missing, or, where not `numeric`, codes of
-    categories in one numbering, -1 where missing. `unreadable` says in which of the two tables
-    numbers could not be read as such, and are compared as categories.
+    categories in one numbering, -1 where missing; `states` are those of both. `unreadable` says in
+    which of the two tables numbers could not be read as such, and are compared as categories.
     """
 
     name: Name
     numeric: bool
     before: NDArray[Any]
     after: NDArray[Any]
-    state_before: States
-    state_after: States
-    unreadable: tuple[bool, bool] = (False, False)
+    states: tuple[States, States]
+    unreadable: tuple[bool, bool]
+
+    @property
+    def known(self) -> Truths:
+        """Where both tables have a value."""
+        known: Truths = (self.states[0] == 0) & (self.states[1] == 0)
+        return known
 
     @property
     def moved(self) -> Truths:
         """Where a known cell became missing, a missing one known, or missing in another way."""
-        moved: Truths = self.state_before != self.state_after
+        moved: Truths = self.states[0] != self.states[1]
         return moved
 
     @property
     def differs(self) -> Truths:
         """Where the masked table does not hold the same as the original."""
-        known = (self.state_before == 0) & (self.state_after == 0)
-        differs: Truths = self.moved | (known & (self.before != self.after))
+        differs: Truths = self.moved | (self.known & (self.before != self.after))
         return differs
 
 
 def read_cells(pair: Pair, name: Name) -> PairedCells:
     """Read a column of both tables: as numbers where both hold measured ones that can be read."""
-    unreadable = [False, False]
+    unreadable = False, False
     if pair.is_number(name):
-        for place, view in enumerate((pair.original, pair.masked)):
-            try:
-                view.numbers(name)
-            except BadTableError:
-                unreadable[place] = True
+        unreadable = _is_unreadable(pair.original, name), _is_unreadable(pair.masked, name)
     numeric = pair.is_number(name) and not any(unreadable)
     try:
-        state_before, state_after = pair.states(name)
-        if numeric:
-            before, after = pair.numbers(name)
-        else:
-            before, after, _ = pair.labels(name)
+        states = pair.states(name)
+        before, after, *_ = pair.numbers(name) if numeric else pair.labels(name)
     except BadTableError:
         raise IncomparableError.values(column=name, dtype=pair.facts(name)[0].dtype) from None
     return PairedCells(
-        name=name,
-        numeric=numeric,
-        before=before,
-        after=after,
-        state_before=state_before,
-        state_after=state_after,
-        unreadable=(unreadable[0], unreadable[1]),
+        name=name, numeric=numeric, before=before, after=after, states=states, unreadable=unreadable
     )
+
+
+def _is_unreadable(view: View, name: Name) -> bool:
+    try:
+        view.numbers(name)
+    except BadTableError:
+        return True
+    return False
 
 
 def find_strata(pair: Pair, given: Any) -> Strata:
@@ -140,8 +139,7 @@ def judge_totals(
     cells: PairedCells, sets: Integers, weights: Weights, rule: DominanceRule
 ) -> DominanceLine | None:
     """Judge what the totals of released groups give away of a column; None where it is nothing."""
-    lacking = (cells.state_before != 0) | (cells.state_after != 0)
-    x, released = (np.where(lacking, np.nan, side) for side in (cells.before, cells.after))
+    x, released = (np.where(cells.known, side, np.nan) for side in (cells.before, cells.after))
     found = find_dominated(sets, x, released, weights.after, rule)
     within = np.flatnonzero(found.within)
     if not len(found.rows) and not len(within):
@@ -177,11 +175,17 @@ class Weights:
     after: Floats | None = None
     column: Name | None = None
 
+    def beside(self, cells: PairedCells) -> Iterator[tuple[str, NDArray[Any], Truths, Any]]:
+        """Return of each table its name, its cells of a column, which are known, and the weight."""
+        known = [state == 0 for state in cells.states]
+        yield "before", cells.before, known[0], self.before
+        yield "after", cells.after, known[1], self.after
+
 
 def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnLine:
     """Compare a column; what differs in fewer than `few` cells is confidential."""
     n, changed = len(cells.after), int(cells.differs.sum())
-    lacking = [int((state != 0).sum()) for state in (cells.state_before, cells.state_after)]
+    lacking = [int((state != 0).sum()) for state in cells.states]
     figures: dict[str, Any] = {
         "name": cells.name,
         "n": n,
@@ -194,11 +198,8 @@ def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnL
     if not cells.numeric:
         frequency = _frequency_change(cells, weights)
         return ColumnLine(kind="categories", frequency_change=frequency, few=small, **figures)
-    sides = {"before": (cells.before, cells.state_before, weights.before),
-             "after": (cells.after, cells.state_after, weights.after)}  # fmt: skip
-    for side, (values, state, weight) in sides.items():
-        for figure, value in _figures(values, state == 0, weight):
-            figures[f"{figure}_{side}"] = value
+    for side, values, known, weight in weights.beside(cells):
+        figures |= {f"{name}_{side}": own for name, own in _figures(values, known, weight)}
     return ColumnLine(
         kind="numbers", few=small or (changed > 0 and n - lacking[0] < few), **figures
     )
@@ -225,11 +226,8 @@ def _figures(
 def _frequency_change(cells: PairedCells, weights: Weights) -> float:
     n_codes = int(max(cells.before.max(), cells.after.max())) + 2  # and one for missing
     shares = []
-    for codes, state, weight in (
-        (cells.before, cells.state_before, weights.before),
-        (cells.after, cells.state_after, weights.after),
-    ):
-        place = np.where(state == 0, codes, n_codes - 1)
+    for _, codes, known, weight in weights.beside(cells):
+        place = np.where(known, codes, n_codes - 1)
         counts = np.bincount(place, weights=weight, minlength=n_codes)
         shares.append(counts / (counts.sum() or 1.0))
     return float(np.abs(shares[1] - shares[0]).max())

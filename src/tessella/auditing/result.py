@@ -18,8 +18,6 @@ import pandas as pd
 from .._types import Name
 from .._wording import align, counted, listed
 
-__all__ = ["Audit", "ColumnLine", "DominanceLine", "GroupLine", "RuleLine"]
-
 
 def plain(name: Name) -> Any:
     """Return a column's name as text or number, which every format can hold."""

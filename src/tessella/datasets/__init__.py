@@ -4,11 +4,9 @@
 (default), "polars", "arrow" or "numpy".
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .public import data_folders as data_folders
@@ -20,19 +18,6 @@ if TYPE_CHECKING:
     from .surveys import make_households as make_households
     from .tables import make_clusters as make_clusters
     from .tables import make_heavy_tailed as make_heavy_tailed
-
-_HOMES = {
-    "data_folders": ".public",
-    "load_census": ".public",
-    "load_eia": ".public",
-    "load_expenditure": ".public",
-    "load_tarragona": ".public",
-    "make_business_survey": ".surveys",
-    "make_clusters": ".tables",
-    "make_heavy_tailed": ".tables",
-    "make_households": ".surveys",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+else:  # or a checker would believe that every name exists
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__)

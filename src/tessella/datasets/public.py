@@ -24,8 +24,6 @@ from .._parameters import FLAG, parameters
 from ..exceptions import BadTableError, DataNotFoundError
 from .tables import COMMON, ColumnData, to_frame
 
-__all__ = ["data_folders", "load_census", "load_eia", "load_expenditure", "load_tarragona"]
-
 REPOSITORY = "https://github.com/sdcTools/sdcMicro"
 
 

@@ -11,8 +11,6 @@ from .._parameters import Whole, parameters
 from .._types import Floats, Integers, Signs
 from .tables import COMMON, SHARE, CategoryColumn, ColumnData, leave_out, make_slips, to_frame
 
-__all__ = ["make_business_survey", "make_households"]
-
 REGIONS = {"north": 0.34, "east": 0.27, "south": 0.22, "west": 0.17}
 
 # For each branch: share of firms, usual hourly rate, materials for each euro of turnover, chance

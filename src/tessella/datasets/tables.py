@@ -18,8 +18,6 @@ from .._parameters import FLAG, SEED, Number, OneOf, Whole, check, parameters
 from .._types import Floats, Integers, Signs
 from ..exceptions import BadOptionError
 
-__all__ = ["make_clusters", "make_heavy_tailed"]
-
 
 @dataclass(frozen=True)
 class CategoryColumn:
@@ -62,17 +60,8 @@ def _to_pandas(columns: Mapping[str, ColumnData]) -> Any:
 
 def _to_polars(columns: Mapping[str, ColumnData]) -> Any:
     pl = optional("polars", extra="polars", purpose='frame="polars"')
-
-    def convert(column: ColumnData) -> Any:
-        if isinstance(column, CategoryColumn):
-            # Categorical, not Enum: polars' Enum has an order, and these names have none.
-            return pl.Series(column.names, dtype=pl.Categorical).gather(column.codes)
-        if isinstance(column, np.ma.MaskedArray):
-            missing = pl.Series(np.ma.getmaskarray(column))
-            return pl.Series(column.data).set(missing, None)
-        return pl.Series(column)
-
-    return pl.DataFrame({name: convert(column) for name, column in columns.items()})
+    # Arrow's dictionaries become Categorical, not Enum, which has an order: these names have none.
+    return pl.from_arrow(_to_arrow(columns))
 
 
 def _to_arrow(columns: Mapping[str, ColumnData]) -> Any:

@@ -5,11 +5,9 @@ and returns an `Exploration`: the front, the best within limits, a frame, a pict
 recommends is a step of a plan: `exploration.best().to_step()`.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .candidate import Candidate as Candidate
@@ -18,24 +16,14 @@ if TYPE_CHECKING:
     from .exploration import Exploration as Exploration
     from .exploration import load as load
     from .exploring import explore as explore
-
-_HOMES = {
-    "Candidate": ".candidate",
-    "Exploration": ".exploration",
-    "MEASURES": ".evaluate",
-    "Point": ".evaluate",
-    "explore": ".exploring",
-    "load": ".exploration",
-}
-_RENAMED = {
-    "ATTACKS": "tessella.risk.ATTACKS",
-    "Attack": "tessella.risk.Attack",
-    "Case": "tessella.risk.assessment.Case",
-    "METHODS": "tessella.masking.registry.methods()",
-    "Masked": "the table that Candidate.mask returns",
-    "Progress": "progress(done, total, name)",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+else:  # or a checker would believe that every name exists
+    _RENAMED = {
+        "ATTACKS": "tessella.risk.ATTACKS",
+        "Attack": "tessella.risk.Attack",
+        "Case": "tessella.risk.assessment.Case",
+        "METHODS": "tessella.masking.registry.methods()",
+        "Masked": "the table that Candidate.mask returns",
+        "Progress": "progress(done, total, name)",
+    }
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

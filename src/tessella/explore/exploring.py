@@ -248,10 +248,7 @@ def explore(
     if seed is None:
         seed = fresh_seed() if kept is None else kept.seed
     settings = Settings(
-        attacks=find_attacks(attacks),
-        measures=find_measures(measures),
-        effort=effort,
-        seed=seed,
+        attacks=find_attacks(attacks), measures=find_measures(measures), effort=effort, seed=seed
     )
     grid = _first_list(candidates, task, k, effort)
     many = min(n_jobs or n_cores(), len(grid))

@@ -15,20 +15,6 @@ from numpy.typing import NDArray
 from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError
 
-__all__ = [
-    "Facts",
-    "Numbers",
-    "as_number",
-    "describe",
-    "facts_of",
-    "group_ids",
-    "matches_code",
-    "number_arrow",
-    "number_labels",
-    "number_values",
-    "text_of",
-]
-
 NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3  # states of cells
 
 Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]

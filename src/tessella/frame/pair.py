@@ -12,8 +12,6 @@ from ..exceptions import LinkageError, UnpairedError
 from .columns import Facts
 from .view import SchemaLike, View
 
-__all__ = ["Pair", "PairedCategories"]
-
 
 class PairedCategories:
     """A column as categories of both tables in one numbering; -1 where missing.
@@ -66,11 +64,7 @@ class Pair:
     """
 
     def __init__(
-        self,
-        original: Any,
-        masked: Any,
-        schema: SchemaLike | None = None,
-        id: Name | None = None,
+        self, original: Any, masked: Any, schema: SchemaLike | None = None, id: Name | None = None
     ) -> None:
         self.original, self.masked = View.of(original, schema), View.of(masked, schema)
         self.schema = schema if schema is not None else self.original.schema

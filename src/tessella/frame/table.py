@@ -22,9 +22,6 @@ from ..exceptions import BadTableError, UnknownColumnError
 from . import writing
 from .columns import Facts, describe, facts_of, number_arrow, number_labels, text_of
 
-__all__ = ["Table"]
-
-
 EXACT = 2**53  # every whole number up to here is a float64
 
 # What to do with the things that are often given instead of a table, by class name or by method.

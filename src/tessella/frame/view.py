@@ -46,9 +46,6 @@ from .columns import (
 )
 from .table import Table
 
-__all__ = ["Categories", "Strata", "View", "positive"]
-
-
 HUGE = 1e150  # the square of anything larger is infinite
 
 

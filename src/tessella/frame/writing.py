@@ -15,8 +15,6 @@ from ..exceptions import BadTableError
 if TYPE_CHECKING:
     from .table import Table
 
-__all__ = ["rearrange", "relabel", "select", "take", "write"]
-
 
 def write(table: Table, written: Mapping[Name, Any]) -> Any:
     """Return the frame with other numbers, where they are null, and whether they become floats."""

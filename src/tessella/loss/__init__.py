@@ -4,11 +4,9 @@
 analyses measure what a user of the table will see; `subgroup_loss` finds where the loss is.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .categories import contingency_loss as contingency_loss
@@ -29,39 +27,17 @@ if TYPE_CHECKING:
     from .specific import specific_loss as specific_loss
     from .subgroups import record_loss as record_loss
     from .subgroups import subgroup_loss as subgroup_loss
-
-_HOMES = {
-    "classifier_loss": ".learning",
-    "clustering_loss": ".learning",
-    "component_loss": ".moments",
-    "contingency_loss": ".categories",
-    "distribution_loss": ".distributions",
-    "entropy_loss": ".categories",
-    "generic_loss": ".generic",
-    "il1s": ".generic",
-    "lost_cells": ".generic",
-    "measure": ".generic",
-    "mutual_information_loss": ".categories",
-    "pil": ".distributions",
-    "propensity_loss": ".learning",
-    "record_loss": ".subgroups",
-    "regression_loss": ".specific",
-    "specific_loss": ".specific",
-    "sse_sst": ".generic",
-    "subgroup_loss": ".subgroups",
-}
-_RENAMED = {
-    "Group": "tessella.loss.subgroups.Group",
-    "Loss": "tessella.loss.base.Loss",
-    "SubgroupLoss": "tessella.loss.subgroups.SubgroupLoss",
-    "Summary": "tessella.loss.base.Summary",
-    "eigenvalue_loss": 'tessella.loss.component_loss(of="eigenvalues")',
-    "kolmogorov_smirnov": 'tessella.loss.distribution_loss(distance="kolmogorov_smirnov")',
-    "principal_component_loss": 'tessella.loss.component_loss(of="directions")',
-    "quantile_loss": 'tessella.loss.distribution_loss(distance="quantiles")',
-    "wasserstein": 'tessella.loss.distribution_loss(distance="wasserstein")',
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+else:  # or a checker would believe that every name exists
+    _RENAMED = {
+        "Group": "tessella.loss.subgroups.Group",
+        "Loss": "tessella.loss.base.Loss",
+        "SubgroupLoss": "tessella.loss.subgroups.SubgroupLoss",
+        "Summary": "tessella.loss.base.Summary",
+        "eigenvalue_loss": 'tessella.loss.component_loss(of="eigenvalues")',
+        "kolmogorov_smirnov": 'tessella.loss.distribution_loss(distance="kolmogorov_smirnov")',
+        "principal_component_loss": 'tessella.loss.component_loss(of="directions")',
+        "quantile_loss": 'tessella.loss.distribution_loss(distance="quantiles")',
+        "wasserstein": 'tessella.loss.distribution_loss(distance="wasserstein")',
+    }
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

@@ -19,23 +19,17 @@ DENSE = 1 << 20  # tables of counts up to so many cells are counted without sort
 
 @parameters(distance=[OneOf(get_args(Distance))])
 def contingency_loss(
-    original: Any,
-    masked: Any,
-    *,
-    distance: Distance = "hellinger",
-    **reading: Unpack[Reading],
+    original: Any, masked: Any, *, distance: Distance = "hellinger", **reading: Unpack[Reading]
 ) -> Loss:
     """Measure how far tables of counts have moved, over all one- and two-way margins.
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
     distance : {"hellinger", "total variation"}
         With p and q the shares of the cells: sqrt(1/2 sum (sqrt(p) - sqrt(q))^2), or
         1/2 sum |p - q|.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -90,10 +84,9 @@ def mutual_information_loss(original: Any, masked: Any, **reading: Unpack[Readin
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order and at least two columns of categories.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
+    original, masked, **reading
+        The tables, with at least two columns of categories, and `columns`, `schema`, `weights` and
+        `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -144,10 +137,8 @@ def entropy_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----

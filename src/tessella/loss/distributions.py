@@ -29,10 +29,8 @@ def pil(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Returns
     -------
@@ -288,15 +286,13 @@ def distribution_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
     distance : {"kolmogorov_smirnov", "wasserstein", "quantiles"}
         The largest difference of the two distribution functions, the area between them, or the
         mean distance of quantiles; the last two in standard deviations of the original.
     shares : sequence of numbers between 0 and 1, default 0.05, 0.10, ... 0.95
         Which quantiles.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----

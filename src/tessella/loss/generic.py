@@ -44,12 +44,10 @@ def sse_sst(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
     standardise : bool, default True
         Whether each column counts alike; otherwise those with large numbers rule.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Returns
     -------
@@ -103,10 +101,8 @@ def il1s(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -163,8 +159,8 @@ def generic_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
     of : {"values", "means", "variances", "covariances", "correlations"}
         What is compared.
     how : {"square", "absolute", "variation"}
@@ -172,8 +168,6 @@ def generic_loss(
     standardise : bool, default True
         Whether columns are put on the scale of the original's standard deviation first, so that
         figures have no unit; "variation" and correlations have none anyway.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----
@@ -375,10 +369,8 @@ def lost_cells(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    **reading
-        `columns`, `schema` and `weights`, as in `measure`; cells may be missing on one side.
+    original, masked, **reading
+        As in `measure`, without `on_unpaired`: cells may be missing on one side.
 
     Notes
     -----

@@ -37,8 +37,9 @@ def clustering_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema` and `on_unpaired`, as in `measure`; weights are not
+        used. Records that lack a value are left out.
     n_clusters : int, default 5
         The number of clusters.
     method : {"k-means", "fuzzy"}, default "k-means"
@@ -49,9 +50,6 @@ def clustering_loss(
         Starts on each side.
     random_state : int, RandomState or None, default 0
         Seeds the starts; both sides start alike.
-    **reading
-        `columns`, `schema` and `on_unpaired`, as in `measure`; weights are not used. Records that
-        lack a value are left out.
 
     Notes
     -----
@@ -162,8 +160,9 @@ def classifier_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema` and `on_unpaired`, as in `measure`; weights are not
+        used. Records that lack a value are left out.
     target : name
         The column to predict.
     features : iterable of names, optional
@@ -177,9 +176,6 @@ def classifier_loss(
         Each record is predicted by classifiers that did not learn from it.
     random_state : int, RandomState or None, default 0
         Seeds folds and forest.
-    **reading
-        `columns`, `schema` and `on_unpaired`, as in `measure`; weights are not used. Records that
-        lack a value are left out.
 
     Returns
     -------
@@ -261,14 +257,11 @@ def propensity_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        As in `measure`. Records that lack a value in any column are left out.
     degree : {1, 2}, default 2
         Features as they are, or with their squares and products too. With 1 the model sees little
         more than means, which microaggregation keeps.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`. Records that lack a value
-        in any column are left out.
 
     Returns
     -------

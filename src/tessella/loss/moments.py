@@ -234,15 +234,13 @@ def component_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
     of : {"eigenvalues", "directions"}
         The shares of variance that components explain, or the space of the leading ones.
     explained : float, default 0.8
         Of directions: the components that together explain so much of the original's variance are
         compared, at most all but one.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----

@@ -230,8 +230,8 @@ def regression_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        As in `measure`. Records that lack a value in any column used are left out.
     target : name
         The column to explain: numbers, or for a logistic regression two categories.
     features : iterable of names, optional
@@ -241,9 +241,6 @@ def regression_loss(
         Least squares, or maximum likelihood for a target of two categories.
     level : float, default 0.95
         The level of the intervals.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`. Records that lack a value
-        in any column used are left out.
 
     Returns
     -------

@@ -116,10 +116,8 @@ def record_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Float
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Returns
     -------
@@ -172,8 +170,8 @@ def subgroup_loss(
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
     by : name of a column of the original, optional
         Makes the groups: one for each category, or `n_groups` ranges with about as many records
         for numbers with more different values than that. Otherwise the groups are found.
@@ -181,8 +179,6 @@ def subgroup_loss(
         The largest number of groups of numbers, or to be found.
     min_records : int, optional
         The least number of records in a group that is found; otherwise 1 % of all, at least 5.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `measure`.
 
     Notes
     -----

@@ -14,8 +14,6 @@ from ..exceptions import BadOptionError
 from . import figures
 from .figures import BLACK, GREY, new_figure, plain, styled
 
-__all__ = ["risk_utility_map"]
-
 NEAR = 0.04  # of the picture: points of the front nearer than this to a named one have no name
 LEAST = 0.05  # per cent: losses below are drawn here on a logarithmic scale
 
@@ -115,8 +113,7 @@ def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
     kinds: dict[str, list[Any]] = {}
     order = {kind: at for at, kind in enumerate(LOOKS)}
     for point in sorted(
-        points,
-        key=lambda p: (order.get(_bare(_kind(p)), len(order)), _kind(p), p.candidate.key),
+        points, key=lambda p: (order.get(_bare(_kind(p)), len(order)), _kind(p), p.candidate.key)
     ):
         kinds.setdefault(_kind(point), []).append(point)
     out = []
@@ -297,10 +294,7 @@ def _size(figure: Any, renderer: Any, text: str) -> tuple[float, float]:
 
 def _hair(at: Any, box: Box) -> Hair:
     """Return the line from a mark to the nearest point of its name."""
-    end = (
-        min(max(float(at[0]), box[0]), box[2]),
-        min(max(float(at[1]), box[1]), box[3]),
-    )
+    end = (min(max(float(at[0]), box[0]), box[2]), min(max(float(at[1]), box[1]), box[3]))
     return (float(at[0]), float(at[1])), end
 
 

@@ -20,8 +20,6 @@ from ..frame import Table, View
 from ..loss import sse_sst, subgroup_loss
 from .figures import BLACK, BLUE, GREY, LIGHT, RED, new_figure, plain, styled
 
-__all__ = ["before_and_after", "where_the_loss_is"]
-
 Show = Literal["distributions", "correlations"]
 
 MOST = 16  # columns in a picture of distributions
@@ -271,12 +269,11 @@ def where_the_loss_is(original: Any, masked: Any, *, by: Any = None, **reading: 
 
     Parameters
     ----------
-    original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The tables, with the same records in the same order.
+    original, masked, **reading
+        The tables, and `columns`, `schema`, `weights` and `on_unpaired`, as in
+        `tessella.loss.measure`.
     by : name, optional
         The column that makes the groups; otherwise they are found by a shallow tree.
-    **reading
-        `columns`, `schema`, `weights` and `on_unpaired`, as in `tessella.loss.measure`.
 
     Returns
     -------

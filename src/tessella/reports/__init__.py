@@ -4,27 +4,18 @@
 `external_report` and `internal_report` write them as HTML.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .rendering import external_report as external_report
     from .rendering import internal_report as internal_report
     from .summary import summarise as summarise
-
-_HOMES = {
-    "external_report": ".rendering",
-    "internal_report": ".rendering",
-    "summarise": ".summary",
-}
-_RENAMED = {
-    "manifest": "tessella.reports.public.manifest",
-    "templates": "tessella.reports.rendering.templates",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+else:  # or a checker would believe that every name exists
+    _RENAMED = {
+        "manifest": "tessella.reports.public.manifest",
+        "templates": "tessella.reports.rendering.templates",
+    }
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

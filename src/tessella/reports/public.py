@@ -28,8 +28,6 @@ from ..release.promises import NamingChance
 from ..release.steps import PREPARING
 from .disclosure import FEW, NEAR, Extremes, Figures, coarse, find_figures, is_small, rounded
 
-__all__ = ["manifest", "public_part", "rounded"]
-
 TAKEN = (
     "tessella", "records", "order", "k", "probabilistic", "blocks", "strata", "rules",
     "rules_withheld", "steps", "left_out", "tolerance",

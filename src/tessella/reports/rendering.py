@@ -16,8 +16,6 @@ from ..frame import Table
 from ..pictures.figures import styled
 from ..release import Release, Study
 
-__all__ = ["draw", "external_report", "inline", "internal_report", "templates"]
-
 MOST = 50_000  # records that a picture of where the loss is looks at
 
 

@@ -7,7 +7,7 @@ nowhere else; templates have headings, legends of tables and figures, and no sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,23 +15,28 @@ from ..masking import registry
 from ..release.steps import PREPARING
 from .rendering import percent, power
 
-__all__ = ["SENTENCES", "PublicSentence", "advise", "sentences"]
-
 Part = Mapping[str, Any]
-Condition = Callable[[Part], bool]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PublicSentence:
     """A sentence, where it stands, and when it is true.
 
-    `place` is a section of the report; the fields of `text` are what `facts_of` returns.
+    `place` is a section of the report; `needs` lists conditions of `conditions_of`, all of which
+    must hold, or not hold where "not" stands before one; the fields of `text` are what `facts_of`
+    returns.
     """
 
-    name: str
     place: str
-    when: Condition
+    name: str
+    needs: str
     text: str
+
+    def when(self, part: Part) -> bool:
+        """Return whether the sentence is true of a release."""
+        known = conditions_of(part)
+        needs = self.needs.split(", ") if self.needs else ()
+        return all(known[one.removeprefix("not ")] != one.startswith("not ") for one in needs)
 
 
 def facts_of(part: Part) -> dict[str, Any]:
@@ -61,139 +66,113 @@ def facts_of(part: Part) -> dict[str, Any]:
     }
 
 
-def _some_masked(part: Part) -> bool:
-    return any(column["masked"] for column in part["columns"])
+def conditions_of(part: Part) -> dict[str, bool]:
+    """Return what may be true of a release."""
+    columns, counted = part["columns"], part["k"] is not None
+    methods = [step["method"] for step in part["steps"]]
+    has_rules = bool(part["rules"] or part["rules_withheld"])
+    return {
+        "some masked": any(column["masked"] for column in columns),
+        "all masked": all(column["masked"] for column in columns),
+        "prepared": any(method in ("recode", "suppress") for method in methods),
+        "rules": has_rules,
+        "counted": counted,
+        "blocks": counted and len(part["blocks"]) > 1,
+        "probabilistic": bool(part["probabilistic"]),
+        "priced": part["loss"] is not None
+        and any(column["masked"] and column["loss"] is not None for column in columns),
+        # A method that knows no rules was followed by moving records back to them.
+        "moved back": has_rules and any(m not in (*PREPARING, "protect") for m in methods),
+        "unquoted": part["rules_withheld"] > 0,
+        "constants": any("…" in rule["text"] for rule in part["rules"]),
+        "weight": any(column["weight"] for column in columns),
+        "codes": any(column["codes"] for column in columns),
+        "shuffled": part["order"] == "shuffled",
+        "edited": part["edited"] is None or part["edited"] > 0,
+        "few": bool(part["withheld"]),
+        "dominated": bool(part["dominated"]),
+        "manifest": part["manifest"],
+    }
 
 
-def _all_masked(part: Part) -> bool:
-    return all(column["masked"] for column in part["columns"])
-
-
-def _prepared(part: Part) -> bool:
-    return any(step["method"] in ("recode", "suppress") for step in part["steps"])
-
-
-def _has_rules(part: Part) -> bool:
-    return bool(part["rules"] or part["rules_withheld"])
-
-
-def _counted(part: Part) -> bool:
-    return part["k"] is not None
-
-
-def _probabilistic(part: Part) -> bool:
-    return bool(part["probabilistic"])
-
-
-def _blocks(part: Part) -> bool:
-    return _counted(part) and len(part["blocks"]) > 1
-
-
-def _priced(part: Part) -> bool:
-    return part["loss"] is not None and any(
-        column["masked"] and column["loss"] is not None for column in part["columns"]
-    )
-
-
-def _moved_back(part: Part) -> bool:
-    """Whether a method that knows no rules was followed by moving records back to them."""
-    masking = [step["method"] for step in part["steps"] if step["method"] not in PREPARING]
-    return _has_rules(part) and any(method != "protect" for method in masking)
-
-
-def _always(part: Part) -> bool:  # noqa: ARG001
-    return True
-
-
-def _not(*conditions: Condition) -> Condition:
-    return lambda part: not any(condition(part) for condition in conditions)
-
-
-def _both(*conditions: Condition) -> Condition:
-    return lambda part: all(condition(part) for condition in conditions)
-
-
-_ROWS: list[tuple[str, str, Condition, str]] = [
-    ("verdict", "size", _always, "This table has {records} records in {columns} columns."),
-    ("verdict", "all masked", _both(_some_masked, _all_masked), "All columns were masked."),
-    ("verdict", "some masked", _both(_some_masked, _not(_all_masked)),
+_ROWS = [
+    ("verdict", "size", "", "This table has {records} records in {columns} columns."),
+    ("verdict", "all masked", "some masked, all masked", "All columns were masked."),
+    ("verdict", "some masked", "some masked, not all masked",
      "{masked} of the columns were masked; the others are released as they are."),
-    ("verdict", "only prepared", _both(_prepared, _not(_some_masked)),
+    ("verdict", "only prepared", "prepared, not some masked",
      "No column was masked: values were recoded or suppressed as the steps say, and are "
      "released as they are otherwise."),
-    ("verdict", "as they are", _not(_prepared, _some_masked),
+    ("verdict", "as they are", "not prepared, not some masked",
      "No value was changed: the columns are released as they are."),
-    ("verdict", "k", _both(_counted, _not(_blocks)),
+    ("verdict", "k", "counted, not blocks",
      "Every record has the same masked values as at least {others} others{alike}."),
-    ("verdict", "k in blocks", _blocks,
+    ("verdict", "k in blocks", "blocks",
      "In each block of columns, every record has the same masked values as at least {others} "
      "others{alike}."),
-    ("verdict", "rules hold", _has_rules, "No record breaks {rules}."),
-    ("verdict", "loss", _priced,
+    ("verdict", "rules hold", "rules", "No record breaks {rules}."),
+    ("verdict", "loss", "priced",
      "The masking cost {loss} of the variation of the masked numbers that figures are given of."),
-    ("verdict", "own value", _some_masked, "A record's masked value need not be its own."),
-    ("method", "steps", _always,
+    ("verdict", "own value", "some masked", "A record's masked value need not be its own."),
+    ("method", "steps", "",
      "The steps and their parameters, without what chance drew, without names of columns that "
      "were left out, and without values that would disclose one of the original."),
-    ("guarantee", "k counted", _both(_counted, _not(_blocks)),
+    ("guarantee", "k counted", "counted, not blocks",
      "Every released record has the same masked values as at least {others} others{alike}: "
      "k = {k}. This was counted in the released table."),
-    ("guarantee", "k counted in blocks", _blocks,
+    ("guarantee", "k counted in blocks", "blocks",
      "In each block, every released record has the same masked values as at least {others} "
      "others{alike}: k = {k}. This was counted in the released table, block by block; over all "
      "blocks together fewer may be alike."),
-    ("guarantee", "no k", _not(_counted), "No least number of alike records is promised."),
-    ("guarantee", "probabilistic", _probabilistic, "{probabilistic}"),
-    ("rules", "rules counted", _has_rules,
+    ("guarantee", "no k", "not counted", "No least number of alike records is promised."),
+    ("guarantee", "probabilistic", "probabilistic", "{probabilistic}"),
+    ("rules", "rules counted", "rules",
      "No released record breaks these rules: exactly for whole numbers and categories, to "
      "{tolerance} of their terms for other numbers. A rule about a missing value counts as "
      "unknown, not as broken."),
-    ("rules", "no rules", _not(_has_rules), "No rules were given."),
-    ("unquoted", "unquoted rules", lambda part: part["rules_withheld"] > 0,
+    ("rules", "no rules", "not rules", "No rules were given."),
+    ("unquoted", "unquoted rules", "unquoted",
      "Rules that hold and whose wording is not published: {unquoted}."),
-    ("unquoted", "constants", lambda part: any("…" in rule["text"] for rule in part["rules"]),
+    ("unquoted", "constants", "constants",
      "… stands for a number that is withheld."),
-    ("analysis", "weight", lambda part: any(c["weight"] for c in part["columns"]),
+    ("analysis", "weight", "weight",
      "Records are weighted by {weight}: use it in every estimate."),
-    ("analysis", "codes", lambda part: any(c["codes"] for c in part["columns"]),
+    ("analysis", "codes", "codes",
      "These values stand for missing, and are no values: {codes}."),
-    ("analysis", "order", lambda part: part["order"] == "shuffled",
+    ("analysis", "order", "shuffled",
      "The order of the records was drawn by chance: it means nothing, and row numbers cannot "
      "be used to join the table with another."),
-    ("analysis", "edited", lambda part: part["edited"] is None or part["edited"] > 0,
+    ("analysis", "edited", "edited",
      "{edited} records of the original broke a rule. They are released so that they keep all "
      "rules, and may have moved further than others."),
-    ("analysis", "moved back", _moved_back,
+    ("analysis", "moved back", "moved back",
      "After masking, records that broke a rule were moved back to it: what is stated of a "
      "method is true of it before that."),
-    ("analysis", "standard errors", _some_masked,
+    ("analysis", "standard errors", "some masked",
      "Standard errors of usual formulas do not count the masking. Where a result matters, "
      "compare it with the information loss of the columns it uses."),
-    ("limits", "groups", _both(_counted, _not(_blocks)),
+    ("limits", "groups", "counted, not blocks",
      "Groups of at least {k} hide which record is whose. They do not hide what all records of "
      "a group have in common."),
-    ("limits", "groups in blocks", _blocks,
+    ("limits", "groups in blocks", "blocks",
      "Groups of at least {k} hide which record is whose, within each block of columns. They do "
      "not hide what all records of a group have in common."),
-    ("limits", "no groups", _not(_counted), "No least number of alike records is promised."),
-    ("limits", "kept", _not(_all_masked), "Released as they are: {kept}."),
-    ("limits", "few", lambda part: bool(part["withheld"]),
+    ("limits", "no groups", "not counted", "No least number of alike records is promised."),
+    ("limits", "kept", "not all masked", "Released as they are: {kept}."),
+    ("limits", "few", "few",
      "So few cells differ in {few} that figures about them, and overall figures, would tell "
      "single values: they are withheld."),
-    ("limits", "dominated", lambda part: bool(part["dominated"]),
+    ("limits", "dominated", "dominated",
      "In {dominated} a single record is most of the variation, or of its change: figures about "
      "it are withheld, and overall figures are about the other columns."),
-    ("limits", "rounded", _always,
+    ("limits", "rounded", "",
      "Figures of this report are rounded, and those about few records are withheld."),
-    ("limits", "no risk", _always, "It has no figure of disclosure risk."),
-    ("footer", "publish", _always, "This report may be published with the table."),
-    ("footer", "hash", lambda part: part["manifest"],
+    ("limits", "no risk", "", "It has no figure of disclosure risk."),
+    ("footer", "publish", "", "This report may be published with the table."),
+    ("footer", "hash", "manifest",
      "The manifest has the hash of the released file."),
 ]  # fmt: skip
-SENTENCES = tuple(
-    PublicSentence(place=place, name=name, when=when, text=text)
-    for place, name, when, text in _ROWS
-)
+SENTENCES = tuple(PublicSentence(*row) for row in _ROWS)
 
 
 def sentences(part: Part) -> dict[str, list[str]]:

@@ -27,8 +27,6 @@ from .public import public_part, told_by_constants
 from .rendering import draw
 from .sentences import advise, sentences
 
-__all__ = ["summarise"]
-
 FORMAT = 1  # of the summary
 
 RISKIEST = 20  # records that are listed

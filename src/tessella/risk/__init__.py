@@ -5,11 +5,9 @@ that links most of them, `attack` uses what is known of the masking. Every resul
 a share with interval, baseline and assumptions.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .anonymity.homogeneity import alpha_k_anonymity as alpha_k_anonymity
@@ -40,62 +38,29 @@ if TYPE_CHECKING:
     from .matching import link_probabilistic as link_probabilistic
     from .prediction import predict_confidential as predict_confidential
     from .transparency.dispatch import attack as attack
-
-_HOMES = {
-    "ATTACKS": ".attacks",
-    "Assessment": ".assessment",
-    "Attack": ".assessment",
-    "Bilinear": ".learned.families",
-    "Choquet": ".learned.choquet",
-    "Estimate": ".estimate",
-    "MaxitiveChoquet": ".learned.maxitive",
-    "OWA": ".learned.families",
-    "WeightedMean": ".learned.families",
-    "alpha_k_anonymity": ".anonymity.homogeneity",
-    "assess": ".attacks",
-    "attack": ".transparency.dispatch",
-    "certify": ".learned.certificate",
-    "individual_risk": ".anonymity.individual",
-    "interval_disclosure": ".intervals",
-    "k_anonymity": ".anonymity.keys",
-    "l_diversity": ".anonymity.homogeneity",
-    "learn": ".learned.learning",
-    "link": ".linkage",
-    "link_by_knowledge": ".linkage",
-    "link_one_to_one": ".matching",
-    "link_probabilistic": ".matching",
-    "log_linear_risk": ".anonymity.population",
-    "predict_confidential": ".prediction",
-    "probabilistic_k_anonymity": ".anonymity.individual",
-    "suda": ".anonymity.suda",
-    "t_closeness": ".anonymity.homogeneity",
-    "uniques": ".anonymity.population",
-}
-# Classes of results are no names of this door; `attack` takes the name of the method.
-_RENAMED = {
-    "AlphaK": "tessella.risk.anonymity.homogeneity.AlphaK",
-    "Anonymity": "tessella.risk.anonymity.keys.Anonymity",
-    "Assignment": "tessella.risk.matching.Assignment",
-    "Candidates": "tessella.risk.transparency.scene.Candidates",
-    "Certified": "tessella.risk.learned.certificate.Certified",
-    "Homogeneity": "tessella.risk.anonymity.homogeneity.Homogeneity",
-    "IndividualRisk": "tessella.risk.anonymity.individual.IndividualRisk",
-    "IntervalDisclosure": "tessella.risk.intervals.IntervalDisclosure",
-    "Knowledge": "tessella.risk.linkage.Knowledge",
-    "Learned": "tessella.risk.learned.learning.Learned",
-    "Linkage": "tessella.risk.linkage.Linkage",
-    "LogLinearRisk": "tessella.risk.anonymity.population.LogLinearRisk",
-    "Prediction": "tessella.risk.prediction.Prediction",
-    "Probabilistic": "tessella.risk.matching.Probabilistic",
-    "ProbableAnonymity": "tessella.risk.anonymity.individual.ProbableAnonymity",
-    "SpecialUniques": "tessella.risk.anonymity.suda.SpecialUniques",
-    "Uniques": "tessella.risk.anonymity.population.Uniques",
-    "attack_fuzzy_microaggregation": 'tessella.risk.attack(..., method="fuzzy microaggregation")',
-    "attack_individual_ranking": 'tessella.risk.attack(..., method="individual ranking")',
-    "attack_microaggregation": 'tessella.risk.attack(..., method="microaggregation")',
-    "attack_rank_swapping": 'tessella.risk.attack(..., method="rank swapping")',
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+else:  # or a checker would believe that every name exists
+    # Classes of results are no names of this door; `attack` takes the name of the method.
+    _RESULTS = {
+        "anonymity.homogeneity": ("AlphaK", "Homogeneity"),
+        "anonymity.individual": ("IndividualRisk", "ProbableAnonymity"),
+        "anonymity.keys": ("Anonymity",),
+        "anonymity.population": ("LogLinearRisk", "Uniques"),
+        "anonymity.suda": ("SpecialUniques",),
+        "intervals": ("IntervalDisclosure",),
+        "learned.certificate": ("Certified",),
+        "learned.learning": ("Learned",),
+        "linkage": ("Knowledge", "Linkage"),
+        "matching": ("Assignment", "Probabilistic"),
+        "prediction": ("Prediction",),
+        "transparency.scene": ("Candidates",),
+    }
+    _METHODS = ("fuzzy microaggregation", "individual ranking", "microaggregation", "rank swapping")
+    _RENAMED = {
+        **{one: f"tessella.risk.{at}.{one}" for at, names in _RESULTS.items() for one in names},
+        **{
+            f"attack_{name}".replace(" ", "_"): f'tessella.risk.attack(..., method="{name}")'
+            for name in _METHODS
+        },
+    }
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

@@ -96,9 +96,7 @@ def draw_strata(tables: AlignedTables, size: int, random_state: int | None) -> D
     found = np.concatenate(records)
     along = np.argsort(found, kind="stable")
     return Draw(
-        records=found[along],
-        stratum=np.concatenate(stratum)[along],
-        shares=np.array(shares),
+        records=found[along], stratum=np.concatenate(stratum)[along], shares=np.array(shares)
     )
 
 

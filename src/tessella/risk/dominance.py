@@ -60,17 +60,17 @@ def attack_dominance(case: Case) -> Dominance:
             plain |= within & (np.abs(released - x) <= NEAR * np.abs(x))
             if within.any():
                 cells[name] = int(within.sum())
-    found: Dominance = Dominance.of(
-        float(hit.sum()), len(hit), baseline=float(plain.mean()), exact=True, cells=cells,
+    return Dominance.of_chances(
+        hit.astype(np.float64),
+        baseline=float(plain.mean()),
+        cells=cells,
         attack="size times mean of a group, within 10 % of a value",
         assumptions=(
             "he knows which group the record is in, and that it has most of the group's total",
             "by guessing: the released value itself is as near to the same value",
             *(f"{count:,} values of {name}" for name, count in cells.items()),
         ),
-        chance=hit.astype(np.float64),
-    )  # fmt: skip
-    return found
+    )
 
 
 def skip_reason(case: Case) -> str:

@@ -11,8 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+import pandas as pd
+
+from .._types import Floats
 from ..exceptions import BadOptionError
 
 CONTROLS = {  # those that an estimate may have, the one that counts first
@@ -107,16 +110,13 @@ class Estimate:
             raise BadOptionError("successes", successes, f"a number between 0 and n={n}")
         value = min(max(successes / n, 0.0), 1.0)
         low, high = (value, value) if exact else wilson(value * n, n)
-        return cls(
-            value=value,
-            low=low,
-            high=high,
-            baseline=baseline,
-            attack=attack,
-            assumptions=tuple(assumptions),
-            n=n,
-            **more,
-        )
+        told: dict[str, Any] = {"attack": attack, "assumptions": tuple(assumptions), **more}
+        return cls(value=value, low=low, high=high, baseline=baseline, n=n, **told)
+
+    @classmethod
+    def of_chances(cls, chance: Floats, *, exact: bool = True, **more: Any) -> Self:
+        """Build an estimate from the chance of each attacked record, which becomes its `chance`."""
+        return cls.of(float(chance.sum()), len(chance), exact=exact, chance=chance, **more)
 
     @property
     def exact(self) -> bool:
@@ -159,13 +159,30 @@ class Estimate:
         value = _per_cent(self.value)
         return f"{value} of {self.n:,} records ({how}; {self.beside()}): {self.attack}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     def explain(self) -> str:
         """Return the estimate and, line by line, what it takes for granted."""
         lines = [str(self), *(f"- {line}" for line in self.assumptions)]
         lines += [f"- {CONTROLS[name]}: {one}" for name, one in self.controls.items()]
         return "\n".join(lines)
+
+
+class RecordEstimate(Estimate):
+    """An estimate with a line for each record.
+
+    `_columns` names the columns of that table, with "=field" where the field is called otherwise.
+    """
+
+    _columns: ClassVar[tuple[str, ...]]
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """One line for each attacked record. Confidential: it says who can be found."""
+        pairs = [text.partition("=") for text in self._columns]
+        columns = {name: getattr(self, field or name) for name, _, field in pairs}
+        return pd.DataFrame({name: own for name, own in columns.items() if own is not None})
 
 
 def _beyond(value: float, control: float) -> float:

@@ -166,7 +166,7 @@ def interval_disclosure(
     variables = [_Variable(x[rows], y[rows], x) for x, y in zip(X.T, sides.A.T)]
     there, exact = there[rows], len(rows) == len(X)
     inside, guessed = _count(variables, by, main)
-    n, has = len(there), there.sum(axis=1)
+    has = there.sum(axis=1)
     baseline = _mean(guessed, has)
     if not exact:  # the attacked records may be no fair sample: guesses are about everybody
         baseline = _guesses(X, sides.A, by, main)
@@ -177,9 +177,8 @@ def interval_disclosure(
         notes.append(f"{gone:,} true values are missing and left out")
     if gone := int((np.isnan(sides.A[rows]) & there).sum()):
         notes.append(f"{gone:,} released values are missing: not disclosed")
-    return IntervalDisclosure.of(
-        float(chance.sum()),
-        n,
+    return IntervalDisclosure.of_chances(
+        chance,
         baseline=baseline,
         attack=f"take the interval around the released value ({BY[by].format(100 * main)})",
         assumptions=notes,
@@ -189,7 +188,6 @@ def interval_disclosure(
         by_variable={name: float(share) for name, share in zip(sides.columns, shares)},
         columns=sides.columns,
         inside=inside,
-        chance=chance,
         curve=_curve(variables, by, widths, there),
         _known=there,
     )

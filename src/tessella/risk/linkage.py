@@ -22,7 +22,7 @@ from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError
 from ..schema import Schema
 from .aligned import COVARIANCES, STANDARDISED, AlignedTables, Measure, align_tables, measure
-from .estimate import Estimate
+from .estimate import RecordEstimate
 from .learned.families import Family
 
 Found = TypeVar("Found", bound="Linkage")
@@ -31,7 +31,7 @@ FULL_RANKS = 5000  # up to here, ranks are counted to the end
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Linkage(Estimate):
+class Linkage(RecordEstimate):
     """What linking a masked table with its original found, record by record.
 
     Besides the fields of `Estimate`:
@@ -51,6 +51,7 @@ class Linkage(Estimate):
         For each k, the share of records whose own original is among the k nearest.
     """
 
+    _columns = ("masked=attacked", "original=truth", "rank", "tied", "chance")
     attacked: Integers = field(repr=False)
     truth: Integers = field(repr=False)
     nearer: Integers = field(repr=False)
@@ -73,19 +74,6 @@ class Linkage(Estimate):
     def rank(self) -> Integers:
         """Rank of the own original, 1 for the nearest, ties at their best; cut at cap + 1."""
         return self.nearer + 1
-
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each attacked record. Confidential: it says who can be found."""
-        return pd.DataFrame(
-            {
-                "masked": self.attacked,
-                "original": self.truth,
-                "rank": self.rank,
-                "tied": self.tied,
-                "chance": self.chance,
-            }
-        )
 
 
 @parameters(

@@ -335,9 +335,8 @@ def link_one_to_one(
     chance = _chances(points, sides.truth, assigned)
     cost = float(_costs(points, np.arange(len(assigned)), assigned).sum())
     proof = "the least sum, proved by prices" if optimal else "the least sum is not proved"
-    return Assignment.of(
-        float(chance.sum()),
-        len(assigned),
+    return Assignment.of_chances(
+        chance,
         baseline=1 / len(sides.B),
         attack=f"one-to-one linkage, {points.name}",
         assumptions=(
@@ -346,9 +345,7 @@ def link_one_to_one(
             "the intruder knows that every masked record is among his",
             proof,
         ),
-        exact=True,
         assigned=assigned,
-        chance=chance,
         cost=cost,
         optimal=optimal,
     )

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from .._parameters import SEED, Number, Whole, parameters
 from .._types import Floats, Integers, Name, Truths
@@ -21,7 +20,7 @@ from ..exceptions import BadOptionError, BadTableError, LinkageError
 from ..frame import View
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables, as_list
-from .estimate import Estimate
+from .estimate import Estimate, RecordEstimate
 
 MODELS = ("nearest", "neighbours", "boosting")
 NEIGHBOURS = 20
@@ -30,7 +29,7 @@ MANY_VALUES = 200  # rarer values of a category are not told apart
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Prediction(Estimate):
+class Prediction(RecordEstimate):
     """How often a confidential value is predicted from the release.
 
     `value` is the share of persons whose value is predicted rightly (numbers: within the
@@ -51,6 +50,7 @@ class Prediction(Estimate):
         1 where the prediction is right, else 0.
     """
 
+    _columns = ("masked=attacked", "chance", "without=chance_without")
     model: str
     by_model: Mapping[str, tuple[float, float]]
     r2: float | None = None
@@ -80,18 +80,9 @@ class Prediction(Estimate):
         """What the own records have given away: `value` less that without them."""
         return self.value - self.without.value
 
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each attacked person. Confidential: it says about whom he is right."""
-        columns = {"masked": self.attacked, "chance": self.chance, "without": self.chance_without}
-        return pd.DataFrame(columns)
-
 
 @parameters(
-    {"release": "masked"},
-    tolerance=[Number(least=0)],
-    folds=[Whole(2)],
-    random_state=[SEED],
+    {"release": "masked"}, tolerance=[Number(least=0)], folds=[Whole(2)], random_state=[SEED]
 )
 def predict_confidential(
     original: Any,
@@ -214,18 +205,15 @@ def predict_confidential(
     controls["without"] = Estimate.of(
         float(right_without[fair].sum()), n, attack=attack, exact=True, **common
     )
-    return Prediction.of(
-        float(right[best].sum()),
-        n,
+    return Prediction.of_chances(
+        right[best],
         attack=f"predict from the release ({best})",
-        exact=True,
         controls=controls,
         model=best,
         by_model={m: (float(right[m].mean()), float(right_without[m].mean())) for m in tried},
         r2=None if aim.is_category else _r2(true, guesses[best]),
         r2_without=None if aim.is_category else _r2(true, without[fair]),
         attacked=attacked,
-        chance=right[best],
         chance_without=right_without[fair],
         **common,
     )

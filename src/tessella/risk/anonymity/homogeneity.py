@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,9 @@ from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, group_ids, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
-from .keys import COUNT, RENAMED, SHARE, E, Spread, as_names, read_column, read_keys
+from .keys import COUNT, RENAMED, SHARE, Spread, as_names, read_column, read_keys
+
+H = TypeVar("H", bound="Homogeneity")
 
 ATTACK = "say the most frequent confidential value of those who share the key"
 KINDS = ("distinct", "entropy", "recursive")
@@ -74,8 +76,6 @@ class Homogeneity(Estimate):
         sure = f"{100 * self.certain:.1f} % of the records are in classes with one value"
         return f"{self.measure} = {self.worst:.4g} ({sure})\n{super().__str__()}"
 
-    __repr__ = __str__
-
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
@@ -87,30 +87,26 @@ class Groups:
     notes: tuple[str, ...]
 
     def result(
-        self, make: type[E], measure: str, figures: Mapping[Name, Floats], *, low: bool, **more: Any
-    ) -> E:
+        self, make: type[H], measure: str, figures: Mapping[Name, Floats], *, low: bool, **more: Any
+    ) -> H:
         """Put figures for each variable and class together; `low` says that small is bad."""
         stack = np.stack([figures[name] for name in self.spreads])
         single = np.stack([one.distinct for one in self.spreads.values()]).min(axis=0) == 1
         chance = np.max([one.chance for one in self.spreads.values()], axis=0)
-        n = len(self.classes)
-        whole = np.zeros(n, dtype=np.int64)  # one class of all: the same attack without keys
+        whole = np.zeros_like(self.classes)  # one class of all: the same attack without keys
         guesses = [Spread.of(whole, one.values).chance for one in self.spreads.values()]
         worst = np.min if low else np.max
-        return make.of(
-            float(chance.sum()),
-            n,
+        return make.of_chances(
+            chance,
             baseline=float(np.max(guesses, axis=0).mean()),
             attack=ATTACK,
             assumptions=self.notes,
-            exact=True,
             measure=measure,
             worst=float(worst(stack)),
             by_variable={name: float(worst(figures[name])) for name in self.spreads},
             by_class=worst(stack, axis=0),
             certain=float(single[self.classes].mean()),
             classes=self.classes,
-            chance=chance,
             **more,
         )
 

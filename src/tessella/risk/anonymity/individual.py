@@ -21,13 +21,13 @@ from ...frame import View, number_labels
 from ...kernels.groups import number_equal
 from ...schema import Schema
 from ..aligned import AlignedTables, Measure, align_tables, as_points, measure
+from ..estimate import RecordEstimate
 from ..learned.families import Family
 from .keys import (
     COUNT,
     MISSING,
     MISSING_AS,
     RENAMED,
-    RecordEstimate,
     count_matches,
     first_rows,
     read_column,
@@ -51,11 +51,7 @@ class ProbableAnonymity(RecordEstimate):
         a released record (one of those that look the same) is its own.
     """
 
-    _columns = (
-        ("from person", "from_person"),
-        ("from record", "from_record"),
-        ("chance", "chance"),
-    )
+    _columns = ("from person=from_person", "from record=from_record", "chance")
     chance: Floats = field(repr=False)
     from_person: Floats = field(repr=False)
     from_record: Floats = field(repr=False)
@@ -73,8 +69,6 @@ class ProbableAnonymity(RecordEstimate):
 
     def __str__(self) -> str:
         return f"k = {self.k} (chances of at most {self.chance.max():.3g})\n{super().__str__()}"
-
-    __repr__ = __str__
 
 
 @parameters({"release": "masked", "scale": "standardise"})
@@ -136,14 +130,11 @@ def probabilistic_k_anonymity(
     sizes = np.bincount(alike)
     from_record = (np.bincount(alike, weights=from_record) / sizes)[alike]
     chance = np.maximum(from_person, from_record)
-    return ProbableAnonymity.of(
-        float(chance.sum()),
-        n,
+    return ProbableAnonymity.of_chances(
+        chance,
         baseline=1 / n,
         attack=f"nearest record, both ways, {forward.name}",
         assumptions=(f"known: {', '.join(map(str, sides.columns))}", *forward.notes),
-        exact=True,
-        chance=chance,
         from_person=from_person,
         from_record=from_record,
     )
@@ -194,9 +185,7 @@ class IndividualRisk(RecordEstimate):
         The number of each record's household.
     """
 
-    _columns = tuple(
-        (name, name) for name in ("frequency", "population", "individual", "household", "chance")
-    )
+    _columns = ("frequency", "population", "individual", "household", "chance")
     chance: Floats = field(repr=False)
     individual: Floats = field(repr=False)
     frequency: Integers = field(repr=False)
@@ -288,12 +277,11 @@ def individual_risk(
         notes.append(
             f"whoever is found leads to the household ({int(home.max()) + 1:,} households)"
         )
-    return read.estimate(
-        IndividualRisk,
+    return IndividualRisk.of_chances(
         chance,
         baseline=1 / float(mass.sum()),
         attack="link to a person of the population who shares the key",
-        notes=notes,
+        assumptions=(*read.notes, *notes),
         individual=risk,
         frequency=found.count,
         population=population,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,7 @@ from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, group_ids
 from ...schema import Schema
-from ..estimate import Estimate
-
-E = TypeVar("E", bound=Estimate)
+from ..estimate import RecordEstimate
 
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
@@ -60,28 +58,6 @@ class Keys:
             self.view.table.place(given, who="weights=")
             return _reader(self.view, given).weights(given)
         return self.view.weights(given)
-
-    def estimate(
-        self, kind: type[E], chance: Floats, *, baseline: float, attack: str, notes: Sequence[str],
-        **more: Any,
-    ) -> E:  # fmt: skip
-        """Build the result of an attack on every record, from its chances."""
-        return kind.of(
-            float(chance.sum()), self.n, baseline=baseline, attack=attack,
-            assumptions=(*self.notes, *notes), exact=True, chance=chance, **more,
-        )  # fmt: skip
-
-
-class RecordEstimate(Estimate):
-    """An estimate with a line for each record; `_columns` are its columns, and their fields."""
-
-    _columns: ClassVar[tuple[tuple[str, str], ...]]
-
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each record. Confidential: it says who can be found."""
-        columns = {name: getattr(self, field) for name, field in self._columns}
-        return pd.DataFrame({name: own for name, own in columns.items() if own is not None})
 
 
 def read_keys(
@@ -194,9 +170,7 @@ def count_matches(
         found = _with_wildcards(X, np.column_stack(given), ignore=missing_as == "ignore")
         sizes, mass = np.rint(found[:, 0]).astype(np.int64), None if mass is None else found[:, 1]
     return Matches(
-        classes=classes,
-        count=sizes[classes],
-        weight=None if mass is None else mass[classes],
+        classes=classes, count=sizes[classes], weight=None if mass is None else mass[classes]
     )
 
 
@@ -308,12 +282,7 @@ class Anonymity(RecordEstimate):
         are thought to share it.
     """
 
-    _columns = (
-        ("class", "classes"),
-        ("frequency", "frequency"),
-        ("chance", "chance"),
-        ("population", "population"),
-    )
+    _columns = ("class=classes", "frequency", "chance", "population")
     k: int
     n_classes: int
     below: Mapping[int, int]
@@ -350,8 +319,6 @@ class Anonymity(RecordEstimate):
     def __str__(self) -> str:
         few = ", ".join(f"{count:,} below {k}" for k, count in self.below.items())
         return f"k = {self.k} ({self.n_classes:,} keys; records: {few})\n{super().__str__()}"
-
-    __repr__ = __str__
 
 
 @parameters(RENAMED, missing_as=MISSING_AS)

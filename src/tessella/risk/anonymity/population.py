@@ -24,16 +24,8 @@ from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError, BadTableError
 from ...frame import group_ids
 from ...schema import Schema
-from .keys import (
-    MISSING,
-    MISSING_AS,
-    RENAMED,
-    SHARE,
-    RecordEstimate,
-    count_matches,
-    first_rows,
-    read_keys,
-)
+from ..estimate import RecordEstimate
+from .keys import MISSING, MISSING_AS, RENAMED, SHARE, count_matches, first_rows, read_keys
 
 SHORT = 12  # from here on the series is short whatever p is
 MANY = 200
@@ -136,7 +128,7 @@ class Uniques(RecordEstimate):
         With weights or a fraction: chance that a match with a sample unique is right (DIS).
     """
 
-    _columns = (("unique", "sample"), ("chance", "chance"))
+    _columns = ("unique=sample", "chance")
     chance: Floats = field(repr=False)
     sample: Truths = field(repr=False)
     right_if_unique: float | None = None
@@ -214,12 +206,11 @@ def uniques(
         notes.append("a sample unique is a population unique with chance 1 / weight")
     else:
         notes.append("uniques of the table, as if it were the population")
-    return read.estimate(
-        Uniques,
+    return Uniques.of_chances(
         chance,
         baseline=0.0,
         attack="look for records that are alone with their key",
-        notes=notes,
+        assumptions=(*read.notes, *notes),
         sample=alone,
         right_if_unique=None if share is None else right_if_unique(found.count, share),
     )
@@ -253,7 +244,7 @@ class LogLinearRisk(RecordEstimate):
         How many the model expects in the sample.
     """
 
-    _columns = tuple((name, name) for name in ("frequency", "fitted", "unique", "chance"))
+    _columns = ("frequency", "fitted", "unique", "chance")
     chance: Floats = field(repr=False)
     unique: Floats = field(repr=False)
     frequency: Integers = field(repr=False)
@@ -346,12 +337,11 @@ def log_linear_risk(
     notes = [f"a Poisson log-linear model, {how}"]
     if off >= CLOSE * read.n:
         notes.append(f"after {SWEEPS} sweeps a fitted margin is still {off:.2g} records off")
-    return read.estimate(
-        LogLinearRisk,
+    return LogLinearRisk.of_chances(
         chance,
         baseline=float(sampled.mean()) / read.n,
         attack="link to a person of the population who shares the key",
-        notes=notes,
+        assumptions=(*read.notes, *notes),
         unique=np.where(frequency == 1, np.exp(-rest), 0.0),
         frequency=frequency,
         fitted=fitted,

@@ -179,12 +179,11 @@ def suda(
     if left := int(((frequency == 1) & (score == 0)).sum()):
         notes.append(f"{left:,} sample uniques have no such set: score 0, the file's chance")
     whole = score[:, None]
-    return read.estimate(
-        SpecialUniques,
+    return SpecialUniques.of_chances(
         chance,
         baseline=share / read.n,
         attack="look for records that few variables single out",
-        notes=notes,
+        assumptions=(*read.notes, *notes),
         score=score,
         contributions=np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0),
         max_size=most,

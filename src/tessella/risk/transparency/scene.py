@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
@@ -30,7 +29,7 @@ from ...kernels.candidates import Exchanges, drop_taken, drop_unanswered
 from ...masking.selection import select
 from ...schema import Schema
 from ..aligned import AlignedTables, align_tables
-from ..estimate import Estimate
+from ..estimate import RecordEstimate
 from ..linkage import drawn
 
 SURE = 0.99  # a candidate that is more probable than this is the only one
@@ -38,7 +37,7 @@ MOST_PAIRS = 20_000_000  # as many can be listed, in 180 MB
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Candidates(Estimate):
+class Candidates(RecordEstimate):
     """How many originals each masked record can come from, and how often the intruder is right.
 
     He names the most probable original. Where t are equally probable he is right with chance 1/t,
@@ -65,6 +64,10 @@ class Candidates(Estimate):
         where all candidates are equally probable.
     """
 
+    _columns = (
+        "masked=attacked", "original=truth", "candidates=size", "effective", "present", "belief",
+        "chance",
+    )  # fmt: skip
     attacked: Integers = field(repr=False)
     truth: Integers = field(repr=False)
     size: Integers = field(repr=False)
@@ -95,19 +98,16 @@ class Candidates(Estimate):
 
     @classmethod
     def of_scene(
-        cls, scene: Scene, *, chance: Floats, attack: str, notes: Sequence[str], **more: Any
+        cls, scene: Scene, *, chance: Floats, notes: Sequence[str], **more: Any
     ) -> Candidates:
         """Build the result of an attack on the records of a scene that are attacked."""
-        return cls.of(
-            float(chance.sum()),
-            len(scene.rows),
+        return cls.of_chances(
+            chance,
             baseline=1 / scene.n,
-            attack=attack,
             assumptions=(*scene.notes, *notes),
             exact=scene.all_attacked,
             attacked=scene.rows,
             truth=scene.sides.truth[scene.rows],
-            chance=chance,
             **more,
         )
 
@@ -126,33 +126,14 @@ class Candidates(Estimate):
         """The share of records whose true original is among the candidates."""
         return float(self.present.mean())
 
-    @property
-    def records(self) -> pd.DataFrame:
-        """One line for each attacked record. Confidential: it says who can be found."""
-        return pd.DataFrame(
-            {
-                "masked": self.attacked,
-                "original": self.truth,
-                "candidates": self.size,
-                "effective": self.effective,
-                "present": self.present,
-                "belief": self.belief,
-                "chance": self.chance,
-            }
-        )
-
     def __str__(self) -> str:
-        covered = (
-            "the truth always among them"
-            if self.present.all()
-            else f"the truth among them for {100 * self.covered:.1f} %"
-        )
+        covered = f"the truth among them for {100 * self.covered:.1f} %"
+        if self.present.all():
+            covered = "the truth always among them"
         return (
             f"{super().__str__()}; one candidate for {100 * self.single:.1f} %, "
             f"{self.expected:.3g} on average, {covered}"
         )
-
-    __repr__ = __str__
 
     def checked(self, strict: bool, method: str) -> Candidates:
         """Refuse a table that cannot come from the method as stated, if that is wanted."""
