@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator as op
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +15,7 @@ from scipy.optimize import minimize
 from tessella import Rules
 from tessella.exceptions import ContradictionError
 from tessella.masking.repair import Grid, project_claims
+from tessella.masking.repair_dates import nearest_dates
 from tessella.masking.repair_products import project_mixed, project_products
 from tessella.plan.plan import cases_of
 
@@ -164,3 +168,44 @@ def test_less_between_real_numbers_has_the_stated_margin(door, far):
         assert 1e-9 * 2 * far < gap < 64e-9 * 2 * far
     else:
         assert gap == pytest.approx(1e-6 * unit, rel=1e-3)
+
+
+COMPARE = {"<": op.lt, "<=": op.le, "==": op.eq, "!=": op.ne, ">=": op.ge, ">": op.gt}
+DAY = 86_400 * 10**6
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=st.lists(st.sampled_from([1, 1, DAY // 2, DAY]), min_size=2, max_size=3),
+    data=st.data(),
+)
+def test_dates_against_every_combination(steps, data):
+    # in half days, a column of days, of half days or of microseconds; all within three days
+    sides = st.one_of(
+        st.integers(0, len(steps) - 1), st.integers(1, 5).map(lambda half: (half * DAY // 2,))
+    )
+    orders = data.draw(
+        st.lists(st.tuples(sides, st.sampled_from(list(COMPARE)), sides), min_size=1, max_size=4)
+    )
+    orders += [
+        (at, sign, (end,)) for at in range(len(steps)) for sign, end in ((">=", 0), ("<=", 3 * DAY))
+    ]
+    dates = np.array([data.draw(st.integers(0, 3 * DAY // step)) * step for step in steps])
+    # three columns and constants use at most three more microseconds beside a half day
+    choices = [
+        [v for half in range(7) for more in range(-3, 4) if 0 <= (v := half * DAY // 2 + more)
+         <= 3 * DAY and v % step == 0] for step in steps
+    ]  # fmt: skip
+
+    def keeps(point):
+        value = [end[0] if isinstance(end, tuple) else point[end] for o in orders for end in o[::2]]
+        return all(COMPARE[o[1]](*value[2 * i : 2 * i + 2]) for i, o in enumerate(orders))
+
+    found = nearest_dates(dates[None], steps, orders)
+    if found is None:
+        assert not any(map(keeps, product(*choices)))
+    else:
+        assert keeps(found[0])
+        assert not (found[0] % np.array(steps)).any()
+        if keeps(dates):
+            assert found[0].tolist() == dates.tolist()

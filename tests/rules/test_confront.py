@@ -180,6 +180,17 @@ def test_small_numbers_are_not_all_equal():
     assert signs("a / b == 2", {"a": [1e-200, 2e-200], "b": [1e-200, 1e-200]}) == [-1, 1]
 
 
+def test_dates_of_any_year():
+    # a bug once met: in nanoseconds, 9999-12-31 is in 1816
+    far = np.array(["9999-12-31", "2020-01-01", "0001-01-01"], dtype="datetime64[s]")
+    table = pd.DataFrame({"a": far, "b": np.array(["2020-12-31"] * 3, dtype="datetime64[s]")})
+    assert Rules.parse("b <= a").confront(table).signs[:, 0].tolist() == [1, -1, -1]
+    assert Rules.parse('a > "2300-01-01"').confront(table).signs[:, 0].tolist() == [1, -1, -1]
+    finer = pd.DataFrame({"a": np.array([1, 2], dtype="datetime64[ns]")})
+    with pytest.raises(BadTableError, match="to microseconds"):
+        Rules.parse('a > "2300-01-01"').confront(finer)
+
+
 def test_dates():
     start = [dt.date(2024, 1, 1), dt.date(2024, 3, 1), None]
     end = [dt.date(2024, 1, 31), dt.date(2024, 2, 1), dt.date(2024, 1, 1)]

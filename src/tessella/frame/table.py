@@ -298,6 +298,10 @@ class Table:
         places = {self.place(name, who="rearrange"): taken for name, taken in rows.items()}
         return writing.rearrange(self, places)
 
+    def redate(self, column: Name, stamps: Integers, where: Truths) -> Any:
+        """Return a table with other dates in some cells, as microseconds since 1970."""
+        return writing.redate(self, self._series(column), self.place(column), stamps, where)
+
     def select(self, columns: Sequence[Name]) -> Any:
         """Return a table of the same kind with some of the columns, in the order given."""
         return writing.select(self, [self.place(name, who="select") for name in columns])

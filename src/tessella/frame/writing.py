@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +44,21 @@ def rearrange(table: Table, places: Mapping[int, Integers]) -> Any:
             field = frame.schema.field(place)
             frame = frame.set_column(place, field, table._frame.column(place).take(taken))
     return frame
+
+
+def redate(table: Table, series: Any, place: int, stamps: Integers, where: Truths) -> Any:
+    """Return the frame with other dates, in microseconds, in some cells of a column."""
+    rows = np.flatnonzero(where)
+    given = stamps[rows].astype("datetime64[us]")
+    new = nw.new_series("", given, nw.Datetime("us"), backend=series.implementation)
+    column = series.scatter(rows, new.cast(series.dtype)).to_native()
+    if table.kind == "pandas":
+        frame = table._frame.copy()
+        frame.isetitem(place, column)
+        return frame
+    if table.kind == "polars":
+        return table._frame.with_columns(column)
+    return table._frame.set_column(place, table._frame.schema.field(place), column)
 
 
 def select(table: Table, places: Sequence[int]) -> Any:

@@ -21,6 +21,7 @@ from ..frame import Table, View, group_ids
 from ..kernels.groups import weighted_centres
 from ..plan import Block, Plan
 from ..rules import Confrontation, Rules
+from .repair_dates import UNMOVED
 
 if TYPE_CHECKING:
     from .engine import MaskedBlocks
@@ -164,3 +165,6 @@ class _Exchange:
             else:
                 taken = self.masked.rows[name]
                 taken[rows] = taken[at] if from_released else at
+                if name in self.masked.dates:
+                    dates = self.masked.dates[name]
+                    dates[rows] = dates[at] if from_released else UNMOVED

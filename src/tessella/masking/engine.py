@@ -46,6 +46,7 @@ from .parts import (
     recompute_products,
 )
 from .repair import Grid, project_claims
+from .repair_dates import UNMOVED, mend_dates
 from .repair_products import fit_free, project_mixed, project_products
 from .selection import Scale
 
@@ -74,6 +75,7 @@ class MaskedBlocks:
 
     numbers: dict[Name, Floats] = field(default_factory=dict)
     rows: dict[Name, Integers] = field(default_factory=dict)
+    dates: dict[Name, Integers] = field(default_factory=dict)  # those moved, see `repair_dates`
     labels: list[Integers] = field(default_factory=list)
     groupings: list[Grouping] = field(default_factory=list)  # none where centres are drawn
     donated: int = 0  # records whose group took the values of a donor
@@ -328,6 +330,7 @@ def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Tru
         found = modes(cells, rows, names, weights, groups, count, own.claims, own.strata)
         for name in names:
             out.rows[name][rows] = found[groups]
+    mend_dates(out, own, [name for name in chosen if name not in both])
     fixed: dict[Name, Floats] = {}
     for kind in COMPUTED:
         names = [name for name, operator in chosen.items() if operator == kind]
@@ -383,11 +386,8 @@ def _compute(
     cells, block, weights, groups, count = own.cells, own.block, own.weights, own.groups, own.count
     both = _grid([*names, *fixed], own)
     grid = both.part(range(len(names)))
-    constants = {
-        name: float(cells.column(name)[own.rows[0]])
-        for name in own.strata
-        if name not in cells.levels
-    }
+    strata = [name for name in own.strata if name not in cells.levels]
+    constants = {name: float(cells.column(name)[own.rows[0]]) for name in strata}
     places = np.array([cells.place(name) for name in names])
     values = cells.values[np.ix_(own.rows, places)]
     if kind in ("mean", "interpolated median"):
@@ -433,6 +433,8 @@ def _grid(names: list[Name], own: PartOfBlock) -> Grid:
 def write_blocks(view: View, plan: Plan, masked: MaskedBlocks) -> Table:
     """Write numbers and categories into a table of the same kind; missing cells stay."""
     moved = View(view.table.rearrange(masked.rows), view.schema) if masked.rows else view
+    for name, dates in masked.dates.items():
+        moved = View(moved.table.redate(name, dates, dates != UNMOVED), view.schema)
     numbers = {}
     for name, values in masked.numbers.items():
         decimals = view.table.facts(name).decimals  # not 0 in a dtype of fixed decimals

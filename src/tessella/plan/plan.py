@@ -33,6 +33,7 @@ from ..rules.expressions import (
     Node,
     Observed,
     Sum,
+    Text,
     negated,
 )
 
@@ -107,6 +108,8 @@ def _truth(form: forms.Form, *, loose: bool = False) -> Node:
                 return _compare(Constant(low), signs[0], ColumnRef(column))
             sides = (Constant(low), ColumnRef(column), Constant(high))
             return Compare(sides, cast(Any, signs))
+        case forms.Members(column, (str(value),), inside):  # of texts, and of dates
+            return _compare(ColumnRef(column), "==" if inside else "!=", Text(value))
         case forms.Members(column, values, inside):
             return Member((ColumnRef(column),), Literals(tuple((v,) for v in values)), inside)
         case forms.Tuples(columns, rows, inside, path):

@@ -357,7 +357,8 @@ def _troubles(
             )
             found.append((why, "medoid", pair))
         unequal = isinstance(claim.form, forms.Multiplicative) and not claim.product
-        if unequal or isinstance(claim.form, forms.General | forms.Unfixed):
+        # Of categories and dates alone, values of a record are released that keep it.
+        if pair and (unequal or isinstance(claim.form, forms.General | forms.Unfixed)):
             why = (
                 f"{claim.rule} ({rules[claim.rule].text}) is neither linear nor a product that "
                 "equals another: no operator is known to keep it"

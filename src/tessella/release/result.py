@@ -359,7 +359,9 @@ def mask_planned(
         )
         table = write_blocks(view, plan, masked)
         after = confront(table)
-    slim = replace(masked, numbers={}, rows={}, groupings=[])  # what judging needs, no copies
+    slim = replace(
+        masked, numbers={}, rows={}, dates={}, groupings=[]
+    )  # what judging needs, no copies
     return Planned(
         table=table, plan=plan, masked=slim, after=after, dominance=rule, on_dominance=on_dominance
     )

@@ -76,15 +76,17 @@ class Operands:
 
     @_once
     def dates(self, name: Name) -> Integers:
-        """Return a column of dates as nanoseconds; what missing cells hold means nothing."""
+        """Return a column of dates as microseconds; what missing cells hold means nothing."""
         codes, texts = self.labels(name)
         try:
-            stamps = np.array([*texts, "NaT"], dtype="datetime64[ns]").astype(np.int64)
+            stamps = np.array([*texts, "NaT"], dtype="datetime64[us]").astype(np.int64)
         except ValueError:
+            stamps = None
+        if stamps is None or any(map(tree.FINER.search, texts)):
             raise BadTableError(
                 f"Column {name!r} ({self.view.table.facts(name).dtype}) holds times that rules "
-                "cannot compare. Give dates, or times without a time zone."
-            ) from None
+                "cannot compare. Give dates, or times without a time zone, to microseconds."
+            )
         return np.asarray(stamps[codes])
 
     @_once
@@ -204,7 +206,7 @@ class Domain:
 
 
 def _exact(columns: Operands, name: Name) -> NDArray[Any]:
-    """Numbers as floats, dates as whole nanoseconds."""
+    """Numbers as floats, dates as whole microseconds."""
     return columns.dates(name) if columns.kind(name) == "date" else columns.numbers(name)
 
 

@@ -12,7 +12,7 @@ import operator as signs
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from .._types import Name
@@ -363,11 +363,19 @@ def column_text(name: Name) -> str:
     return f"`{name}`" if plain else f"col({quoted(name)})"
 
 
+FINER = re.compile(r"\.\d{6}\d*[1-9]")  # than a microsecond
+
+
 def is_date(text: str) -> bool:
-    """Return whether text is a date such as 2024-01-31, or a date and time."""
-    if not re.match(r"\d{4}-\d\d-\d\d", text):
+    """Return whether text is a date such as 2024-01-31, or a date and time to microseconds."""
+    if not re.match(r"\d{4}-\d\d-\d\d", text) or FINER.search(text):
         return False
     try:
         return datetime.fromisoformat(text).tzinfo is None
     except ValueError:
         return False
+
+
+def stamp_of(text: str) -> int:
+    """Return a date as microseconds since 1970."""
+    return (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(microseconds=1)

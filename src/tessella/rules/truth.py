@@ -19,7 +19,7 @@ from . import expressions as tree
 from .domain import Domain, Operands
 
 EXACT = 2**53  # every whole number up to here is a float64
-DAY = 86_400 * 10**9  # in nanoseconds
+DAY = 86_400 * 10**6  # in microseconds
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class Judge:
 
     def _date(self, node: tree.Node) -> Any:
         if isinstance(node, tree.Text):
-            return np.datetime64(node.value, "ns").astype(np.int64)
+            return tree.stamp_of(node.value)
         return self.columns.dates(node.name)[self.rows]  # type: ignore[attr-defined]
 
     def _is_number_set(self, node: tree.Member) -> bool:
