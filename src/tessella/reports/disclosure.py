@@ -50,13 +50,18 @@ def coarse(value: float, width: float) -> float:
     >>> coarse(12.3456, 0.0), coarse(12.3456, 0.3), coarse(0.0123, 0.3)
     (12.3, 12.5, 0.0)
     """
-    if not value or not math.isfinite(value):
-        return value
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - DIGITS + 1)
-    if width > step:
-        power = 10.0 ** math.floor(math.log10(width))
-        step = power * next(m for m in (1, 2, 5, 10) if m * power >= width * (1 - 1e-12))
-    return float(f"{round(value / step) * step:.12g}") + 0.0
+    return float(f"{_coarse(np.float64(value), width):.12g}") + 0.0
+
+
+def _coarse(values: Any, width: float) -> Any:
+    """Round an array as `coarse` does, but for the twelfth digit."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = 10.0 ** (np.floor(np.log10(np.abs(values))) - DIGITS + 1)
+        if width > 0:
+            power = 10.0 ** math.floor(math.log10(width))
+            round_number = next(m for m in (1, 2, 5, 10) if m * power >= width * (1 - 1e-12))
+            step = np.where(width > step, power * round_number, step)
+        return np.where(np.isfinite(values) & (values != 0), np.rint(values / step) * step, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +84,10 @@ class Figures:
     dS/S = -2 dq/q and dl/l = dSSE/SSE - dSST/SST, steps h of at least 2 NEAR q max(term)/S and
     2 NEAR l (max(e)/SSE + max(term)/SST) leave the largest term open by NEAR of itself.
 
-    Several figures together tell more than one: `is_open` checks the outcome itself. It moves the
-    records that weigh most by NEAR/2 and asks whether all published figures stay as they are.
+    Several figures together tell more than one: `is_open` checks the outcome itself. It moves each
+    record by NEAR/2 of itself and asks whether all published figures stay as they are. A record
+    that moves by d moves the mean by w d/W, SSE by w d (2 (x - r) + d), and SST by
+    w d (2 (x - m) + d) - (w d)²/W, so that all records take O(n).
     """
 
     x: Floats
@@ -95,34 +102,38 @@ class Figures:
         terms, errors = w * (x - mean) ** 2, w * (x - r) ** 2
         share = _largest(terms)
         raw = Figures(x=x, r=r, w=w, steps=(0.0, 0.0, 0.0))
-        _, ratio, loss = raw._exact(x)
+        _, ratio, loss = (float(own[0]) for own in raw._moved(0.0))
         largest = float((w * np.abs(x)).max() / w.sum())
         widths = (
             2 * NEAR * largest / abs(released) if released else 0.0,
             2 * NEAR * ratio * share,
             2 * NEAR * loss * (_largest(errors) + share),
         )
+        moved = [raw._moved(factor) for factor in (NEAR / 2, -NEAR / 2)]
         for wider in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0):
             found = Figures(x=x, r=r, w=w, steps=tuple(wider * h for h in widths))  # type: ignore[arg-type]
-            if found.is_open():
+            if found.is_open(moved):
                 return found
         return None
 
-    def _exact(self, x: Floats) -> tuple[float, float, float]:
-        mean, released = np.average(x, weights=self.w), np.average(self.r, weights=self.w)
-        total = float((self.w * (x - mean) ** 2).sum())
-        after = float((self.w * (self.r - released) ** 2).sum())
-        change = (released - mean) / abs(released) if released else 0.0
-        if abs(change) < 1e-11:  # the order of summation
-            change = 0.0
-        errors = float((self.w * (x - self.r) ** 2).sum())
-        if not total:
-            return float(change), math.nan, math.nan
-        return float(change), math.sqrt(after / total), errors / total
+    def _moved(self, factor: float) -> tuple[Floats, Floats, Floats]:
+        """Return the three figures if one record were larger by a factor; shape (1,) if by 0."""
+        mean, released = np.average(self.x, weights=self.w), np.average(self.r, weights=self.w)
+        total, after = ((self.w * own**2).sum() for own in (self.x - mean, self.r - released))
+        errors = (self.w * (self.x - self.r) ** 2).sum()
+        x, r, w = (own if factor else own[:1] for own in (self.x, self.r, self.w))
+        by, more = factor * x, factor * x * w
+        total = total + more * (2 * (x - mean) + by) - more**2 / self.w.sum()
+        errors = errors + more * (2 * (x - r) + by)
+        change = released - mean - more / self.w.sum()
+        change = change / abs(released) if released else 0.0 * change
+        change[np.abs(change) < 1e-11] = 0.0  # the order of summation
+        total[total <= 0] = np.nan
+        return change, np.sqrt(after / total), errors / total
 
-    def published(self, x: Floats | None = None) -> tuple[float, ...]:
+    def published(self) -> tuple[float, ...]:
         """Return the change of the mean, the ratio of deviations and the loss, rounded."""
-        exact = self._exact(self.x if x is None else x)
+        exact = (float(own[0]) for own in self._moved(0.0))
         return tuple(coarse(own, width) for own, width in zip(exact, self.steps))
 
     @property
@@ -131,21 +142,15 @@ class Figures:
         spread = math.sqrt(np.average((self.x - self.x.mean()) ** 2, weights=self.w))
         return float((self.w * np.abs(self.x)).max() / self.w.sum() / spread) if spread else 0.0
 
-    def is_open(self) -> bool:
-        """Return whether each record that weighs most could be NEAR/2 larger or smaller."""
-        mean, shown = np.average(self.x, weights=self.w), self.published()
-        sizes = (np.abs(self.x), (self.x - mean) ** 2, (self.x - self.r) ** 2)
-        for row in {int(np.argmax(self.w * size)) for size in sizes}:
-            moved = self.x.copy()
-            if not moved[row] or np.isnan(shown).any():
-                continue
-            for factor in (1 + NEAR / 2, 1 - NEAR / 2):
-                moved[row] = factor * self.x[row]
-                if self.published(moved) == shown:
-                    break
-            else:
-                return False
-        return True
+    def is_open(self, moved: Iterable[tuple[Floats, ...]]) -> bool:
+        """Return whether each record could be larger or smaller, with figures `moved` by that."""
+        shown = self.published()
+        same = np.full(len(self.x), np.isnan(shown).any())
+        for figures in moved:
+            rounded = [_coarse(own, width) for own, width in zip(figures, self.steps)]
+            pairs = zip(rounded, shown)
+            same |= np.all([np.isclose(own, one, rtol=1e-9, atol=0) for own, one in pairs], axis=0)
+        return bool((same | (self.x == 0)).all())
 
 
 def _largest(terms: Floats) -> float:
