@@ -54,6 +54,48 @@ def test_four_records_by_hand() -> None:
 # Invariants
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Paris"])
+def test_dates_are_attacked_as_days(zone):
+    # a bug once met: LinkageError for a table with dates
+    random, n = np.random.default_rng(2), 80
+    days = random.integers(0, 9000, (n, 2))
+    moved = days + random.integers(-300, 300, (n, 2))
+    both = [
+        pd.DataFrame({"a": own[:, 0], "b": own[:, 1], "x": own.sum(axis=1) % 97.0})
+        for own in (days, moved)
+    ]
+    dated = []
+    for own in both:
+        dates = {c: pd.to_datetime(own[c], unit="D").dt.tz_localize(zone) for c in ("a", "b")}
+        dated.append(own.assign(**dates))
+    plain, found = (
+        assess(*tables, effort="standard", random_state=0, attacks=ATTACKS_OF_NUMBERS)
+        for tables in (both, dated)
+    )
+    assert not found.skipped
+    assert [one.found.value for one in found.tried] == [one.found.value for one in plain.tried]
+
+
+ATTACKS_OF_NUMBERS = ["k-anonymity", "euclidean", "mahalanobis", "interval", "one-to-one"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pd.Series([pd.NaT] * 30, dtype="datetime64[ns]"),
+     pd.Series(pd.to_timedelta(np.arange(30) // 4, unit="D")),
+     pd.Series(pd.to_datetime(["2020-01-01", None, "9999-12-31"] * 10, format="ISO8601")),
+     pd.Series(pd.Categorical([None] * 30, categories=["a", "b"], ordered=True)),
+     pd.Series([None] * 30, dtype=object), pd.Series([np.nan] * 30)],
+    ids=["no date", "duration", "some dates", "no rank", "no object", "no number"],
+)  # fmt: skip
+@pytest.mark.parametrize("alone", [True, False])
+def test_no_column_blocks_the_other_attacks(column, alone):
+    table = pd.DataFrame({"g": column} if alone else {"g": column, "x": normal(30)[:, 0].round(1)})
+    found = assess(table, table, confidential=["g"], effort="standard", random_state=0)
+    assert found["gower"].value >= 0
+    assert set(found.skipped) | {one.name for one in found.tried} >= {"euclidean", "prediction"}
+
+
 def test_figures_are_those_of_the_single_attacks() -> None:
     original = normal(150)
     masker = RankSwapping(percent=12, random_state=0)

@@ -278,11 +278,6 @@ GONE = pd.DataFrame({"x": [1.0, np.nan, 3.0]})
             LinkageError,
             "1 masked records have no original",
         ),
-        (
-            lambda: link(*[pd.DataFrame({"d": pd.date_range("2020", periods=3)})] * 2),
-            LinkageError,
-            "dates",
-        ),
     ],
 )
 def test_bad_input_is_told(call, error, says):

@@ -1,7 +1,7 @@
 """The two tables that an intruder compares, as matrices, and how near their records are.
 
 *A* is the masked table, *B* the original; `truth` is, for each row of A, the row of B that it comes
-from. Numbers are float64; categories are numbered in one numbering for both tables.
+from. Numbers are float64, dates are days; categories are numbered in one numbering for both tables.
 
 For a masked record, the originals *nearer* than its own and those *tied* with it are counted. This
 needs no list of neighbours: a tree of boxes answers for Euclidean, Mahalanobis, Manhattan and
@@ -10,7 +10,9 @@ weighted distances, a scan on all cores for the others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,6 +44,7 @@ COVARIANCES = {
     "original": "of the original",
     "pooled": "mean of those of the two tables",
 }
+DAY = 86_400 * 10**6  # in microseconds
 PIECE = 2048  # records for a piece of work
 FLOOR = 1e-10  # of the largest eigenvalue: below, a direction counts as this wide
 
@@ -196,12 +199,12 @@ def _known(pair: Pair, known: Any, id: Name | None, schema: Schema | None) -> tu
 def _column(pair: Pair, name: Name) -> tuple[Any, Any, bool]:
     """Read one column of both tables: original, masked, and whether it holds categories."""
     views, facts = (pair.original, pair.masked), pair.facts(name)
-    if "date" in (facts[0].family, facts[1].family):
-        raise LinkageError(
-            f"Column {name!r} holds dates or times. Convert them to numbers first (days since a "
-            "date), or leave it out with known=."
-        )
     nominal = pair.schema is not None and pair.schema[name].kind == "nominal"
+    if not nominal and all(one.family == "date" for one in facts):
+        labelled = [view.labels(name) for view in views]
+        with suppress(ValueError):  # times of a day and durations are categories
+            days = [np.append(_days(texts), np.nan)[own] for own, texts in labelled]
+            return days[0], days[1], False
     if not nominal and all(one.numeric or one.family == "boolean" for one in facts):
         flags = all(one.family == "boolean" for one in facts)
         return *(view.numbers(name, who="Linkage") for view in views), flags  # type: ignore[return-value]
@@ -210,13 +213,16 @@ def _column(pair: Pair, name: Name) -> tuple[Any, Any, bool]:
     place = {text: at for at, text in enumerate(orders[0] or ())} if ordered else {}
     out = []
     for view in views:
-        own, labels = view.table.labels(name)
+        own, labels = view.labels(name)
         at = [float(place.setdefault(label, len(place))) for label in labels]
-        cells = np.array([*at, np.nan])[own]
-        if view.any_missing(name):
-            cells[view.missing(name)] = np.nan
-        out.append(cells)
+        out.append(np.array([*at, np.nan])[own])
     return out[0], out[1], not ordered
+
+
+def _days(texts: Sequence[str]) -> Floats:
+    """Return dates, in whatever time zone, as days since 1970."""
+    local = [re.sub(r"[+-]\d\d:\d\d$", "", text) for text in texts]
+    return np.asarray(np.array(local, dtype="datetime64[us]").astype(np.int64) / DAY)
 
 
 class Measure(NamedTuple):

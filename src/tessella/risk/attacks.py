@@ -397,12 +397,12 @@ def assess(
             skipped[label] = f"the time limit of {time_limit:g} s was reached"
             continue
         own = cases[scenario]
-        if why := attack.skip_reason(own):
-            skipped[label] = why
-            continue
         left = None if time_limit is None else max(time_limit - spent, 0.1)
         start = _clock.now()
         try:
+            if why := attack.skip_reason(own):
+                skipped[label] = why
+                continue
             found = attack.run(replace(own, seconds=left))
         except TessellaError as error:
             skipped[label] = str(error)
