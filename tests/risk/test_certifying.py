@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
+from tessella.masking import RankSwapping
 from tessella.risk import OWA, Choquet, WeightedMean, certify, learn, link
 from tessella.risk.aligned import align_tables
+from tessella.risk.learned import bounds
 from tessella.risk.learned.bounds import BATCH, by_programme, constraints
 from tessella.risk.learned.search import least_competitors, tried
 from tests.clock import driven_clock
@@ -250,7 +252,7 @@ def test_the_programme_against_enumeration(seed, order):
         (k for k in range(7, 0, -1) if any(possible(some) for some in combinations(range(7), k))), 0
     )
     competitors = least_competitors(sides, np.arange(7))
-    proof = by_programme(sides, competitors, np.arange(7), member, -1, ENOUGH, start=member)
+    proof = by_programme(sides, competitors, np.arange(7), member, -1, ENOUGH)
     assert proof.most == most
     assert tried(sides, proof.member).links <= most
 
@@ -307,6 +309,26 @@ def test_the_links_of_a_plain_programme_with_a_margin(n, seed):
     assert best.proved or plain < best.most
     assert best.links == links(original, masked, best.strictest)
     assert best.proved == (best.ended == "")
+
+
+SWAPPED = [(20, 0), pytest.param(60, 1, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("n", "seed"), SWAPPED)
+def test_a_programme_joins_cells_that_do_not_close(n, seed, tarragona, monkeypatch):
+    """An independent way, and a bug once met: 8 of at most 10 after 20 s of cells alone."""
+    monkeypatch.setattr(bounds, "STALLED", -1 if n == 20 else bounds.STALLED)
+    original = tarragona[:n, :3]
+    masked = RankSwapping(30, random_state=seed).fit_transform(original)
+    best = certify(
+        original, masked, "choquet", time_limit=ENOUGH, effort="quick", control=False,
+        random_state=0,
+    )  # fmt: skip
+    assert "cells and a mixed-integer programme" in best.method
+    assert best.proved
+    strict, tied = (plain_programme(original, masked, margin) for margin in (1e-4, 0.0))
+    assert strict <= best.links <= tied
+    assert best.links == links(original, masked, best.strictest)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """How many records any member of a family links, bounded: by cells, or by an integer programme.
 
 *Cells*: best-first search of a space of parameters. Cells are halved until none can link more than
-what was found; the largest bound of an open cell holds for the whole family at any time.
+what was found; the largest bound of an open cell holds for the whole family at any time. Where it
+stands still for Choquet integrals, a programme takes half of the time that is left.
 
 *Programme*, for Choquet integrals: z_i = 1 says that record i is linked; each of its rows then has
 a product with θ of at least 0. All rows would be too many: a programme with some of them is solved,
@@ -35,6 +36,7 @@ from .search import Competitors, rows_of, starts_of, tried
 
 BATCH = 64  # cells that are searched before results are compared; not a matter of cores
 BUDGET = 50_000  # rows looked at in one cell before it comes back
+STALLED = 30_000  # cells halved while the bound stays: then a programme is tried, once
 HELD = 150_000_000  # rows held by open cells; beyond, cells that are nearly done come first
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 FIRST = 3  # rows of each record that a programme starts with
@@ -138,7 +140,8 @@ def by_cells(
     rows, sizes = decisive_rows(sides, competitors, member), np.diff(competitors.starts)
     own_class = np.ascontiguousarray(classes[competitors.records])
     whole = [some.astype(np.int32) for some in (np.arange(len(sizes)), sizes, np.arange(len(rows)))]
-    most = len(np.unique(own_class))
+    most = reach = len(np.unique(own_class))
+    method, moved, patience = "the space of parameters searched by cells", 0, STALLED
     open_ = [_Cell(-most, age, one, 0, 0, *whole) for age, one in enumerate(corners_of(member))]
     born, held, cells, better = len(open_), 0, 0, None
 
@@ -150,7 +153,16 @@ def by_cells(
             starts_of(cell.sizes), cell.which.astype(np.int64), links, BUDGET,
         )  # fmt: skip
 
-    while open_ and _clock.now() < until:
+    while open_ and links < most and (now := _clock.now()) < until:
+        if -open_[0].rank < reach:
+            reach, moved = -open_[0].rank, cells
+        elif isinstance(member, Choquet) and cells - moved > patience:
+            begin = better if isinstance(better, Choquet) else member
+            half, patience = (now + until) / 2, 2**62
+            proof = by_programme(sides, competitors, classes, begin, links, half)
+            most, method = min(most, proof.most), f"{method} and a {proof.method}"
+            if proof.member is not None:
+                links, better = tried(sides, proof.member).links, proof.member
         if held > HELD:
             open_.sort()
             batch, open_ = open_[-BATCH:], open_[:-BATCH]
@@ -174,8 +186,8 @@ def by_cells(
                     heapq.heappush(open_, _Cell(max(-bound, cell.rank), born, *child))
                     born += 1
                     held += len(child[-1])
-    most = max([links, *(-cell.rank for cell in open_)])
-    return Proof(most, better, "the space of parameters searched by cells", TIME, cells, len(rows))
+    most = max(links, min(most, -min(open_).rank if open_ else links))
+    return Proof(most, better, method, TIME, cells, len(rows))
 
 
 def _children(left: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
@@ -195,12 +207,10 @@ def by_programme(
     member: Choquet,
     links: int,
     until: float,
-    *,
-    start: Family,
 ) -> Proof:
     """Solve programmes until their bound is reached, no row left out is broken, or time is over.
 
-    The first has the rows of each record that are lowest at the parameters of `start`.
+    The first has the rows of each record that are lowest at the parameters of `member`.
     """
     records, starts, owner = competitors.records, competitors.starts, competitors.owner
     matrix = sparse.csr_matrix(rows_of(sides, competitors, member, slack=SLACK / 2).matrix)
@@ -208,8 +218,7 @@ def by_programme(
     # A monotone integral differs by no more than its integrands do.
     big = np.maximum(((1 + SLACK / 2) * (A - own_B) ** 2 - (A - their_B) ** 2).max(axis=1), 0.0)
     own_class = classes[records]
-    alike = isinstance(start, Choquet) and start.additive == member.additive
-    near = np.asarray(matrix @ (start if alike else member).theta)
+    near = np.asarray(matrix @ member.theta)
     chosen = np.zeros(len(big), dtype=bool)
     for at in range(len(records)):
         some = slice(starts[at], starts[at + 1])

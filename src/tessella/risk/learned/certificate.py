@@ -3,7 +3,8 @@
 `learn` finds a distance that links many records. `certify` shows how many more any other could: by
 halving the space of parameters, cell by cell, until no cell can link more than what was found
 (weighted mean, OWA, Choquet integral of up to three variables), or by a mixed-integer programme
-(Choquet integral of more). Whenever time is over, what is proved so far stands.
+(Choquet integral of more, and of fewer where cells do not close). Whenever time is over, what is
+proved so far stands.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ def certify(
     that exclude each other counted once, bounds the links in the cell; a cell whose bound is above
     what was found is halved at its longest edge, the largest bound first. The proof uses half of
     the 1e-9 and an allowance for rounding, so it never errs to the low side. For the Choquet
-    integral of more than three variables, HiGHS solves
+    integral of more than three variables, and of up to three where 30,000 cells do not lower the
+    bound (then for half of the time left), HiGHS solves
 
         maximise Σ_i z_i   such that   Σ_p θ_p r_ijp >= -M_ij (1 - z_i),
 
@@ -246,14 +248,13 @@ def _proof(
     d = len(sides.columns)
     member: Family = WeightedMean.neutral(d) if family == "weighted mean" else OWA.neutral(d)
     if family == "choquet":
-        member = Choquet.neutral(d, order=order)
+        best = found.distance
+        member = best if isinstance(best, Choquet) else Choquet.neutral(d, order=order)
     if expected_rows(sides, chance) * len(member.theta) > MOST_NUMBERS:
         return Proof(most, None, beaten, "too many competitors for a sharper bound")
     competitors = least_competitors(sides, chance)
     if isinstance(member, Choquet) and (member.additive or d > BY_CELLS):
-        return by_programme(
-            sides, competitors, classes, member, found.links, until, start=found.distance
-        )
+        return by_programme(sides, competitors, classes, member, found.links, until)
     return by_cells(sides, competitors, classes, member, found.links, until)
 
 
