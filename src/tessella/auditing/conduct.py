@@ -148,9 +148,7 @@ class Findings:
                 self.problems.append(f"{who} the rule {line.name}{by}: {line.text}")
             if line.breaks_before is None:
                 self.notes.append(f"The rule {line.name} cannot be judged in the original.")
-        if repaired := [
-            line.name for line in lines if line.breaks_before and not line.breaks_after
-        ]:
+        if repaired := [one.name for one in lines if one.breaks_before and not one.breaks_after]:
             self.notes.append(
                 "Broken in the original and kept in the released table: "
                 f"{named(repaired, quote=False)}."
@@ -324,7 +322,10 @@ def audit(
     lines, unjudged = compare_rules(
         wanted, pair, tolerance=tolerance, schema=schema, confronted=confronted
     )
-    untouched = _count_untouched(pair, counted)
+    touched = np.zeros(pair.n_rows, dtype=bool)
+    for name in counted:
+        touched |= read_cells(pair, name).differs
+    untouched = int(pair.n_rows - touched.sum())
     differ = {line.name for line in columns if line.changed and line.kind == "numbers"}
     dominated = [
         line
@@ -431,11 +432,3 @@ def _find_blocks(
             f"In no block, so that nobody counted who is alike in them: {named(left)}."
         )
     return tuple(tuple(block) for block in blocks)
-
-
-def _count_untouched(pair: Pair, names: Sequence[Name]) -> int:
-    """Count the records that are released as they were in every masked column."""
-    touched = np.zeros(pair.n_rows, dtype=bool)
-    for name in names:
-        touched |= read_cells(pair, name).differs
-    return int(pair.n_rows - touched.sum())

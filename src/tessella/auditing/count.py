@@ -200,14 +200,11 @@ def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnL
         return ColumnLine(kind="categories", frequency_change=frequency, few=small, **figures)
     for side, values, known, weight in weights.beside(cells):
         figures |= {f"{name}_{side}": own for name, own in _figures(values, known, weight)}
-    return ColumnLine(
-        kind="numbers", few=small or (changed > 0 and n - lacking[0] < few), **figures
-    )
+    small |= changed > 0 and n - lacking[0] < few
+    return ColumnLine(kind="numbers", few=small, **figures)
 
 
-def _figures(
-    values: Floats, known: Truths, weight: Floats | None
-) -> Iterator[tuple[str, float | None]]:
+def _figures(values: Floats, known: Truths, weight: Floats | None) -> Iterator[tuple[str, Any]]:
     seen = values if known.all() else values[known]
     if not len(seen):
         yield from (("total", 0.0), ("mean", None), ("low", None), ("high", None))

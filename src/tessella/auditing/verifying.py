@@ -116,23 +116,17 @@ class Verification:
             smallest = min(line.k for line in self.audit.blocks)
             asked = "" if self.audit.k is None else f", asked for {self.audit.k}"
             lines.append(f"Alike in all masked columns of a block: at least {smallest}{asked}.")
-        if self.audit.rules:
-            kept = sum(line.breaks_after == 0 for line in self.audit.rules)
-            lines.append(
-                f"Rules that every released record keeps: {kept} of {len(self.audit.rules)}."
-            )
+        if rules := self.audit.rules:
+            kept = sum(line.breaks_after == 0 for line in rules)
+            lines.append(f"Rules that every released record keeps: {kept} of {len(rules)}.")
         if self.loss is not None:
             lines += ["", str(self.loss)]
         elif self.shapes:
             width = max(len(str(shape.column)) for shape in self.shapes)
             lines += ["", "Distributions, compared without knowing who is who:"]
             for shape in self.shapes[:SHOWN]:
-                moved = (
-                    ""
-                    if shape.mean_change is None
-                    else f", mean {shape.mean_change:+.3g} standard deviations"
-                )
-                name = str(shape.column).ljust(width)
+                name, change = str(shape.column).ljust(width), shape.mean_change
+                moved = "" if change is None else f", mean {change:+.3g} standard deviations"
                 lines.append(f"  {name}  {100 * shape.distance:5.1f} points apart{moved}")
         if self.notes:
             lines += ["", "Notes:", *(f"- {note}" for note in self.notes)]
@@ -352,11 +346,8 @@ def _alignment(
         return _by_id(before, after, id)
     if before.n_rows != after.n_rows:
         if aligned:
-            raise BadOptionError(
-                "aligned",
-                True,
-                f"tables of the same length, not {before.n_rows} and {after.n_rows}",
-            )
+            lengths = f"not {before.n_rows} and {after.n_rows}"
+            raise BadOptionError("aligned", True, f"tables of the same length, {lengths}")
         notes.append(
             f"The original has {before.n_rows:,} records and the release {after.n_rows:,}: records "
             "cannot be compared one by one; k, rules and distributions can."

@@ -401,9 +401,7 @@ def steps_to_toml(steps: list[Step]) -> str:
     """Write steps as a plan file has them, to be pasted."""
     tables = []
     for step in steps:
-        pairs = [
-            f"{toml_key(name)} = {toml_value(value)}" for name, value in step.to_dict().items()
-        ]
+        pairs = [f"{toml_key(n)} = {toml_value(value)}" for n, value in step.to_dict().items()]
         tables.append("\n".join(["[[steps]]", *pairs, ""]))
     return "\n".join(tables)
 
@@ -412,9 +410,7 @@ def _step(method: str, options: Mapping[str, Any]) -> Step:
     return Step(method=method, options={n: v for n, v in options.items() if v is not None})
 
 
-def _cut(
-    task: Task, columns: tuple[Any, ...], *, size: Any, by: Any, lot: int = 0
-) -> list[list[Any]]:
+def _cut(task: Task, columns: Any, *, size: Any, by: Any, lot: int = 0) -> list[list[Any]]:
     """Cut columns into blocks; those that a rule ties are one block, a category is its own."""
     if by not in BLOCKINGS:
         raise UnknownOptionError("by", by, BLOCKINGS)

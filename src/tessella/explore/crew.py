@@ -204,10 +204,8 @@ class Crew:
         if self._pool is None:
             from joblib.externals.loky import ProcessPoolExecutor
 
-            single = dict.fromkeys(
-                ("TESSELLA_CORES", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-                "1",
-            )
+            libraries = ("OMP", "OPENBLAS", "MKL")
+            single = {"TESSELLA_CORES": "1", **{f"{one}_NUM_THREADS": "1" for one in libraries}}
             self._pool = ProcessPoolExecutor(
                 self.jobs, initializer=_begin, env=single,
                 initargs=(self.task, self.settings, self.store, registry.added()),

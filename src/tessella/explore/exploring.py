@@ -92,7 +92,8 @@ def propose(points: list[Point], untried: list[Candidate], most: int) -> list[Ca
         members.sort(key=_place)
         for one, other in pairwise(members):
             if {one.candidate, other.candidate} & front:
-                between = _between(one, other)
+                middle = _tuned(one.candidate).between(_place(one), _place(other))
+                between = None if middle is None else one.candidate.tuned_to(middle)
                 if between is not None and between not in seen:
                     gap = math.hypot(one.loss - other.loss, one.risk - other.risk)
                     found.append((-gap, between.key, between))
@@ -122,11 +123,6 @@ def _family(candidate: Candidate) -> Candidate:
 
 def _place(point: Point) -> float:
     return float(point.candidate[_tuned(point.candidate).name])  # type: ignore[arg-type]
-
-
-def _between(one: Point, other: Point) -> Candidate | None:
-    middle = _tuned(one.candidate).between(_place(one), _place(other))
-    return None if middle is None else one.candidate.tuned_to(middle)
 
 
 def _ends(members: list[Point]) -> list[tuple[Point, Candidate | None]]:
@@ -275,13 +271,9 @@ class _Walk:
     """The way through the candidates: a first list, then what it makes promising."""
 
     def __init__(
-        self,
-        grid: list[Candidate],
-        points: int | None,
-        seconds: float | None,
-        progress: Progress | None,
+        self, grid: list[Candidate], most: int | None, time: float | None, progress: Progress | None
     ) -> None:
-        self.grid, self.limit, self.seconds, self.progress = grid, points, seconds, progress
+        self.grid, self.limit, self.seconds, self.progress = grid, most, time, progress
         self.points: dict[Candidate, Point] = {}
         self.finished, self.reused = True, 0
         self.began = _clock.now()

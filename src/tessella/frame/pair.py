@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from .columns import Facts
 from .view import SchemaLike, View
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class PairedCategories:
     """A column as categories of both tables in one numbering; -1 where missing.
 
@@ -20,12 +23,10 @@ class PairedCategories:
     and both tables have the same order.
     """
 
-    __slots__ = ("after", "before", "labels", "n_original")
-
-    def __init__(
-        self, before: Integers, after: Integers, labels: list[str], n_original: int
-    ) -> None:
-        self.before, self.after, self.labels, self.n_original = before, after, labels, n_original
+    before: Integers
+    after: Integers
+    labels: list[str]
+    n_original: int
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.before, self.after, self.labels))
@@ -162,24 +163,17 @@ class Pair:
 
 def _align(original: View, masked: View, id: Name) -> Integers:
     """Return the original's row of each masked record, by an identifier that both have."""
-    texts = []
+    texts, refused = [], partial(LinkageError.identifiers, column=id)
     for view, which in ((original, "the original"), (masked, "the masked table")):
         view.table.place(id, who=f"id= (in {which})")
         codes, labels = view.table.labels(id)
-        if (codes < 0).any():
-            lacking = int((codes < 0).sum())
-            raise LinkageError.identifiers(
-                column=id, problem=f"{lacking} records of {which} have none"
-            )
-        if len(labels) < view.n_rows:
-            repeated = view.n_rows - len(labels)
-            raise LinkageError.identifiers(column=id, problem=f"{repeated} of {which} are repeated")
+        if lacking := int((codes < 0).sum()):
+            raise refused(problem=f"{lacking} records of {which} have none")
+        if repeated := view.n_rows - len(labels):
+            raise refused(problem=f"{repeated} of {which} are repeated")
         texts.append([labels[code] for code in codes])
     row = {text: at for at, text in enumerate(texts[0])}
     rows = np.array([row.get(text, -1) for text in texts[1]], dtype=np.int64)
-    if (rows < 0).any():
-        unknown = int((rows < 0).sum())
-        raise LinkageError.identifiers(
-            column=id, problem=f"{unknown} masked records have no original"
-        )
+    if unknown := int((rows < 0).sum()):
+        raise refused(problem=f"{unknown} masked records have no original")
     return rows

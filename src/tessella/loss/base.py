@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, TypeVar, get_args
 
@@ -84,13 +85,7 @@ class ComparedTables:
     """Two tables with the same records; the arguments are those of `measure`."""
 
     def __init__(
-        self,
-        original: Any,
-        masked: Any,
-        columns: Iterable[Name] | None,
-        schema: Schema | None,
-        weights: Any,
-        on_unpaired: OnUnpaired,
+        self, original: Any, masked: Any, columns: Any, schema: Any, weights: Any, on_unpaired: str
     ) -> None:
         self.tables = Pair(original, masked, schema)
         self.tables.check_order()
@@ -99,9 +94,10 @@ class ComparedTables:
         self.n_rows = self.original.n_rows
         if schema is not None:
             schema.check(self.original.table)
-        weigher, self.weights = self._find_weights(weights)
+        own = self.original.weights(weights)
+        self.weights = None if own is None else own / own.mean()
         self.empty: tuple[Name, ...] = ()  # columns left aside, for neither table has a value
-        self.columns = self._find_columns(columns, weigher)
+        self.columns = self._find_columns(columns, weights)
         self.numbers = tuple(name for name in self.columns if self._is_number(name))
         self.categories = tuple(name for name in self.columns if name not in set(self.numbers))
         self._kept: dict[Any, Any] = {}
@@ -113,12 +109,7 @@ class ComparedTables:
         kept: Kept = self._kept[key]
         return kept
 
-    def _find_weights(self, given: Any) -> tuple[tuple[Name, ...], Floats | None]:
-        weights = self.original.weights(given)
-        named = given is not None and self.original.is_name(given)
-        return (given,) if named else (), None if weights is None else weights / weights.mean()
-
-    def _find_columns(self, given: Any, weigher: tuple[Name, ...]) -> tuple[Name, ...]:
+    def _find_columns(self, given: Any, weights: Any) -> tuple[Name, ...]:
         before, after = self.original.table, self.masked.table
         if given is not None:
             names = (given,) if isinstance(given, str) else tuple(given)
@@ -129,7 +120,8 @@ class ComparedTables:
             if len(set(names)) < len(names):
                 raise BadTableError("columns names a column twice. Name each once.")
         else:
-            aside = set(weigher)
+            named = weights is not None and self.original.is_name(weights)
+            aside = {weights} if named else set()
             if self.schema is not None:
                 aside |= set(self.schema.names("identifier", "household", "weight"))
             names = tuple(name for name in before.columns if name not in aside)
@@ -151,11 +143,11 @@ class ComparedTables:
             return False
         before, after = self.tables.facts(name)
         if before.numeric != after.numeric:
-            words = [
+            old, new = (
                 f"{'numbers' if facts.numeric else facts.family} ({facts.dtype})"
                 for facts in (before, after)
-            ]
-            raise UnpairedError.kinds(column=name, original=words[0], masked=words[1])
+            )
+            raise UnpairedError.kinds(column=name, original=old, masked=new)
         return before.numeric
 
     def number(self, name: Name) -> PairedNumbers:
@@ -268,7 +260,7 @@ class Loss:
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy cannot be pickled.
         known = {"by_column": dict(self.by_column), "details": dict(self.details)}
-        return _rebuild, (vars(self) | known,)
+        return partial(Loss, **vars(self) | known), ()
 
     def __str__(self) -> str:
         low, high = (f"{end:g}" if math.isfinite(end) else "no limit" for end in self.range)
@@ -292,10 +284,6 @@ class Loss:
             "range": [end if math.isfinite(end) else None for end in self.range],
             "details": dict(self.details),
         }
-
-
-def _rebuild(known: dict[str, Any]) -> Loss:
-    return Loss(**known)
 
 
 def worst(by_column: Mapping[Name, float]) -> str:

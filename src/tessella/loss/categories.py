@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Literal, Unpack, get_args
 
@@ -63,9 +62,11 @@ def contingency_loss(
         found[margin] = min(1.0, float(gap))
     by_column = {name: _mean(found, name) for name in names}
     value = float(np.mean(list(found.values())))
-    one = [gap for margin, gap in found.items() if len(margin) == 1]
-    two = [gap for margin, gap in found.items() if len(margin) == 2]
-    details = {"one-way": float(np.mean(one))} | ({"two-way": float(np.mean(two))} if two else {})
+    details = {
+        way: float(np.mean([gap for margin, gap in found.items() if len(margin) == size]))
+        for size, way in ((1, "one-way"), (2, "two-way"))
+        if len(names) >= size
+    }
     return Loss(
         name="contingency",
         value=value,
@@ -113,7 +114,11 @@ def mutual_information_loss(original: Any, masked: Any, **reading: Unpack[Readin
     found: dict[tuple[Name, ...], float] = {}
     levels = []
     for a, b in combinations(names, 2):
-        uncertainty = [_symmetric(*joint) for joint in _joints(pair, a, b)]
+        first, second, known = pair.category(a), pair.category(b), pair.categorised(a, b)
+        uncertainty = [
+            _symmetric(*_count(one, other, len(second.labels), known, pair.weights))
+            for one, other in ((first.before, second.before), (first.after, second.after))
+        ]
         found[a, b] = abs(uncertainty[0] - uncertainty[1])
         levels.append(uncertainty)
     by_column = {name: _mean(found, name) for name in names}
@@ -177,8 +182,7 @@ def entropy_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss
         source="P. Kooiman, L. Willenborg and J. Gouweleeuw (1997). PRAM: a method for disclosure "
         "limitation of microdata. Statistics Netherlands",
         verdict=f"the masked categories leave {100 * value:.3g} % of the original ones open"
-        + worst(by_column)
-        + _note_new(pair),
+        f"{worst(by_column)}{_note_new(pair)}",
     )
 
 
@@ -217,14 +221,6 @@ def _shares(pair: ComparedTables, margin: tuple[Name, ...]) -> tuple[Floats, Flo
 
 
 Joint = tuple[Floats, Floats, Floats]  # shares of the cells that are not empty, and both margins
-
-
-def _joints(pair: ComparedTables, a: Name, b: Name) -> Iterator[Joint]:
-    """Return the joint shares of two columns in both tables, over the same records."""
-    first, second = pair.category(a), pair.category(b)
-    known = pair.categorised(a, b)
-    for one, other in ((first.before, second.before), (first.after, second.after)):
-        yield _count(one, other, len(second.labels), known, pair.weights)
 
 
 def _count(one: Any, other: Any, width: int, known: Any, weights: Floats | None) -> Joint:

@@ -352,13 +352,11 @@ def distribution_loss(
     )
 
 
-def _distance(
-    pair: ComparedTables, name: Name, distance: Distance, shares: tuple[float, ...]
-) -> float:
+def _distance(pair: ComparedTables, name: Name, kind: Distance, shares: tuple[float, ...]) -> float:
     found = distances(pair, name, shares)
-    if distance == "kolmogorov_smirnov":
+    if kind == "kolmogorov_smirnov":
         return found.largest
     spread = column_sums(pair, name).spread
-    if distance == "wasserstein":
+    if kind == "wasserstein":
         return found.area / spread
     return float((np.abs(found.before - found.after) / spread).mean())

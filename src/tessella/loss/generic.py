@@ -222,11 +222,8 @@ def _of_values(pair: ComparedTables, how: How, standardise: bool) -> tuple[dict[
     for name in pair.numbers:
         sums = column_sums(pair, name)
         unit = sums.spread if standardise else 1.0
-        by_column[name] = {
-            "square": sums.square / unit**2,
-            "absolute": sums.absolute / unit,
-            "variation": sums.relative,
-        }[how]
+        others = {"square": sums.square / unit**2, "absolute": sums.absolute / unit}
+        by_column[name] = others.get(how, sums.relative)
         zeros += sums.zeros if how == "variation" else 0
     return by_column, zeros
 
@@ -306,11 +303,8 @@ def measure(
     pair = compare(
         original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired
     )
-    losses = (*_of_numbers(pair), *_of_categories(pair))
-    if on_unpaired == "skip":
-        losses = (*losses, lost_cells(pair, pair))
     return Summary(
-        losses=losses,
+        losses=tuple(_measures(pair)),
         n_records=pair.n_rows,
         numbers=pair.numbers,
         categories=pair.categories,
@@ -318,28 +312,25 @@ def measure(
     )
 
 
-def _of_numbers(pair: ComparedTables) -> Iterator[Loss]:
-    if not pair.numbers:
-        return
-    yield from (sse_sst(pair, pair), il1s(pair, pair), pil(pair, pair))
+def _measures(pair: ComparedTables) -> Iterator[Loss]:
+    """Measure by all that fits the columns."""
     several = len(pair.numbers) > 1
-    for of in get_args(Of):
-        if of != "correlations" or several:
-            for how in get_args(How):
-                yield generic_loss(pair, pair, of=of, how=how)
-    for distance in ("quantiles", "kolmogorov_smirnov", "wasserstein"):
-        yield distribution_loss(pair, pair, distance=distance)
+    if pair.numbers:
+        yield from (sse_sst(pair, pair), il1s(pair, pair), pil(pair, pair))
+        for of in get_args(Of):
+            if of != "correlations" or several:
+                yield from (generic_loss(pair, pair, of=of, how=how) for how in get_args(How))
+        for distance in ("quantiles", "kolmogorov_smirnov", "wasserstein"):
+            yield distribution_loss(pair, pair, distance=distance)
     if several:
         yield component_loss(pair, pair, of="eigenvalues")
         yield component_loss(pair, pair, of="directions")
-
-
-def _of_categories(pair: ComparedTables) -> Iterator[Loss]:
-    if not pair.categories:
-        return
-    yield from (contingency_loss(pair, pair), entropy_loss(pair, pair))
+    if pair.categories:
+        yield from (contingency_loss(pair, pair), entropy_loss(pair, pair))
     if len(pair.categories) > 1:
         yield mutual_information_loss(pair, pair)
+    if pair.on_unpaired == "skip":
+        yield lost_cells(pair, pair)
 
 
 def _notes(pair: ComparedTables) -> Iterator[str]:
@@ -347,12 +338,10 @@ def _notes(pair: ComparedTables) -> Iterator[str]:
     for name in pair.numbers:
         sums = column_sums(pair, name)
         if sums.constant:
-            changed = "was changed: it is measured against the spread of both tables together"
-            kept = "was left so, and loses nothing"
-            yield (
-                f"column {name!r} has one value only in the original and "
-                f"{changed if sums.square else kept}"
-            )
+            then = "was left so, and loses nothing"
+            if sums.square:
+                then = "was changed: it is measured against the spread of both tables together"
+            yield f"column {name!r} has one value only in the original and {then}"
         if sums.n < pair.n_rows:
             yield f"column {name!r} is compared in {sums.n:,} of {pair.n_rows:,} records"
     for name in pair.categories:

@@ -123,13 +123,11 @@ def _k_means(before: Floats, after: Floats, c: int, n_init: int, random_state: A
     )
 
 
-def _fuzzy(
-    before: Floats, after: Floats, c: int, model: Any, n_init: int, random_state: Any
-) -> Loss:
+def _fuzzy(before: Floats, after: Floats, c: int, model: Any, n_init: int, seed: Any) -> Loss:
     from ..fuzzy import FuzzyCMeans, cluster_loss
 
     chosen = FuzzyCMeans(c, m=1.2) if model is None else model
-    found = cluster_loss(before, after, chosen, n_init=n_init, random_state=random_state)
+    found = cluster_loss(before, after, chosen, n_init=n_init, random_state=seed)
     d1, d2, n = float(found.d1 or 0.0), float(found.d2 or 0.0), len(before)
     floor = float(found.floor.d2 or 0.0) / (2 * n)
     value = min(1.0, d2 / (2 * n))

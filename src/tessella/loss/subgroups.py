@@ -216,11 +216,11 @@ def subgroup_loss(
         least = min_records or max(5, pair.n_rows // 100)
         place, names = _found(pair, losses, weights * counts, n_groups, least)
         where = "groups found by a regression tree on the original's columns"
-    groups = _account(place[counts], names, losses[counts], weights[counts])
+    groups = _groups(place[counts], names, losses[counts], weights[counts])
     value = float(losses[counts] @ weights[counts] / weights[counts].sum())
     return SubgroupLoss(
         value=value,
-        groups=groups,
+        groups=tuple(groups),
         between=_explained(place[counts], losses[counts], weights[counts]),
         by=by,
         formula="the mean over columns of squared differences over the original's variance, and of "
@@ -230,9 +230,7 @@ def subgroup_loss(
     )
 
 
-def _account(
-    place: Integers, names: list[str], losses: Floats, weights: Floats
-) -> tuple[Group, ...]:
+def _groups(place: Integers, names: list[str], losses: Floats, weights: Floats) -> list[Group]:
     size = np.bincount(place, weights=weights, minlength=len(names))
     lost = np.bincount(place, weights=weights * losses, minlength=len(names))
     n = np.bincount(place, minlength=len(names))
@@ -247,7 +245,7 @@ def _account(
         for i in range(len(names))
         if n[i]
     ]
-    return tuple(sorted(groups, key=lambda group: -group.loss))
+    return sorted(groups, key=lambda group: -group.loss)
 
 
 def _explained(place: Integers, losses: Floats, weights: Floats) -> float:

@@ -151,8 +151,7 @@ def group_sizes(grouped: Any, *, k: int | None = None) -> Any:
                 f"k = {k}", (k - 0.5, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -2),
                 textcoords="offset points", va="top", fontsize=9,
             )  # fmt: skip
-        axes.set_xlabel("records in a group")
-        axes.set_ylabel("groups")
+        axes.set(xlabel="records in a group", ylabel="groups")
         axes.yaxis.get_major_locator().set_params(integer=True)
         below = int((sizes < (k or 0)).sum())
         title = f"{len(sizes):,} groups of {int(sizes.sum()):,} records, smallest {sizes.min()}"
@@ -237,17 +236,13 @@ def membership_uncertainty(masker: Any, *, block: int = 0) -> Any:
             f"at most 1/k = {limit:.3g}: {covered:.0f} % of records", (limit, 4), xytext=(5, 0),
             textcoords="offset points", fontsize=9,
         )  # fmt: skip
-        left.set_xlim(0, max(1.02 * float(chance.max()), 1.6 * limit))
-        left.set_ylim(0, 102)
-        left.set_xlabel("chance to be named, at most")
-        left.set_ylabel("per cent of records")
+        left.set(xlim=(0, max(1.02 * float(chance.max()), 1.6 * limit)), ylim=(0, 102))
+        left.set(xlabel="chance to be named, at most", ylabel="per cent of records")
         alike = 2.0 ** np.asarray(found.entropy, dtype=float)
         top = float(np.quantile(alike, 0.99))
         edges = np.linspace(1, max(top, 2.0), 21)
         share = 100 * np.histogram(np.clip(alike, 1, edges[-1]), edges)[0] / len(alike)
-        right.bar(
-            edges[:-1], share, width=np.diff(edges), align="edge", color=LIGHT, edgecolor="white"
-        )
+        right.bar(edges[:-1], share, np.diff(edges), align="edge", color=LIGHT, edgecolor="white")
         middle = float(np.median(alike))
         right.axvline(middle, color=BLUE, linewidth=1.6)
         right.annotate(

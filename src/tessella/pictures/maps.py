@@ -86,14 +86,10 @@ def risk_utility_map(exploration: Any, *, scale: str = "log", names: int = 10) -
             fontsize=9, color=GREY, ha="center", va="center",
             arrowprops={"arrowstyle": "->", "color": GREY, "linewidth": 1.0},
         )  # fmt: skip
-        texts = [
-            (
-                _x(point, scale),
-                point.risk,
-                plain(_short(point) + (" (least score)" if point is best else "")),
-            )
-            for point in named
-        ]
+        texts = []
+        for point in named:
+            name = _short(point) + (" (least score)" if point is best else "")
+            texts.append((_x(point, scale), point.risk, plain(name)))
         marks = [(_x(point, scale), point.risk) for point in points]
         _place_labels(figure, axes, texts, others=marks, line=steps)
         if best is not None:
@@ -118,11 +114,8 @@ def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
         kinds.setdefault(_kind(point), []).append(point)
     out = []
     for at, (kind, members) in enumerate(kinds.items()):
-        fallback = (
-            figures.COLOURS[at % len(figures.COLOURS)],
-            figures.MARKERS[at % len(figures.MARKERS)],
-        )
-        colour, marker = LOOKS.get(_bare(kind), fallback)
+        usual = [some[at % len(some)] for some in (figures.COLOURS, figures.MARKERS)]
+        colour, marker = LOOKS.get(_bare(kind), usual)
         edge = "white" if kind == _bare(kind) else BLACK
         for whole in (True, False):
             some = [p for p in members if p.passed == whole]
@@ -261,7 +254,9 @@ def _place_labels(
                 + 50.0 * out
                 + sum(_overlap(box, other) for other in taken)
             )
-            cost += sum(_crosses(hair, other) for hair, other in _meetings(at, box, held, hairs))
+            own = _hair(at, box)
+            cost += sum(_crosses(own, other) for other in held)
+            cost += sum(_crosses(hair, box) for hair in hairs)
             if cost < least:
                 best, least = (dx, dy), cost
         dx, dy = best
@@ -294,24 +289,16 @@ def _size(figure: Any, renderer: Any, text: str) -> tuple[float, float]:
 
 def _hair(at: Any, box: Box) -> Hair:
     """Return the line from a mark to the nearest point of its name."""
-    end = (min(max(float(at[0]), box[0]), box[2]), min(max(float(at[1]), box[1]), box[3]))
-    return (float(at[0]), float(at[1])), end
-
-
-def _meetings(at: Any, box: Box, held: list[Box], hairs: list[Hair]) -> list[tuple[Hair, Box]]:
-    """Return which hair lines could cross which names."""
-    own = _hair(at, box)
-    return [*((own, other) for other in held), *((hair, box) for hair in hairs)]
+    x, y = float(at[0]), float(at[1])
+    return (x, y), (min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3]))
 
 
 def _crosses(hair: Hair, box: Box) -> float:
     """Return a cost if a hair line runs through a name; looked at in steps."""
     (x0, y0), (x1, y1) = hair
-    for step in np.linspace(0.0, 1.0, 25):
-        x, y = x0 + step * (x1 - x0), y0 + step * (y1 - y0)
-        if box[0] < x < box[2] and box[1] < y < box[3]:
-            return 2.0
-    return 0.0
+    steps = np.linspace(0.0, 1.0, 25)
+    x, y = x0 + steps * (x1 - x0), y0 + steps * (y1 - y0)
+    return 2.0 * bool(((box[0] < x) & (x < box[2]) & (box[1] < y) & (y < box[3])).any())
 
 
 def _box(at: Any, dx: float, dy: float, width: float, height: float) -> Box:

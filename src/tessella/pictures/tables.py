@@ -99,10 +99,8 @@ def _draw_distributions(before: View, after: View, names: list[Name], bars: int,
 def _draw_correlations(before: View, after: View, names: list[Name]) -> Any:
     names = [n for n in names if before.table.facts(n).numeric]
     if len(names) < 2:
-        raise BadTableError(
-            f"Correlations need two columns of numbers that both tables have; there are "
-            f"{len(names)}."
-        )
+        what = "two columns of numbers that both tables have"
+        raise BadTableError(f"Correlations need {what}; there are {len(names)}.")
     one, other = (_correlations(table, names) for table in (before, after))
     d = len(names)
     mixed = np.where(np.tri(d, k=-1, dtype=bool), one, other)
@@ -112,10 +110,10 @@ def _draw_correlations(before: View, after: View, names: list[Name]) -> Any:
         size = min(3.0 + 0.22 * d, 7.5)
         figure = new_figure(2 * size + 0.6, size)
         left, right = figure.subplots(1, 2)
-        _matrix(figure, left, mixed, names, 1.0, "correlation: below, original; above, masked")
+        _matrix(left, mixed, names, 1.0, "correlation: below, original; above, masked")
         largest = max(float(np.nanmax(np.abs(change))), 0.01)
         limit = math.ceil(largest * 100) / 100
-        _matrix(figure, right, change, names, limit, "masked minus original")
+        _matrix(right, change, names, limit, "masked minus original")
     return figure
 
 
@@ -233,9 +231,7 @@ def _correlations(view: View, names: list[Name]) -> Floats:
     return out
 
 
-def _matrix(
-    figure: Any, axes: Any, values: Floats, names: list[Name], limit: float, title: str
-) -> None:
+def _matrix(axes: Any, values: Floats, names: list[Name], limit: float, title: str) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     # Blue to white to vermilion: lightness alone tells how strong, and hue which sign.
@@ -259,7 +255,7 @@ def _matrix(
                         m, j, text, ha="center", va="center", fontsize=8,
                         color="white" if strong else BLACK,
                     )  # fmt: skip
-    bar = figure.colorbar(shown, ax=axes, shrink=0.7, pad=0.02, aspect=25)
+    bar = axes.figure.colorbar(shown, ax=axes, shrink=0.7, pad=0.02, aspect=25)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=2)
 

@@ -24,7 +24,6 @@ from ..loss import measure
 from ..loss.base import Summary
 from ..plan.plan import OPERATORS
 from ..release import Entry, Release, Study
-from ..release.promises import NamingChance
 from ..release.steps import PREPARING
 from .disclosure import FEW, NEAR, Extremes, Figures, coarse, find_figures, is_small, rounded
 
@@ -123,7 +122,9 @@ def public_part(
         "steps": steps,
         "k": release.audit.k,
         "blocks": _blocks(release),
-        "probabilistic": [_chance(one) for one in release.probabilistic],
+        "probabilistic": [
+            {"aimed_size": one.k, "text": one.public} for one in release.probabilistic
+        ],
         "strata": [] if study.promise is None else [plain(name) for name in study.promise.strata],
         "rules": [rule for rule in rules if rule["text"]],
         "rules_withheld": sum(not rule["text"] for rule in rules),
@@ -185,11 +186,8 @@ class Gone:
     def clean(self, value: Any) -> Any:
         """Return a parameter as plain data, without categories that are gone."""
         if isinstance(value, Mapping):
-            return {
-                str(key): self.clean(own)
-                for key, own in value.items()
-                if not self.names([str(key)])
-            }
+            texts = {str(key): own for key, own in value.items()}
+            return {key: self.clean(own) for key, own in texts.items() if not self.names([key])}
         if isinstance(value, list | tuple):
             kept = [own for own in value if not (isinstance(own, str) and self.names([own]))]
             return [self.clean(own) for own in kept]
@@ -327,11 +325,6 @@ def _blocks(release: Release) -> list[dict[str, Any]]:
             }
         )
     return blocks
-
-
-def _chance(found: NamingChance) -> dict[str, Any]:
-    """Return what may be published of a step that only aims at k."""
-    return {"aimed_size": found.k, "text": found.public}
 
 
 def _rule(rule: Any, gone: Gone, ends: Extremes) -> dict[str, Any]:

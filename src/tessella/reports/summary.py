@@ -229,9 +229,7 @@ def _bands(records: Any) -> list[dict[str, Any]]:
     known = chance[~np.isnan(chance)]
     place = np.searchsorted([end for _, end in BANDS], known, side="left")
     counts = np.bincount(np.minimum(place, len(BANDS) - 1), minlength=len(BANDS))
-    lines = [
-        {"band": name, "records": int(count)} for (name, _), count in zip(BANDS, counts.tolist())
-    ]
+    lines = [{"band": name, "records": n} for (name, _), n in zip(BANDS, counts.tolist())]
     if len(known) < len(chance):
         lines.append({"band": "not attacked", "records": int(len(chance) - len(known))})
     return lines

@@ -145,27 +145,24 @@ def align_tables(
     if isinstance(original, AlignedTables):
         return original if known is None else original.select(known)
     before, after = View.of(original, schema), View.of(masked, schema)
-    if before.n_rows < 2:
+    n, m = before.n_rows, after.n_rows
+    if n < 2:
         raise LinkageError.one_record()
-    if id is None and before.n_rows != after.n_rows:
-        raise LinkageError.lengths(original=before.n_rows, masked=after.n_rows)
+    if id is None and n != m:
+        raise LinkageError.lengths(original=n, masked=m)
     if id is None and before.table.reordered(after.table):
         raise LinkageError.other_order(labels="the same labels in another order")
     pair = Pair(before, after, id=id)
     columns = _known(pair, known, id, schema)
-    A = np.empty((after.n_rows, len(columns)))
-    B = np.empty((before.n_rows, len(columns)))
+    A, B = np.empty((m, len(columns))), np.empty((n, len(columns)))
     nominal = np.zeros(len(columns), dtype=bool)
     for place, name in enumerate(columns):
         B[:, place], A[:, place], nominal[place] = _column(pair, name)
-    if id is None:
-        notes = ["record i of the masked table comes from record i"]
-    else:
+    notes = ["record i of the masked table comes from record i"]
+    if id is not None:
         notes = [f"masked records belong to the originals with the same {id!r}"]
-    if after.n_rows < before.n_rows:
-        notes.append(
-            f"the intruder's file has {before.n_rows:,} records, {after.n_rows:,} were released"
-        )
+    if m < n:
+        notes.append(f"the intruder's file has {n:,} records, {m:,} were released")
     return AlignedTables(
         columns=columns, A=A, B=B, truth=pair.rows, nominal=nominal, notes=tuple(notes), pair=pair
     )
@@ -315,7 +312,12 @@ def _by_gower(sides: AlignedTables) -> Count:
     """Count by Gower's distance, categories first: one that differs often decides alone."""
     order = np.argsort(~sides.nominal, kind="stable")
     first = replace(sides, A=sides.A[:, order], B=sides.B[:, order])
-    return _by_scan(first, partial(count_gower, _one_over_ranges(sides)[order]))
+    low, high = (end.reduce(np.vstack([sides.A, sides.B])) for end in (np.fmin, np.fmax))
+    width = high - low
+    # One over the range of each number in both tables, 0 for a constant, -1 for categories.
+    units = np.divide(1.0, width, out=np.zeros(len(width)), where=width > 0)
+    units = np.where(sides.nominal, -1.0, units)
+    return _by_scan(first, partial(count_gower, units[order]))
 
 
 def _by_scan(sides: AlignedTables, kernel: Callable[..., Counts]) -> Count:
@@ -339,14 +341,6 @@ def _in_order(counted: list[Counts], along: Integers) -> Counts:
     nearer[along] = np.concatenate([one for one, _ in counted])
     tied[along] = np.concatenate([one for _, one in counted])
     return nearer, tied
-
-
-def _one_over_ranges(sides: AlignedTables) -> Floats:
-    """Return 1 / range of each number in both tables, 0 for a constant, -1 for categories."""
-    low, high = (end.reduce(np.vstack([sides.A, sides.B])) for end in (np.fmin, np.fmax))
-    width = high - low
-    out = np.divide(1.0, width, out=np.zeros(len(width)), where=width > 0)
-    return np.where(sides.nominal, -1.0, out)
 
 
 def _whitening(sides: AlignedTables, covariance: str) -> tuple[Floats, tuple[str, ...]]:

@@ -94,10 +94,8 @@ def draw_strata(tables: AlignedTables, size: int, random_state: int | None) -> D
         stratum.append(np.full(count, h))
         shares.append(len(rows) / m)
     found = np.concatenate(records)
-    along = np.argsort(found, kind="stable")
-    return Draw(
-        records=found[along], stratum=np.concatenate(stratum)[along], shares=np.array(shares)
-    )
+    by = np.argsort(found, kind="stable")
+    return Draw(records=found[by], stratum=np.concatenate(stratum)[by], shares=np.array(shares))
 
 
 def _distance_to_middle(tables: AlignedTables) -> Floats:

@@ -118,10 +118,6 @@ def _in_order(case: Case) -> list[Name]:
     return [name for name, fits in zip(tables.columns, there & ~tables.nominal) if fits]
 
 
-def _needs_order(case: Case) -> str:
-    return "" if _in_order(case) else "no known variable has an order"
-
-
 def _predict(case: Case) -> Estimate:
     """Predict each confidential variable; the one with the largest excess counts."""
     found = [
@@ -141,11 +137,6 @@ def _no_prediction(case: Case) -> str:
         return "the intruder knows nothing to predict from"
     many = len(case.tables.A) > PREDICTED
     return f"the table has more than {PREDICTED:,} records" if many else ""
-
-
-def _homogeneity(case: Case) -> Estimate:
-    targets = list(case.confidential)
-    return risk.l_diversity(case.masked, targets, known=case.keys, schema=case.schema)
 
 
 def _no_homogeneity(case: Case) -> str:
@@ -236,10 +227,14 @@ ATTACKS: dict[str, Attack] = {
                "links to the nearest record, Gower's distance"),
         Attack("transparency", "identity", _transparency, "quick", _no_transparency,
                "knows the method and its parameters, and works out who it can be"),
-        Attack("interval", "attribute", _interval, "quick", _needs_order,
+        Attack("interval", "attribute", _interval, "quick",
+               lambda case: "" if _in_order(case) else "no known variable has an order",
                "takes the released number for the original, within 1 % of the originals' ranks"),
         DOMINANCE,
-        Attack("homogeneity", "attribute", _homogeneity, "quick", _no_homogeneity,
+        Attack("homogeneity", "attribute",
+               lambda case: risk.l_diversity(
+                   case.masked, list(case.confidential), known=case.keys, schema=case.schema),
+               "quick", _no_homogeneity,
                "takes the most frequent confidential value of equal records"),
         Attack("individual risk", "table", _individual, "quick", _no_weights,
                "looks for a record's person in the population"),
@@ -270,9 +265,7 @@ ATTACKS: dict[str, Attack] = {
 }  # fmt: skip
 
 
-def find_attacks(
-    given: Iterable[Any], registry: Mapping[str, Attack] = ATTACKS
-) -> tuple[Attack, ...]:
+def find_attacks(given: Iterable[Any], known: Mapping[str, Attack] = ATTACKS) -> tuple[Attack, ...]:
     """Return attacks by their names in a registry, or as they are."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadOptionError("attacks", given, "a list of names, or of Attack")
@@ -280,10 +273,10 @@ def find_attacks(
     for one in given:
         if isinstance(one, Attack):
             found.append(one)
-        elif isinstance(one, str) and one in registry:
-            found.append(registry[one])
+        elif isinstance(one, str) and one in known:
+            found.append(known[one])
         else:
-            raise UnknownOptionError("attack", one, registry)
+            raise UnknownOptionError("attack", one, known)
     names = [attack.name for attack in found]
     if not names or len(set(names)) < len(names):
         raise BadOptionError("attacks", names, "at least one attack, and each name once")

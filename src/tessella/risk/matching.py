@@ -28,16 +28,7 @@ from ..kernels.candidates import lower_prices
 from ..kernels.groups import number_equal
 from ..kernels.linkage import agreement_patterns, count_by_pattern
 from ..schema import Schema
-from .aligned import (
-    AlignedTables,
-    Counts,
-    Measure,
-    Points,
-    align_tables,
-    as_list,
-    as_points,
-    in_pieces,
-)
+from .aligned import AlignedTables, Measure, Points, align_tables, as_list, as_points, in_pieces
 from .estimate import Estimate
 from .linkage import Linkage, checked_within, linkage
 
@@ -151,9 +142,11 @@ def link_probabilistic(
 
     counts = np.sum(in_pieces(patterns, everyone, PIECE), axis=0)
     (m, u), converged = _em(counts, len(sides.A))
-    scores = np.round(_scores(m, u), 9)
+    agrees = (np.arange(1 << len(m))[:, None] >> np.arange(len(m))) & 1
+    scores: Floats = agrees @ np.log2(m / u) + (1 - agrees) @ np.log2((1 - m) / (1 - u))
+    scores = np.round(scores, 9)
 
-    def count(attacked: Integers, cap: int) -> Counts:
+    def count(attacked: Integers, cap: int) -> tuple[Integers, Integers]:
         work = partial(
             count_by_pattern, sides.A, sides.B, limits, scores, groups.starts, groups.members,
             groups.masked, sides.truth,
@@ -250,12 +243,6 @@ def _em(counts: Integers, matches: int, sweeps: int = 1000) -> tuple[tuple[Float
         if moved < 1e-10:
             return (m, u), True
     return (m, u), False
-
-
-def _scores(m: Floats, u: Floats) -> Floats:
-    d = len(m)
-    agrees = (np.arange(1 << d)[:, None] >> np.arange(d)) & 1
-    return agrees @ np.log2(m / u) + (1 - agrees) @ np.log2((1 - m) / (1 - u))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

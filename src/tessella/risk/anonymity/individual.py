@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._parameters import check, parameters
+from ..._parameters import OneOf, check, parameters
 from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, number_labels
@@ -23,16 +23,7 @@ from ...schema import Schema
 from ..aligned import AlignedTables, Measure, align_tables, as_points, measure
 from ..estimate import RecordEstimate
 from ..learned.families import Family
-from .keys import (
-    COUNT,
-    MISSING,
-    MISSING_AS,
-    RENAMED,
-    count_matches,
-    first_rows,
-    read_column,
-    read_keys,
-)
+from .keys import COUNT, MISSING, RENAMED, count_matches, first_rows, read_column, read_keys
 from .population import mean_inverse
 
 
@@ -202,7 +193,7 @@ class IndividualRisk(RecordEstimate):
         return int((self.chance > risk).sum())
 
 
-@parameters(RENAMED, missing_as=MISSING_AS)
+@parameters(RENAMED, missing_as=[OneOf(MISSING)])
 def individual_risk(
     masked: Any,
     *,

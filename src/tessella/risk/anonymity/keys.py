@@ -32,7 +32,6 @@ MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
     "any": "a missing value agrees with every value",
 }
-MISSING_AS: tuple[Constraint, ...] = (OneOf(MISSING),)
 SHARE: tuple[Constraint, ...] = (Number(above=0, most=1),)
 COUNT: tuple[Constraint, ...] = (Whole(1),)
 RENAMED = {"release": "masked", "keys": "known", "missing": "missing_as"}
@@ -169,9 +168,8 @@ def count_matches(
         given = [sizes.astype(np.float64)] + ([] if mass is None else [mass])
         found = _with_wildcards(X, np.column_stack(given), ignore=missing_as == "ignore")
         sizes, mass = np.rint(found[:, 0]).astype(np.int64), None if mass is None else found[:, 1]
-    return Matches(
-        classes=classes, count=sizes[classes], weight=None if mass is None else mass[classes]
-    )
+    weight = None if mass is None else mass[classes]
+    return Matches(classes=classes, count=sizes[classes], weight=weight)
 
 
 def _with_wildcards(X: Integers, masses: Floats, *, ignore: bool) -> Floats:
@@ -321,7 +319,7 @@ class Anonymity(RecordEstimate):
         return f"k = {self.k} ({self.n_classes:,} keys; records: {few})\n{super().__str__()}"
 
 
-@parameters(RENAMED, missing_as=MISSING_AS)
+@parameters(RENAMED, missing_as=[OneOf(MISSING)])
 def k_anonymity(
     masked: Any,
     *,

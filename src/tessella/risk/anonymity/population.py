@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._parameters import NONE, Whole, parameters
+from ..._parameters import NONE, OneOf, Whole, parameters
 from ..._types import Floats, Integers, Name, Truths
 from ...exceptions import BadOptionError, BadTableError
 from ...frame import group_ids
 from ...schema import Schema
 from ..estimate import RecordEstimate
-from .keys import MISSING, MISSING_AS, RENAMED, SHARE, count_matches, first_rows, read_keys
+from .keys import MISSING, RENAMED, SHARE, count_matches, first_rows, read_keys
 
 SHORT = 12  # from here on the series is short whatever p is
 MANY = 200
@@ -144,7 +144,7 @@ class Uniques(RecordEstimate):
         return float(self.chance.sum())
 
 
-@parameters(RENAMED, missing_as=MISSING_AS, fraction=[*SHARE, NONE])
+@parameters(RENAMED, missing_as=[OneOf(MISSING)], fraction=[*SHARE, NONE])
 def uniques(
     masked: Any,
     *,
@@ -327,7 +327,8 @@ def log_linear_risk(
     values = [group_ids([column]) for column in read.codes]
     off = 0.0
     if interactions == 1 or len(values) == 1:
-        fitted = _independent(values)
+        shares = [np.bincount(own)[own] / read.n for own in values]
+        fitted = np.prod([np.full(read.n, float(read.n)), *shares], axis=0)
     else:
         fitted, off = _all_pairs(values)
     rest = fitted * (1 - sampled) / sampled
@@ -346,14 +347,6 @@ def log_linear_risk(
         frequency=frequency,
         fitted=fitted,
     )
-
-
-def _independent(values: Sequence[Integers]) -> Floats:
-    n = len(values[0])
-    fitted = np.full(n, float(n))
-    for own in values:
-        fitted *= np.bincount(own)[own] / n
-    return fitted
 
 
 def _all_pairs(values: Sequence[Integers]) -> tuple[Floats, float]:

@@ -282,7 +282,7 @@ def _prepared(
     names, starts = np.unique(mine[order], return_index=True)
     place = np.minimum(np.searchsorted(names, theirs), len(names) - 1)
     part = np.where(names[place] == theirs, place, -1)
-    _, leader, combination = np.unique(
+    _, leader, which = np.unique(
         number_equal_rows([part, Y]), return_index=True, return_inverse=True
     )
     at = np.empty(scene.n, dtype=np.int64)
@@ -296,6 +296,4 @@ def _prepared(
         np.append(starts, scene.n).astype(np.int64),
         np.ascontiguousarray(part[leader]),
     )
-    return _Weighing(
-        draws=draws, order=order, at=at, truth=scene.sides.truth, combination=combination
-    )
+    return _Weighing(draws=draws, order=order, at=at, truth=scene.sides.truth, combination=which)

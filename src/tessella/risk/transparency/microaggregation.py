@@ -92,15 +92,19 @@ def attack_microaggregation(
             "margin", margin, "a number of nearest centres: for medians and weighted means it is "
             "not worked out who can be in a group",
         )  # fmt: skip
-    lists, notes = [_agreement(scene)], [GROUPINGS[grouping]]
+    everyone, notes = np.arange(scene.n), [GROUPINGS[grouping]]
+    # The originals that agree in all that was not masked; the last list is empty.
+    count = int(scene.like.max()) + 1
+    chosen = np.where(scene.likes < 0, count, scene.likes)
+    lists = [_Lists.of(scene.like, everyone, chosen, count + 1)]
     for places, whole in zip(scene.blocks, scene.whole):
         groups = _visible(scene, places, k)
         if grouping == "repeated" and whole:
             own = groups.number[np.argsort(scene.sides.truth)]
-            lists.append(_Lists.of(own, np.arange(scene.n), groups.number, len(groups.sizes)))
+            members = own, everyone
         else:
             members = _possible_members(scene, places, groups, margin=margin, scale=scale)
-            lists.append(_Lists.of(*members, groups.number, len(groups.sizes)))
+        lists.append(_Lists.of(*members, groups.number, len(groups.sizes)))
     if partly:
         notes.append(f"blocks that he knows in part, and cannot group: {partly}")
     if bounded:
@@ -130,13 +134,6 @@ class _Lists:
         order = np.lexsort((members, lists))
         first = np.concatenate([[0], np.cumsum(np.bincount(lists, minlength=count))])
         return cls(members=members[order], first=first, chosen=chosen)
-
-
-def _agreement(scene: Scene) -> _Lists:
-    """List the originals that agree in all that was not masked; the last list is empty."""
-    count = int(scene.like.max()) + 1
-    chosen = np.where(scene.likes < 0, count, scene.likes)
-    return _Lists.of(scene.like, np.arange(scene.n), chosen, count + 1)
 
 
 def _visible(scene: Scene, places: list[int], k: int) -> _ReleasedGroups:

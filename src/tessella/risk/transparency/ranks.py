@@ -67,7 +67,7 @@ def attack_rank_swapping(
         [one.reach for one in ranked],
         attack=f"rank windows of {percent:g} %",
         note=f"he knows that ranks were swapped within {percent:g} % of n",
-        exchanges=_exchanges(ranked) if everyone and scene.complete else None,
+        swaps=_exchanges(ranked) if everyone and scene.complete else None,
     )
     return found.checked(scene.strict, f"rank swapping with percent={percent:g}")
 
@@ -132,25 +132,17 @@ def _windows(scene: Scene, reaches: list[_Reach]) -> Windows:
     for v, reach in enumerate(reaches):
         below[v, 1:] = np.cumsum(np.bincount(reach.key, minlength=width - 1))
     nothing = np.full(scene.m, -1)
+    ends = [(r.low, r.high, nothing if r.never is None else r.never) for r in reaches]
     return Windows(
         np.ascontiguousarray(keys),
         np.ascontiguousarray(np.argsort(keys.T, axis=1, kind="stable")),
         below,
-        np.ascontiguousarray(np.column_stack([reach.low for reach in reaches])),
-        np.ascontiguousarray(np.column_stack([reach.high for reach in reaches])),
-        np.ascontiguousarray(
-            np.column_stack([nothing if r.never is None else r.never for r in reaches])
-        ),
+        *(np.ascontiguousarray(np.column_stack(one)) for one in zip(*ends)),
     )
 
 
 def _candidates(
-    scene: Scene,
-    reaches: list[_Reach],
-    *,
-    attack: str,
-    note: str,
-    exchanges: Exchanges | None = None,
+    scene: Scene, reaches: list[_Reach], *, attack: str, note: str, swaps: Exchanges | None = None
 ) -> Candidates:
     """Count candidates in windows; with more than quick effort drop pairs that cannot be."""
     truth, notes = scene.sides.truth, [note]
@@ -160,10 +152,10 @@ def _candidates(
     size, present = counted[:, 0], counted[:, 1] > 0
     if together and len(partner) == size.sum():
         pairs = Pairs.of(scene.n, np.concatenate([[0], np.cumsum(size)]), partner)
-        pairs.drop_impossible(exchanges)
+        pairs.drop_impossible(swaps)
         size, present = pairs.sizes(), pairs.has(truth)
         notes.append("he uses that masked records and originals belong together one to one")
-        if exchanges is not None:
+        if swaps is not None:
             notes.append("and that values were exchanged in twos")
     elif scene.effort != "quick":
         notes.append("each record on its own: a sample, or too many pairs to rule out more")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -80,7 +80,7 @@ class Candidates(RecordEstimate):
     @classmethod
     def of_sets(
         cls, scene: Scene, *, size: Integers, present: Truths, attack: str, notes: Sequence[str]
-    ) -> Candidates:
+    ) -> Self:
         """Build the result of an attack whose candidates are all equally probable."""
         share = np.where(size > 0, 1.0 / np.maximum(size, 1), 0.0)
         chance = np.where(present, share, 0.0)
@@ -97,9 +97,7 @@ class Candidates(RecordEstimate):
         )
 
     @classmethod
-    def of_scene(
-        cls, scene: Scene, *, chance: Floats, notes: Sequence[str], **more: Any
-    ) -> Candidates:
+    def of_scene(cls, scene: Scene, *, chance: Floats, notes: Sequence[str], **more: Any) -> Self:
         """Build the result of an attack on the records of a scene that are attacked."""
         return cls.of_chances(
             chance,
@@ -349,16 +347,12 @@ def _numbers(
     ]
 
 
-def _agreeing(
-    sides: AlignedTables, places: Sequence[int], strata: Integers
-) -> tuple[Integers, Integers]:
+def _agreeing(sides: AlignedTables, at: list[int], strata: Integers) -> tuple[Integers, Integers]:
     """Number originals and masked records that agree in what was not masked."""
     n = len(sides.B)
-    columns = [np.concatenate([strata, strata[sides.truth]])]
-    for j in places:
-        columns.append(np.concatenate([sides.B[:, j], sides.A[:, j]]))
-    numbers = number_equal_rows(columns)
+    layers = np.concatenate([strata, strata[sides.truth]])
+    numbers = number_equal_rows([layers, np.concatenate([sides.B[:, at], sides.A[:, at]])])
     own = np.unique(numbers[:n])
     like = np.searchsorted(own, numbers[:n])
-    at = np.minimum(np.searchsorted(own, numbers[n:]), len(own) - 1)
-    return like, np.where(own[at] == numbers[n:], at, -1)
+    place = np.minimum(np.searchsorted(own, numbers[n:]), len(own) - 1)
+    return like, np.where(own[place] == numbers[n:], place, -1)
