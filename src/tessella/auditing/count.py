@@ -288,11 +288,9 @@ def _judge(rules: Rules, view: View, tolerance: float, schema: Schema | None) ->
 
 
 def _verdicts(found: Confrontation) -> list[_Verdict]:
-    return [
-        _Verdict(
-            breaks=len(found.rows[place]),
-            unknown=int((found.signs[:, place] == 0).sum()),
-            worst=float(amounts.max()) if len(amounts) else None,
-        )
-        for place, amounts in enumerate(found.amounts)
-    ]
+    verdicts = []
+    for rows, signs, amounts in zip(found.rows, found.signs.T, found.amounts):
+        worst = float(amounts.max()) if len(amounts) else None
+        unknown = int((signs == 0).sum())
+        verdicts.append(_Verdict(breaks=len(rows), unknown=unknown, worst=worst))
+    return verdicts

@@ -234,6 +234,7 @@ def _less(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after - before
 
 
+COUNTS = ("records", "combinations", "smallest", "below")  # of each block and stratum
 SHOWN = 20  # lines of each kind that the account shows
 ROUNDING = 1e-12  # a relative change below is one of the order of summation
 
@@ -319,16 +320,7 @@ class Audit:
             "k": self.k,
             "weight": None if self.weight is None else plain(self.weight),
             "strata": list(self.strata),
-            "blocks": [
-                line.to_dict()
-                | {
-                    "by_stratum": [
-                        dict(zip(("records", "combinations", "smallest", "below"), counts))
-                        for counts in _by_stratum(line)
-                    ]
-                }
-                for line in self.blocks
-            ],
+            "blocks": [line.to_dict() | {"by_stratum": _by_stratum(line)} for line in self.blocks],
             "joint": None if self.joint is None else self.joint.to_dict(),
             "rules": [line.to_dict(confidential=confidential) for line in self.rules],
             "columns": [line.to_dict(confidential=confidential) for line in self.columns],
@@ -356,11 +348,11 @@ class Audit:
     def group_frame(self) -> pd.DataFrame:
         """Return a frame with a row for each block and stratum: see `GroupLine`."""
         rows = [
-            (_block_name(place), stratum, *counts)
+            (_block_name(place), stratum, *counts.values())
             for place, line in enumerate(self.blocks)
             for stratum, counts in zip(self.strata, _by_stratum(line), strict=True)
         ]
-        names = ["block", "stratum", "records", "combinations", "smallest", "below"]
+        names = ["block", "stratum", *COUNTS]
         return pd.DataFrame(rows, columns=names).astype({"below": "Int64"})
 
     def __str__(self) -> str:
@@ -417,9 +409,10 @@ class Audit:
         return ["", title, *align(rows), *_more(self.columns)]
 
 
-def _by_stratum(line: GroupLine) -> list[tuple[int | None, ...]]:
+def _by_stratum(line: GroupLine) -> list[dict[str, int | None]]:
     below: Sequence[int | None] = line.below or [None] * len(line.records)
-    return list(zip(line.records, line.combinations, line.smallest, below, strict=True))
+    counts = zip(line.records, line.combinations, line.smallest, below, strict=True)
+    return [dict(zip(COUNTS, own)) for own in counts]
 
 
 def _block_name(place: int) -> str:

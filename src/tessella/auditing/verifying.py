@@ -19,6 +19,7 @@ import numpy as np
 
 from .._parameters import FLAG, NONE, Instance, parameters
 from .._types import Integers, Name
+from .._wording import counted
 from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFoundError
 from ..frame import Pair, Table, View
 from ..io import read_file
@@ -97,16 +98,12 @@ class Verification:
             "aligned": self.aligned,
             "audit": self.audit.to_dict(),
             "loss": None if self.loss is None else self.loss.to_dict(),
-            "distributions": [
-                {"column": str(s.column), "distance": s.distance, "mean_change": s.mean_change}
-                for s in self.shapes
-            ],
+            "distributions": [vars(s) | {"column": str(s.column)} for s in self.shapes],
             "hashes": dict(self.hashes),
         }
 
     def __str__(self) -> str:
-        count = len(self.problems)
-        verdict = "verified" if self.passed else f"{count} problem{'' if count == 1 else 's'}"
+        verdict = "verified" if self.passed else counted(len(self.problems), "problem")
         lines = [f"Release of {self.audit.n_records:,} records: {verdict}."]
         lines += [f"- {problem}" for problem in self.problems]
         for file, fits in self.hashes.items():

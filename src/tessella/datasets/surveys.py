@@ -137,7 +137,9 @@ def make_business_survey(
     columns = _firms(n, largest, self_employed, values)
     figures = [name for name in columns if name not in ("firm", "region", "branch")]
     if weights:
-        columns["weight"] = _survey_weights(np.asarray(columns["employees"]))
+        # As in surveys: every large firm is asked, one in twenty of the smallest.
+        asked = np.clip(20 / (1 + 0.1 * np.asarray(columns["employees"])), 1.0, 20.0)
+        columns["weight"] = np.round(asked, 2)
     if inconsistent:
         make_slips(columns, ["wages", "costs", "turnover", "profit"], inconsistent, slips)
     if missing:
@@ -201,11 +203,6 @@ def _heavy_tailed_sizes(n: int, largest: int, random: np.random.Generator) -> In
     above = random.uniform(beyond, 1, n)
     sizes = np.ceil(SCALE * (above ** (-1 / TAIL) - 1)).astype(np.int64)
     return np.clip(sizes, 1, largest)  # 1 and the largest at the very ends of the interval
-
-
-def _survey_weights(employees: Integers) -> Floats:
-    """Weigh as surveys do: every large firm is asked, one in twenty of the smallest."""
-    return np.round(np.clip(20 / (1 + 0.1 * employees), 1.0, 20.0), 2).astype(np.float64)
 
 
 # Households.
@@ -313,7 +310,8 @@ def make_households(
     amounts = _money(status.codes, values)
     columns |= amounts
     if weights:
-        columns["weight"] = _household_weights(np.asarray(columns["household"]), sample)
+        _, number = np.unique(np.asarray(columns["household"]), return_inverse=True)
+        columns["weight"] = np.round(sample.lognormal(5, 0.4, number.max() + 1), 1)[number]
     if inconsistent:
         make_slips(columns, ["income", "net"], inconsistent, slips)
     if missing:
@@ -398,9 +396,3 @@ def _money(status: Signs, random: np.random.Generator) -> dict[str, ColumnData]:
         "tax": tax,
         "net": income - tax,
     }
-
-
-def _household_weights(household: Integers, random: np.random.Generator) -> Floats:
-    _, number = np.unique(household, return_inverse=True)
-    drawn = np.round(random.lognormal(5, 0.4, number.max() + 1), 1)
-    return np.asarray(drawn[number], dtype=np.float64)

@@ -57,20 +57,15 @@ class Task:
         names = _chosen(source, columns)
         coded = {c.name for c in schema or () if c.kind in ("nominal", "ordinal")}
         numbers = tuple(name for name in names if source.facts(name).numeric and name not in coded)
-        categories = tuple(
-            name
-            for name in names
-            if name in coded or source.facts(name).family in ("text", "category", "boolean")
-        )
+        texts = {n for n in names if source.facts(n).family in ("text", "category", "boolean")}
+        categories = tuple(name for name in names if name in coded | texts)
         if others := [n for n in names if n not in {*numbers, *categories}]:
             listed = ", ".join(f"{name!r} ({source.facts(name).family})" for name in others)
             raise BadTableError(
                 f"No method masks these columns: {listed}. Convert them to numbers or texts, or "
                 "name the columns to mask in columns=[...]; the others are released as they are."
             )
-        given = None if rules is None else Rules.of(rules)
-        if given is not None:
-            given = given.fix(source, schema=schema)
+        given = None if rules is None else Rules.of(rules).fix(source, schema=schema)
         return cls(table=table, numbers=numbers, categories=categories, rules=given, given=schema)
 
     @property
@@ -94,10 +89,8 @@ class Task:
         """All columns to mask as quasi-identifiers, the others untouched."""
         chosen = set(self.masked)
         known = Schema.guess(self.source) if self.given is None else self.given
-        roles = {
-            name: {"role": "quasi-identifier" if name in chosen else "untouched"}
-            for name in self.source.columns
-        }
+        role = {True: "quasi-identifier", False: "untouched"}
+        roles = {name: {"role": role[name in chosen]} for name in self.source.columns}
         if self.given is None:
             for name in self.categories:
                 ordered = self.source.order(name) is not None

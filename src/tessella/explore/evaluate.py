@@ -90,12 +90,8 @@ def measure_losses(task: Task, masked: Any, names: tuple[str, ...]) -> dict[str,
     out = {}
     for name in names:
         if name == "values":
-            shares = [
-                min(share, 1.0)
-                for part in ("sse_sst", "entropy")
-                if part in summary
-                for share in summary[part].by_column.values()
-            ]
+            parts = [summary[part] for part in ("sse_sst", "entropy") if part in summary]
+            shares = [min(share, 1.0) for part in parts for share in part.by_column.values()]
             out[name] = 100 * sum(shares) / len(shares)
         elif name in summary:
             out[name] = 100 * min(summary[name].value / MEASURES[name], 1.0)

@@ -126,17 +126,11 @@ class Exploration:
         NoCandidateError
             If nothing is within the limits; it names what comes nearest.
         """
-        good = [
-            point
-            for point in self.points
-            if point.passed and (min_k is None or (point.k_reached or 0) >= min_k)
-        ]
-        within = [
-            point
-            for point in good
-            if (max_risk is None or point.risk <= max_risk)
-            and (max_loss is None or point.loss <= max_loss)
-        ]
+        good = [point for point in self.points if point.passed]
+        if min_k is not None:
+            good = [point for point in good if (point.k_reached or 0) >= min_k]
+        risk, loss = (math.inf if limit is None else limit for limit in (max_risk, max_loss))
+        within = [point for point in good if point.risk <= risk and point.loss <= loss]
         if not within:
             raise _nothing(good, max_risk, max_loss, min_k)
         if (max_risk is None) == (max_loss is None):
@@ -277,10 +271,9 @@ def _table(points: list[Point]) -> list[str]:
         for p in points
     ]  # fmt: skip
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
-    return [
-        "  "
-        + "  ".join(
-            [*(row[at].rjust(widths[at]) for at in range(4)), row[4].ljust(widths[4]), row[5]]
-        ).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        *numbers, worst, candidate = row
+        cells = [cell.rjust(width) for cell, width in zip(numbers, widths)]
+        lines.append("  " + "  ".join([*cells, worst.ljust(widths[4]), candidate]).rstrip())
+    return lines

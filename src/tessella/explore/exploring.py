@@ -40,12 +40,8 @@ def default_candidates(task: Task, k: Sequence[int], *, effort: str) -> list[Can
     known = registry.methods()
     names = [*ORDER, *(name for name in known if name not in ORDER)]
     kinds = ("numbers", "both") if task.numbers else ("categories",)
-    groups = [
-        group
-        for name in names
-        if known[name].masks in kinds
-        for group in _variants(known[name], setting, task, k)
-    ]
+    fitting = [known[name] for name in names if known[name].masks in kinds]
+    groups = [group for method in fitting for group in _variants(method, setting, task, k)]
     turns = [one for turn in zip_longest(*groups) for one in turn if one is not None]
     if not task.categories:
         return turns

@@ -348,11 +348,10 @@ class View:
             _refuse_missing(layers[-1].codes, f"The strata column {name!r}")
         ids = group_ids([layer.codes for layer in layers])
         _, first = np.unique(ids, return_index=True)
-        names = [
-            ", ".join(f"{c}={layer.labels[layer.codes[i]]}" for c, layer in zip(columns, layers))
-            for i in first
+        texts = [
+            [f"{c}={own.labels[own.codes[i]]}" for i in first] for c, own in zip(columns, layers)
         ]
-        return Strata(ids=ids, names=tuple(names), columns=columns)
+        return Strata(ids=ids, names=tuple(map(", ".join, zip(*texts))), columns=columns)
 
     def stratum_columns(self, given: Any) -> tuple[Name, ...] | None:
         """Return the columns that are named, or None for one value for each record."""

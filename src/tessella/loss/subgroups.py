@@ -94,13 +94,8 @@ class SubgroupLoss:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, texts and numbers."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "between": self.between,
+        return vars(self) | {
             "by": None if self.by is None else str(self.by),
-            "formula": self.formula,
-            "source": self.source,
             "range": [self.range[0], None],
             "verdict": self.verdict,
             "groups": [vars(group).copy() for group in self.groups],

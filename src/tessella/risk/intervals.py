@@ -287,12 +287,7 @@ def _curve(variables: Sequence[_Variable], by: str, widths: Sequence[float], the
     has, lines = there.sum(axis=1), []
     for width in widths:
         inside, guessed = _count(variables, by, _checked(width, by, "widths"))
-        lines.append(
-            {
-                "width": float(width),
-                "share": _mean(inside.astype(np.float64), has),
-                "every": float((~there | inside).all(axis=1).mean()),
-                "by guessing": _mean(guessed, has),
-            }
-        )
+        every = float((~there | inside).all(axis=1).mean())
+        share = _mean(inside.astype(np.float64), has)
+        lines.append((float(width), share, every, _mean(guessed, has)))
     return pd.DataFrame(lines, columns=["width", "share", "every", "by guessing"])

@@ -276,9 +276,8 @@ class Knowledge:
             curve["known"], 100 * curve["least"], 100 * curve["largest"], color="#0072B2", alpha=0.2
         )
         axes.plot(curve["known"], 100 * curve["mean"], color="#0072B2", marker="o")
-        axes.set_xlabel("variables that the intruder knows")
+        axes.set(xlabel="variables that the intruder knows", ylim=(0, 100))
         axes.set_ylabel("records linked, per cent (mean and range)")
-        axes.set_ylim(0, 100)
         axes.spines[["top", "right"]].set_visible(False)
         return figure
 

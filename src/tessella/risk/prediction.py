@@ -228,12 +228,9 @@ def _notes(
         f"models tried: {', '.join(tried)}",
         *sides.notes,
     ]
-    wide = [
-        repr(name)
-        for j, name in enumerate(sides.columns)
-        if sides.nominal[j] and len(np.unique(sides.A[:, j])) > MANY_VALUES
-    ]
-    if wide:
+    counts = [len(np.unique(column)) for column in sides.A.T]
+    many = np.flatnonzero(sides.nominal & (np.array(counts) > MANY_VALUES))
+    if wide := [repr(sides.columns[j]) for j in many]:
         notes.append(f"of {', '.join(wide)}, models tell the {MANY_VALUES} most frequent values")
     if aim.is_category and aim.n_values > MANY_CLASSES and "boosting" in tried:
         notes.append(f"{aim.n_values:,} categories are too many to boost: neighbours instead")

@@ -329,22 +329,12 @@ def _numbers(
     """Take all columns of numbers for masked that nothing else is said of."""
     named = strata if isinstance(strata, list | tuple) else [strata]
     taken = {id, *(name for name in named if isinstance(name, Hashable) and before.has(name))}
-    left_out: set[Name] = set()
     if schema is not None:
         schema.check(before)
-        left_out = {
-            column.name
-            for column in schema
-            if column.role != "quasi-identifier" or column.kind in ("ordinal", "nominal")
-        }
-    return [
-        name
-        for name in before.columns
-        if after.has(name)
-        and name not in taken
-        and name not in left_out
-        and before.facts(name).numeric
-    ]
+        coded = {column.name for column in schema if column.kind in ("ordinal", "nominal")}
+        taken |= coded | {column.name for column in schema if column.role != "quasi-identifier"}
+    free = [name for name in before.columns if after.has(name) and name not in taken]
+    return [name for name in free if before.facts(name).numeric]
 
 
 def _agreeing(sides: AlignedTables, at: list[int], strata: Integers) -> tuple[Integers, Integers]:
