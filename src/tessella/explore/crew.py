@@ -74,21 +74,21 @@ class Store:
         """The seed that was drawn when the folder was made, for those who give none."""
         return int(self._known["seed"])
 
-    def name(self, candidate: Candidate, task: Task, settings: Settings) -> str:
-        """Return the name of a point's file."""
+    def _path(self, candidate: Candidate, task: Task, settings: Settings) -> Path:
         from .. import __version__
 
         parts = (__version__, candidate.key, task.fingerprint, settings.key, str(settings.seed))
-        return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:40] + ".json"
+        digest = hashlib.sha256("\x00".join(parts).encode()).hexdigest()
+        return self.folder / f"{digest[:40]}.json"
 
-    def find(self, name: str) -> Point | None:
-        """Return the point of a name, or None where it was not tried yet."""
-        path = self.folder / name
+    def find(self, candidate: Candidate, task: Task, settings: Settings) -> Point | None:
+        """Return the point of a candidate, or None where it was not tried yet."""
+        path = self._path(candidate, task, settings)
         return _point(path) if path.exists() else None
 
-    def keep(self, name: str, point: Point) -> None:
+    def keep(self, point: Point, task: Task, settings: Settings) -> None:
         """Write a point; another writer of the same point does no harm."""
-        _write(self.folder / name, point.to_dict())
+        _write(self._path(point.candidate, task, settings), point.to_dict())
 
     def __iter__(self) -> Iterator[Point]:
         for path in sorted(self.folder.glob("*.json")):
@@ -154,27 +154,26 @@ class Crew:
 
         `go_on` is asked before each new candidate is begun.
         """
-        names = {one: self._name(one) for one in candidates}
         left = []
         for one in candidates:
-            held = None if self.store is None else self.store.find(names[one])
+            held = self._find(one)
             if held is None:
                 left.append(one)
             else:
                 yield held, True
-        yield from self._try_new(left, names, go_on)
+        yield from self._try_new(left, go_on)
 
-    def _name(self, candidate: Candidate) -> str:
-        return "" if self.store is None else self.store.name(candidate, self.task, self.settings)
+    def _find(self, one: Candidate) -> Point | None:
+        return None if self.store is None else self.store.find(one, self.task, self.settings)
 
     def _try_new(
-        self, left: list[Candidate], names: dict[Candidate, str], go_on: Callable[[], bool]
+        self, left: list[Candidate], go_on: Callable[[], bool]
     ) -> Iterator[tuple[Point, bool]]:
         if self.jobs == 1:
             for one in left:
                 if not go_on():
                     return
-                yield _try_here(one, names[one], self.task, self.settings, self.store), False
+                yield self._try_here(one), False
             return
         waiting: dict[Future[Point], Candidate] = {}
         todo = iter(left)
@@ -184,8 +183,7 @@ class Crew:
                 following = next(todo, None) if go_on() else None
                 more = following is not None
                 if following is not None:
-                    begun = self._workers().submit(_try_there, following, names[following])
-                    waiting[begun] = following
+                    waiting[self._workers().submit(_try_there, following)] = following
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             if any(isinstance(ready.exception(), BrokenExecutor) for ready in done):
                 done = set(waiting)  # with one process all are lost
@@ -196,9 +194,18 @@ class Crew:
     def _result(self, ready: Future[Point], candidate: Candidate) -> Point:
         """Return a point; where its process died, say so, and keep nothing: it may be repeated."""
         if self._pool is None and (not ready.done() or ready.exception() is not None):
-            held = None if self.store is None else self.store.find(self._name(candidate))
+            held = self._find(candidate)
             return Point(candidate=candidate, error=DIED) if held is None else held
         return ready.result()
+
+    def _try_here(self, candidate: Candidate) -> Point:
+        from threadpoolctl import threadpool_limits
+
+        with _noting_interrupts() as noted, threadpool_limits(1):
+            point = evaluate(candidate, self.task, self.settings)
+            if noted:  # a search may end early on Ctrl-C, and be worse for it: not a result
+                raise KeyboardInterrupt
+        return _kept(point, self.task, self.settings, self.store)
 
     def _workers(self) -> Any:
         if self._pool is None:
@@ -231,24 +238,13 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _try_there(candidate: Candidate, name: str) -> Point:
-    point = evaluate(candidate, _OWN["task"], _OWN["settings"])
-    if _OWN["store"] is not None:
-        _OWN["store"].keep(name, point)
-    return point
+def _try_there(candidate: Candidate) -> Point:
+    return _kept(evaluate(candidate, _OWN["task"], _OWN["settings"]), **_OWN)
 
 
-def _try_here(
-    candidate: Candidate, name: str, task: Task, settings: Settings, store: Store | None
-) -> Point:
-    from threadpoolctl import threadpool_limits
-
-    with _noting_interrupts() as noted, threadpool_limits(1):
-        point = evaluate(candidate, task, settings)
-        if noted:  # a search may end early on Ctrl-C, and be worse for it: not a result
-            raise KeyboardInterrupt
+def _kept(point: Point, task: Task, settings: Settings, store: Store | None) -> Point:
     if store is not None:
-        store.keep(name, point)
+        store.keep(point, task, settings)
     return point
 
 

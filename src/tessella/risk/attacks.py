@@ -130,15 +130,6 @@ def _predict(case: Case) -> Estimate:
     return max(found, key=lambda one: one.excess or 0.0)
 
 
-def _no_prediction(case: Case) -> str:
-    if not case.confidential:
-        return "no variable is called confidential: give confidential="
-    if not set(case.keys) - set(case.confidential):
-        return "the intruder knows nothing to predict from"
-    many = len(case.tables.A) > PREDICTED
-    return f"the table has more than {PREDICTED:,} records" if many else ""
-
-
 def _no_homogeneity(case: Case) -> str:
     if not case.confidential:
         return "no variable is called confidential: give confidential="
@@ -169,45 +160,37 @@ def _few_values(case: Case) -> str:
     return f"nearly every record has its own value of {many[0]!r}" if many else ""
 
 
-def _needs_numbers(case: Case) -> str:
-    return "" if case.plain else "no known variable is a number without missing values"
+# When an attack skips a case, and why.
+REASONS: dict[str, tuple[Callable[[Case], bool], str]] = {
+    "no number": (lambda case: not case.plain,
+                  "no known variable is a number without missing values"),
+    "single": (lambda case: len(case.plain) < 2,
+               "fewer than two known variables are plain numbers"),
+    "above 13": (lambda case: len(case.plain) > 13, "more than 13 plain numbers"),
+    "above 30": (lambda case: len(case.plain) > 30, "more than 30 plain numbers"),
+    "only numbers": (lambda case: not case.mixed, "all known variables are plain numbers"),
+    "no order": (lambda case: not _in_order(case), "no known variable has an order"),
+    "many": (lambda case: case.effort == "quick" and len(case.tables.B) > MANY,
+             f"more than {MANY:,} records: a distance is learned under standard effort"),
+    "large": (lambda case: len(case.tables.A) > ALL_AT_ONCE,
+              f"more than {ALL_AT_ONCE:,} records"),
+    "not certified": (lambda case: len(case.tables.B) > CERTIFIED,
+                      f"more than {CERTIFIED:,} records"),
+    "pairs": (lambda case: len(case.tables.A) * len(case.tables.B) > FULL_SCAN["standard"],
+              "too many pairs"),
+    "no target": (lambda case: not case.confidential,
+                  "no variable is called confidential: give confidential="),
+    "no key": (lambda case: not set(case.keys) - set(case.confidential),
+               "the intruder knows nothing to predict from"),
+    "not predicted": (lambda case: len(case.tables.A) > PREDICTED,
+                      f"the table has more than {PREDICTED:,} records"),
+}  # fmt: skip
 
 
-def _needs_two(case: Case) -> str:
-    return "" if len(case.plain) > 1 else "fewer than two known variables are plain numbers"
-
-
-def _needs_mixed(case: Case) -> str:
-    return "" if case.mixed else "all known variables are plain numbers"
-
-
-def _needs_learnable(case: Case) -> str:
-    if case.effort == "quick" and len(case.tables.B) > MANY:
-        return f"more than {MANY:,} records: a distance is learned under standard effort"
-    return _needs_two(case)
-
-
-def _needs_certifiable(case: Case) -> str:
-    many = f"more than {CERTIFIED:,} records" if len(case.tables.B) > CERTIFIED else ""
-    return many or _needs_two(case)
-
-
-def _needs_agreement(case: Case) -> str:
-    if len(case.tables.A) * len(case.tables.B) > FULL_SCAN["standard"]:
-        return "too many pairs"
-    return _needs_mixed(case)
-
-
-def _needs_few(case: Case) -> str:
-    many = f"more than {ALL_AT_ONCE:,} records" if len(case.tables.A) > ALL_AT_ONCE else ""
-    return many or _needs_numbers(case)
-
-
-def _needs_two_to(most: int) -> Callable[[Case], str]:
-    """Skip cases with fewer than two plain numbers, or more than a limit."""
-    return lambda case: (
-        f"more than {most} plain numbers" if len(case.plain) > most else _needs_two(case)
-    )
+def _unless(*names: str) -> Callable[[Case], str]:
+    """Return the first of some reasons that holds for a case; an empty text if none does."""
+    reasons = [REASONS[name] for name in names]
+    return lambda case: next((why for holds, why in reasons if holds(case)), "")
 
 
 # In the order in which they are tried, and in which ties for the worst are named.
@@ -217,18 +200,17 @@ ATTACKS: dict[str, Attack] = {
         Attack("k-anonymity", "table",
                lambda case: risk.k_anonymity(case.masked, known=case.keys, schema=case.schema),
                description="counts who shares the released values"),
-        Attack("euclidean", "identity", _link("euclidean"), "quick", _needs_numbers,
+        Attack("euclidean", "identity", _link("euclidean"), "quick", _unless("no number"),
                "links to the nearest record, Euclidean distance"),
-        Attack("mahalanobis", "identity", _link("mahalanobis"), "quick", _needs_two,
+        Attack("mahalanobis", "identity", _link("mahalanobis"), "quick", _unless("single"),
                "links to the nearest record, Mahalanobis distance"),
-        Attack("manhattan", "identity", _link("manhattan"), "standard", _needs_two,
+        Attack("manhattan", "identity", _link("manhattan"), "standard", _unless("single"),
                "links to the nearest record, Manhattan distance"),
-        Attack("gower", "identity", _link("gower"), "quick", _needs_mixed,
+        Attack("gower", "identity", _link("gower"), "quick", _unless("only numbers"),
                "links to the nearest record, Gower's distance"),
         Attack("transparency", "identity", _transparency, "quick", _no_transparency,
                "knows the method and its parameters, and works out who it can be"),
-        Attack("interval", "attribute", _interval, "quick",
-               lambda case: "" if _in_order(case) else "no known variable has an order",
+        Attack("interval", "attribute", _interval, "quick", _unless("no order"),
                "takes the released number for the original, within 1 % of the originals' ranks"),
         DOMINANCE,
         Attack("homogeneity", "attribute",
@@ -238,28 +220,32 @@ ATTACKS: dict[str, Attack] = {
                "takes the most frequent confidential value of equal records"),
         Attack("individual risk", "table", _individual, "quick", _no_weights,
                "looks for a record's person in the population"),
-        Attack("learned", "identity", _learn("weighted mean"), "quick", _needs_learnable,
+        Attack("learned", "identity", _learn("weighted mean"), "quick", _unless("many", "single"),
                "links by the weighted distance that links most records", expensive=True),
         Attack("one-to-one", "identity",
-               lambda case: risk.link_one_to_one(case.plain_tables), "standard", _needs_few,
+               lambda case: risk.link_one_to_one(case.plain_tables), "standard",
+               _unless("large", "no number"),
                "links all records at once, each original to one"),
         Attack("probabilistic", "identity",
                lambda case: risk.link_probabilistic(case.tables, known=case.known[:16]),
-               "standard", _needs_agreement,
+               "standard", _unless("pairs", "only numbers"),
                "links by agreement of variables, weighed by EM"),
-        Attack("prediction", "attribute", _predict, "standard", _no_prediction,
+        Attack("prediction", "attribute", _predict, "standard",
+               _unless("no target", "no key", "not predicted"),
                "learns from the release to predict what is confidential"),
         Attack("special uniques", "table",
                lambda case: risk.suda(case.masked, known=case.keys, schema=case.schema),
                "standard", _few_values,
                "looks for records that few variables single out"),
-        Attack("learned bilinear", "identity", _learn("bilinear"), "thorough", _needs_two,
+        Attack("learned bilinear", "identity", _learn("bilinear"), "thorough", _unless("single"),
                "links by the quadratic form that links most records", expensive=True),
-        Attack("learned choquet", "identity", _learn("choquet"), "thorough", _needs_two_to(13),
+        Attack("learned choquet", "identity", _learn("choquet"), "thorough",
+               _unless("above 13", "single"),
                "links by the Choquet integral that links most records", expensive=True),
-        Attack("learned maxitive", "identity", _learn("maxitive"), "thorough", _needs_two_to(30),
+        Attack("learned maxitive", "identity", _learn("maxitive"), "thorough",
+               _unless("above 30", "single"),
                "links by the best pairs of variables, found by learning", expensive=True),
-        Attack("certified", "identity", _certify, "thorough", _needs_certifiable,
+        Attack("certified", "identity", _certify, "thorough", _unless("not certified", "single"),
                "links by the best weighted distance, proved to be the best", expensive=True),
     )
 }  # fmt: skip
