@@ -77,6 +77,27 @@ def test_version_and_help() -> None:
 # From file to release
 
 
+def test_dominance_on_the_command_line(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    income = [*(1000 + 7 * i for i in range(59)), 987_654_321]
+    file = tmp_path / "t.csv"
+    pd.DataFrame({"income": income, "age": [20 + i % 40 for i in range(60)]}).to_csv(file)
+    plan = tomllib.loads(run("plan", str(file), "-k", "3", "--dominance", "n=1,k=85", "-q",
+                             "--on-dominance", "enlarge"))  # fmt: skip
+    assert plan["steps"][-1]["dominance"] == {"n": 1, "k": 85}
+    assert plan["steps"][-1]["on_dominance"] == "enlarge"
+    command = ["protect", str(file), "-k", "3", "-q"]
+    assert "income" in error_of(capsys, monkeypatch, *command, "--on-dominance", "refuse", code=1)
+    assert not (tmp_path / "t-release.csv").exists()
+    for wrong in ("x", "p=", "n=1", "110", "n=1.5,k=85"):
+        text = error_of(capsys, monkeypatch, *command, "--dominance", wrong)
+        assert "--dominance" in text
+        assert "n=1,k=85" in text
+    text = error_of(capsys, monkeypatch, *command, "--on-dominance", "warn")
+    assert "report, enlarge or refuse" in text
+    text = error_of(capsys, monkeypatch, "protect", "--plan", "p.toml", "--dominance", "10")
+    assert "--dominance; the plan says it" in text
+
+
 def test_check_tells_who_breaks_which_rule(home: Path) -> None:
     """Independent: confront the table here."""
     text = run("check", str(home / "firms.csv"), "--rules", str(home / "rules.txt"), code=1)

@@ -17,7 +17,7 @@ from .. import __version__, auditing, io, planfile, publishing, reports
 from .. import rules as ruling
 from .._output import refuse_same_file, toml_key, toml_value
 from ..exceptions import BadOptionError
-from .terminal import DONE, REFUSED, Reporter, columns_of, options_of
+from .terminal import DONE, REFUSED, Reporter, columns_of, dominance_of, options_of
 
 if TYPE_CHECKING:
     from ..schema import Schema
@@ -62,6 +62,12 @@ Strata = Annotated[
 Identity = Annotated[Text, Option("--id", help="A column of both files that says who is who.")]
 Seed = Annotated[
     int | None, Option(help="Makes it repeatable; as confidential as the data themselves.")
+]
+Dominance = Annotated[
+    Text, Option(help="When a record dominates its group: p of the p% rule (10), or n=1,k=85.")
+]
+OnDominance = Annotated[
+    Text, Option(help="What then: report (the default), enlarge the groups, or refuse.")
 ]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that exist.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for machines.")]
@@ -125,7 +131,6 @@ def _check(
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
-    verbose: Verbose = False,  # noqa: ARG001
 ) -> None:
     """Read a file, say how it was read and what its columns are, and check its edit rules.
 
@@ -230,6 +235,8 @@ def _plan(
         Text, Option(help="Role of columns not named by these, such as untouched.")
     ] = None,
     strata: Strata = None,
+    dominance: Dominance = None,
+    on_dominance: OnDominance = None,
     out: Annotated[
         Text, Option("--out", "-o", help="Where to write the plan; else it is printed.")
     ] = None,
@@ -244,7 +251,7 @@ def _plan(
 
     tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
     """
-    reporter = Reporter(quiet)
+    reporter, wishes = Reporter(quiet), dominance_of(dominance, on_dominance)
     source = read_source(file, read, reporter)
     lists = {"keys": keys, "numeric_keys": numeric_keys, "confidential": confidential}
     single = {"weight": weight, "household": household, "others": others}
@@ -255,7 +262,7 @@ def _plan(
         )
     text = planfile.draft(
         source, k=k, rules=rules, strata=columns_of(strata) or (), output=release, seed=seed,
-        folder=Path(out).parent if out else Path(), schema=schema,
+        folder=Path(out).parent if out else Path(), schema=schema, wishes=wishes,
     )  # fmt: skip
     if out is None:
         reporter.give(text, text)
@@ -296,6 +303,8 @@ def _protect(
     k: MaybeK = None,
     rules: RulesFile = None,
     strata: Strata = None,
+    dominance: Dominance = None,
+    on_dominance: OnDominance = None,
     release: Annotated[Text, Option("--release", "-o", help="The file of the release.")] = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
@@ -312,18 +321,20 @@ def _protect(
     reporter, source = Reporter(quiet, verbose, json), None
     if plan is not None:
         given = {"FILE": file, "-k": k, "--rules": rules, "--strata": strata, "--seed": seed,
-                 "--release": release, "--read": read or None}  # fmt: skip
+                 "--release": release, "--read": read or None, "--dominance": dominance,
+                 "--on-dominance": on_dominance}  # fmt: skip
         if twice := [name for name, value in given.items() if value is not None]:
             raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
         wanted = planfile.read_plan(plan)
     else:
         if file is None or k is None:
             raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
+        wishes = dominance_of(dominance, on_dominance)
         source = read_source(file, read, reporter)
         folder = Path(release or file).parent
         text = planfile.draft(
             source, k=k, rules=rules, strata=columns_of(strata) or (), seed=seed,
-            output=Path(release).name if release else None, folder=folder,
+            output=Path(release).name if release else None, folder=folder, wishes=wishes,
         )  # fmt: skip
         wanted = planfile.parse_plan(text, folder=folder)
     with reporter.progress("The first time, kernels are compiled, once ...") as step:

@@ -145,6 +145,34 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def dominance_of(rule: str | None, action: str | None) -> dict[str, Any]:
+    """Read --dominance and --on-dominance as options of a step.
+
+    Examples
+    --------
+    >>> from tessella.cli.terminal import dominance_of
+    >>> dominance_of("n=1,k=85", "enlarge")
+    {'dominance': {'n': 1, 'k': 85}, 'on_dominance': 'enlarge'}
+    """
+    from ..grouping.dominance import ON_DOMINANCE, DominanceRule
+
+    found: dict[str, Any] = {}
+    if rule is not None:
+        pairs = [one.partition("=") for one in (rule if "=" in rule else f"p={rule}").split(",")]
+        try:
+            numbers = {name.strip(): float(value) for name, _, value in pairs}
+            whole = {n: int(v) if v.is_integer() else v for n, v in numbers.items()}
+            DominanceRule.of(whole)
+        except (ValueError, OverflowError):
+            raise BadOptionError("--dominance", rule, "10, p=10 or n=1,k=85, in per cent") from None
+        found["dominance"] = whole
+    if action is not None:
+        if not ON_DOMINANCE.accepts(action):
+            raise BadOptionError("--on-dominance", action, "report, enlarge or refuse")
+        found["on_dominance"] = action
+    return found
+
+
 def columns_of(text: str | None) -> list[str] | None:
     """Read names of columns between commas; a name with a comma stands in double quotes."""
     if text is None:

@@ -305,7 +305,10 @@ def _prepare(
         except DominatedError as error:
             advice = f"These steps would be released:\n\n{steps_to_toml(error.steps)}"
             if not error.steps:
-                advice = 'No coding helps. Give on_dominance = "enlarge", a larger k, or drop them.'
+                advice = (
+                    'No coding helps. Give on_dominance = "enlarge" (or --on-dominance enlarge), a '
+                    "larger k, or drop them."
+                )
             raise DominatedError(error.problem, error.steps, plan=advice) from None
         broken = f"{release.inconsistent:,} records of the original break a rule."
         account.append(f"Passed; {broken if len(study.rules) else 'no rules.'}")
