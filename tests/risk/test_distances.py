@@ -222,3 +222,12 @@ def test_orders_that_are_not_offered():
     with pytest.raises(BadOptionError, match="variables"):
         WeightedMean([1, 1]).evaluate([[1.0, 2.0, 3.0]])
     assert Choquet.neutral(12).additive == 2
+
+
+def test_ranks_are_named():
+    # a bug once met: the "2th smallest"
+    shown = OWA([1] * 23).named(None)
+    assert shown[:4] == ("smallest", "2nd smallest", "3rd smallest", "4th smallest")
+    assert [shown[k - 1].split()[0] for k in (11, 12, 13, 21, 22, 23)] == [
+        "11th", "12th", "13th", "21st", "22nd", "23rd",
+    ]  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tessella.exceptions import BadOptionError, LinkageError, UnknownColumnError, UnknownOptionError
-from tessella.risk import OWA, Bilinear, Choquet, WeightedMean, link
+from tessella.risk import OWA, Bilinear, Choquet, WeightedMean, link, link_one_to_one
 from tessella.schema import Schema
 
 from .brute import choquet, counts, euclidean, manhattan, standardised
@@ -255,6 +255,11 @@ GONE = pd.DataFrame({"x": [1.0, np.nan, 3.0]})
             lambda: link(FRAME, FRAME, known="x", standardise="rank"),
             UnknownOptionError,
             "standardise='rank'",
+        ),
+        (
+            lambda: link_one_to_one(FRAME, FRAME, known="x", covariance="both"),
+            UnknownOptionError,
+            "covariance='both'",
         ),
         (
             lambda: link(FRAME, FRAME, known="x", distance="mahalanobis", covariance="both"),

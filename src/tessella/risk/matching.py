@@ -28,7 +28,17 @@ from ..kernels.candidates import lower_prices
 from ..kernels.groups import number_equal
 from ..kernels.linkage import agreement_patterns, count_by_pattern
 from ..schema import Schema
-from .aligned import AlignedTables, Measure, Points, align_tables, as_list, as_points, in_pieces
+from .aligned import (
+    COVARIANCES,
+    STANDARDISED,
+    AlignedTables,
+    Measure,
+    Points,
+    align_tables,
+    as_list,
+    as_points,
+    in_pieces,
+)
 from .estimate import Estimate
 from .linkage import Linkage, checked_within, linkage
 
@@ -269,7 +279,13 @@ class Assignment(Estimate):
     optimal: bool
 
 
-@parameters({"scale": "standardise"}, distance=[OneOf(SUMMED)], candidates=[Whole(1)])
+@parameters(
+    {"scale": "standardise"},
+    distance=[OneOf(SUMMED)],
+    standardise=[OneOf(STANDARDISED)],
+    covariance=[OneOf(COVARIANCES)],
+    candidates=[Whole(1)],
+)
 def link_one_to_one(
     original: Any,
     masked: Any = None,

@@ -50,6 +50,18 @@ def test_unknown_groups_by_hand():
     assert found.covered == 1
 
 
+def test_more_effort_never_leaves_more_candidates():
+    # a bug once met: thorough effort did not use that pairs belong together one to one
+    X = np.random.default_rng(0).normal(size=(12, 2)).round(1)
+    masked = mask(X, Microaggregation(2, blocks=APART, random_state=0))
+    options = {"k": 2, "blocks": APART, "grouping": "unknown"}
+    sizes = [
+        int(attack(X, masked, "microaggregation", effort=effort, **options).size.sum())
+        for effort in ("quick", "standard", "thorough")
+    ]
+    assert sizes == [14, 12, 12]  # 12 is one for each
+
+
 def test_means_that_say_nothing_by_hand():
     """Corners of a square, in pairs with the same mean: anybody may be anywhere."""
     original = np.array([[0.0], [4.0], [1.0], [3.0]])

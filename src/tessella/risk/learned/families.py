@@ -295,7 +295,11 @@ class OWA(_Weighted):
     def named(self, columns: Sequence[Hashable] | None) -> tuple[str, ...]:
         """Name the ranks: all variables are treated alike."""
         size = len(super().named(columns))
-        return "smallest", *(f"{k}th smallest" for k in range(2, size + 1))
+        endings = {1: "st", 2: "nd", 3: "rd"}
+        tens = [k % 10 if k % 100 not in (11, 12, 13) else 0 for k in range(2, size + 1)]
+        return "smallest", *(
+            f"{k}{endings.get(ten, 'th')} smallest" for k, ten in enumerate(tens, start=2)
+        )
 
 
 @dataclass(frozen=True, eq=False)

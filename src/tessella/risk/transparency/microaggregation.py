@@ -271,7 +271,7 @@ def _intersect(scene: Scene, lists: list[_Lists], notes: list[str]) -> Candidate
     holds = np.repeat(np.arange(len(counts)), counts) * scene.n + members
     inside = np.isin(chosen * scene.n + truth[rows, None], holds)
     present: Truths = np.logical_and.reduce(inside, axis=1)
-    if scene.effort == "standard" and scene.all_attacked and size.sum() <= MOST_PAIRS:
+    if scene.effort != "quick" and scene.all_attacked and size.sum() <= MOST_PAIRS:
         start = np.concatenate([[0], np.cumsum(size)])
         partner = np.empty(int(start[-1]), dtype=np.int64)
         in_all_lists(members, first, chosen, start, partner)
