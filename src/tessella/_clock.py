@@ -1,7 +1,5 @@
 """The clock of every time limit: one place, which a test can drive."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A *door* is the `__init__.py` of a folder: it says where each public name lives,
 somebody asks. So `import tessella` and `tessella --help` stay quick, whatever stands behind them.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys

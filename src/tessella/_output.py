@@ -7,8 +7,6 @@ by its owner only, and is called `.name.tessella-unfinished-...`: only a kill th
 catch leaves one behind, and it holds released values, never original ones.
 """
 
-from __future__ import annotations
-
 import datetime
 import errno
 import math
@@ -25,14 +23,7 @@ from .exceptions import BadFileError, BadOptionError, TessellaError
 
 
 def plain_data(value: Any) -> Any:
-    """Return dicts, lists, texts and numbers; what is not finite becomes None, as in JSON.
-
-    Examples
-    --------
-    >>> from tessella._output import plain_data
-    >>> plain_data({1: (2.5, float("nan")), "when": None})
-    {'1': [2.5, None], 'when': None}
-    """
+    """Return dicts, lists, texts and numbers; what is not finite becomes None, as in JSON."""
     if isinstance(value, dict):
         return {str(name): plain_data(own) for name, own in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -45,14 +36,7 @@ def plain_data(value: Any) -> Any:
 
 
 def toml_text(text: str) -> str:
-    r"""Write a text in quotes.
-
-    Examples
-    --------
-    >>> from tessella._output import toml_text
-    >>> print(toml_text('say "k"'))
-    "say \"k\""
-    """
+    """Write a text in quotes."""
     escaped = "".join(
         f"\\{sign}" if sign in '\\"' else sign if sign.isprintable() else f"\\U{ord(sign):08x}"
         for sign in text
@@ -67,14 +51,7 @@ def toml_key(name: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """Write a value on one line: text, number, date, list or table.
-
-    Examples
-    --------
-    >>> from tessella._output import toml_value
-    >>> toml_value({"k": 5, "columns": ["a", "b c"], "scale": 0.1})
-    '{ k = 5, columns = ["a", "b c"], scale = 0.1 }'
-    """
+    """Write a value on one line: text, number, date, list or table."""
     if isinstance(value, str):
         return toml_text(value)
     if isinstance(value, bool):

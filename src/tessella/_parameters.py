@@ -6,8 +6,6 @@ as scikit-learn's `_parameter_constraints` does. A function is declared by the d
 start of `fit`, because scikit-learn's constructors must not look at their arguments.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -136,17 +134,7 @@ EFFORT = OneOf(("quick", "standard", "thorough"))
 
 
 def check(declared: Mapping[str, Sequence[Constraint]], given: Mapping[str, Any]) -> None:
-    """Raise an error for the first argument that none of its constraints accepts.
-
-    Examples
-    --------
-    >>> from tessella._parameters import NONE, Whole, check
-    >>> check({"k": [Whole(2)], "size": [Whole(1), NONE]}, {"k": 3, "size": None})
-    >>> check({"k": [Whole(2)]}, {"k": True})
-    Traceback (most recent call last):
-    ...
-    tessella.exceptions.BadOptionError: k=True cannot be used. Give a whole number of at least 2.
-    """
+    """Raise an error for the first argument that none of its constraints accepts."""
     for name, constraints in declared.items():
         if name not in given or any(one.accepts(given[name]) for one in constraints):
             continue

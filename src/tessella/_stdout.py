@@ -4,8 +4,6 @@ HiGHS prints lines that no option turns off. They pass C's own buffer, so that i
 come out when the process ends, behind or within what was printed in between.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

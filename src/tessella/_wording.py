@@ -1,7 +1,5 @@
 """How messages are worded: sentences with places for facts, and mistakes shown where they stand."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The pieces of work never depend on the number of cores, and results come back in
 pieces: one core and many give the same answer.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

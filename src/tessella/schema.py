@@ -80,9 +80,8 @@ class Column:
     def __post_init__(self) -> None:
         for what, given, offered in (("kind", self.kind, Kind), ("role", self.role, Role)):
             if given not in get_args(offered):
-                raise UnknownOptionError(
-                    f"{what} of column {self.name!r}", given, get_args(offered)
-                )
+                name = f"{what} of column {self.name!r}"
+                raise UnknownOptionError(name, given, get_args(offered))
         missing = [self.missing] if np.ndim(self.missing) == 0 else self.missing
         object.__setattr__(self, "missing", tuple(missing))
         object.__setattr__(self, "labels", dict(self.labels))
@@ -143,17 +142,11 @@ class Schema:
 
     @classmethod
     def from_keys(
-        cls,
-        table: Any,
-        *,
-        keys: Iterable[Name] = (),
-        numeric_keys: Iterable[Name] = (),
-        weight: Name | None = None,
-        household: Name | None = None,
-        confidential: Iterable[Name] = (),
-        identifiers: Iterable[Name] = (),
+        cls, table: Any, *, keys: Iterable[Name] = (), numeric_keys: Iterable[Name] = (),
+        weight: Name | None = None, household: Name | None = None,
+        confidential: Iterable[Name] = (), identifiers: Iterable[Name] = (),
         others: Role | None = None,
-    ) -> Schema:
+    ) -> Schema:  # fmt: skip
         """Build a schema as users of sdcMicro state it: key variables, weight, household.
 
         Parameters

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tessella.app import forms
 from tessella.app.folder import Folder
 from tessella.app.forms import first_values, schema_of, whole_number
 from tessella.exceptions import TessellaError
@@ -357,3 +358,14 @@ def test_pages_that_are_not_there(visitor):
     for path in ("/nothing", "/work/none", "/work/none/progress", "/static/../pages.py"):
         assert visitor.get(path).status_code == 404
     assert visitor.get("/files/none.csv").status_code == 400
+
+
+def test_forms_by_hand():
+    stated = {"decimal": "comma", "missing": "NA, .", "header": "no", "sheet": ""}
+    read = {"decimal": ",", "header": False, "missing": ["NA", "."]}
+    assert forms.reading_options(stated) == read
+    sizes = (812, 1023, 1024, 20_480, 10 * 1024, 2**20 - 1, 2**20, 3 * 2**30, 2**41)
+    assert [forms.in_bytes(size) for size in sizes] == [
+        "812 B", "1023 B", "1.0 KB", "20 KB", "10 KB", "1024 KB", "1.0 MB", "3.0 GB", "2048 GB",
+    ]  # fmt: skip
+    assert [forms.duration(s) for s in (0.41, 12.4, 75)] == ["0.4 s", "12 s", "1 min 15 s"]

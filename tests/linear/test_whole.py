@@ -20,8 +20,9 @@ from tessella.exceptions import (
     NoWholeSolutionError,
 )
 from tessella.linear import LinearSystem, round_whole
+from tessella.linear.exact import refutation
 from tessella.linear.methods import Lattice, by_flow, by_program, reduced_basis, without_columns
-from tessella.linear.rows import as_fraction
+from tessella.linear.rows import Row, as_fraction
 from tessella.linear.whole import components, exact_rows
 from tests.linear.systems import census_rules, eia_rules
 
@@ -442,3 +443,16 @@ def test_eia_totals(eia):
     assert rounded.nearest.all()
     held = system.holds(eia, tolerance=0) & (eia >= 0).all(axis=1)
     assert (rounded.values[held] == eia[held]).all()
+
+
+def test_a_lattice_by_hand():
+    lattice = Lattice([[2, 3]], [1], 2)
+    assert lattice.base[0] * 2 + lattice.base[1] * 3 == 1
+    assert len(lattice.basis) == 1
+    assert not Lattice([[2, -2]], [1], 2).solvable
+
+
+def test_an_exact_refutation_by_hand():
+    above = Row("", {"a": 1, "b": -1}, "<", 0)
+    assert refutation([above, Row("", {"b": 1, "a": -1}, "<=", 0)]) == [0, 1]
+    assert refutation([above, Row("", {"b": 1, "a": -1}, "<=", 1)]) == []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessella import datasets
-from tessella._output import toml_value
+from tessella._output import plain_data, toml_text, toml_value
 from tessella.exceptions import BadOptionError, PlanFileError
 from tessella.io import read_file
 from tessella.planfile import PlanFile, draft, parse_plan, read_plan
@@ -186,3 +186,10 @@ def test_lines_by_hand() -> None:
         ("a",): 1, ("c",): 4, ("e", "f"): 7, ("e", "f", "g h", "i"): 8, ("j", 0): 9, ("j",): 9,
         ("j", 1): 10, ("j", 1, "k"): 11, ("j", 1, "k", "l"): 12,
     }  # fmt: skip
+
+
+def test_plain_data_and_toml_by_hand():
+    assert plain_data({1: (2.5, float("nan")), "when": None}) == {"1": [2.5, None], "when": None}
+    assert toml_text('say "k"') == '"say \\"k\\""'
+    given = {"k": 5, "columns": ["a", "b c"], "scale": 0.1}
+    assert toml_value(given) == '{ k = 5, columns = ["a", "b c"], scale = 0.1 }'

@@ -1,7 +1,5 @@
 """The folder in which the app works: it reads there, it writes there, and nowhere else."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib
@@ -16,8 +14,6 @@ from ..exceptions import BadFileError, TessellaError
 from ..io.source import find_format
 from ..planfile import PlanFile
 from ..rules import Rules
-
-__all__ = ["Folder", "FolderEntry"]
 
 What = Literal["table", "rules", "plan", "report", "manifest"]
 SMALL = 200_000  # bytes of a text file that may be rules, or a plan
@@ -55,9 +51,8 @@ class Folder:
         """Return where a file of this name is, or would be; refuse all that is not a plain name."""
         plain = name not in ("", ".", "..") and name.isprintable() and not set(name) & set("/\\")
         if not plain or name.startswith(".") or Path(name).name != name:
-            raise BadFileError(
-                name, "this is no name of a file in the folder", "Give a name without a path"
-            )
+            problem = "this is no name of a file in the folder"
+            raise BadFileError(name, problem, "Give a name without a path")
         return self.inside(name)
 
     def inside(self, name: str | os.PathLike[str]) -> Path:
@@ -68,14 +63,12 @@ class Folder:
             within = path.resolve().is_relative_to(self.path)
         except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a zero byte
             reason = getattr(error, "strerror", None) or "it cannot be a name"
-            raise BadFileError(
-                f"{name!s:.100}", f"the system refuses this name ({reason.lower()})",
-                "Give a short name of letters and digits",
-            ) from None  # fmt: skip
+            problem = f"the system refuses this name ({reason.lower()})"
+            advice = "Give a short name of letters and digits"
+            raise BadFileError(f"{name!s:.100}", problem, advice) from None
         if not within:
-            raise BadFileError(
-                str(name), "it lies outside of the folder of this app", "Name a file in the folder"
-            )
+            problem = "it lies outside of the folder of this app"
+            raise BadFileError(str(name), problem, "Name a file in the folder")
         return path
 
     def existing(self, name: str) -> Path:

@@ -1,7 +1,5 @@
 """Between browser and library: what forms state, what is true of it, how pages are filled in."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
@@ -51,14 +49,7 @@ Values = Mapping[str, str]
 
 
 def reading_options(given: Values) -> dict[str, Any]:
-    """Read the options of reading that a form states; empty ones are found out.
-
-    Examples
-    --------
-    >>> from tessella.app.forms import reading_options
-    >>> reading_options({"decimal": "comma", "missing": "NA, .", "header": "no", "sheet": ""})
-    {'decimal': ',', 'header': False, 'missing': ['NA', '.']}
-    """
+    """Read the options of reading that a form states; empty ones are found out."""
     found: dict[str, Any] = {}
     for name, (_, choices) in READING.items():
         value = given.get(name, "").strip()
@@ -86,11 +77,8 @@ class Sources:
         """Read a file, unless it is the last one and has not changed."""
         with self._lock:
             stamp = path.stat() if path.exists() else None
-            key = (
-                path,
-                stamp and (stamp.st_mtime_ns, stamp.st_size),
-                repr(sorted(options.items())),
-            )
+            state = stamp and (stamp.st_mtime_ns, stamp.st_size)
+            key = path, state, repr(sorted(options.items()))
             if self._last is None or self._last[0] != key:
                 self._last = None  # one table in memory at a time
                 self._last = key, read_file(path, **options)
@@ -180,14 +168,10 @@ def judge_rules(text: str, path: Path | None, source: Source, schema: Schema) ->
     except TessellaError as error:
         return JudgedRules(problem=str(error))
     lines = [
-        {
-            "name": rule.name,
-            "text": rule.text,
-            "broken": len(result.rows[at]),
-            "unknown": int((result.signs[:, at] == 0).sum()),
-        }
+        {"name": rule.name, "text": rule.text, "broken": len(result.rows[at]),
+         "unknown": int((result.signs[:, at] == 0).sum())}
         for at, rule in enumerate(rules)
-    ]
+    ]  # fmt: skip
     return JudgedRules(lines=tuple(lines), findings=findings, breaking=len(result.breaking()))
 
 
@@ -232,32 +216,16 @@ def environment() -> Any:
 
 
 def in_bytes(size: float) -> str:
-    """Write a size for a reader.
-
-    Examples
-    --------
-    >>> from tessella.app.forms import in_bytes
-    >>> in_bytes(812), in_bytes(20_480), in_bytes(3 * 2**30)
-    ('812 B', '20 KB', '3.0 GB')
-    """
+    """Write a size for a reader."""
     if size < 1024:
         return f"{size:.0f} B"
-    for unit in ("KB", "MB", "GB"):
-        size /= 1024
-        if size < 1024 or unit == "GB":
-            return f"{size:.0f} {unit}" if size >= 10 else f"{size:.1f} {unit}"
-    raise AssertionError
+    power = 1 if size < 2**20 else 2 if size < 2**30 else 3
+    size /= 1024**power
+    return f"{size:.{int(size < 10)}f} {('KB', 'MB', 'GB')[power - 1]}"
 
 
 def duration(seconds: float) -> str:
-    """Write a time for a reader.
-
-    Examples
-    --------
-    >>> from tessella.app.forms import duration
-    >>> duration(0.41), duration(12.4), duration(75)
-    ('0.4 s', '12 s', '1 min 15 s')
-    """
+    """Write a time for a reader."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

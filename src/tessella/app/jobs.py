@@ -6,8 +6,6 @@ without the key is not ours, whoever printed it, and is skipped. So the pages st
 kernels run, work can be stopped at any moment, and what was not finished is not written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -29,8 +27,6 @@ from .._output import plain_data
 from .._stdout import reserved_stdout
 from ..exceptions import TessellaError
 from .folder import Folder
-
-__all__ = ["BusyError", "Job", "Jobs", "main"]
 
 State = Literal["running", "done", "refused", "stopped", "broken"]
 PATIENCE = 3.0  # seconds in which work that was asked to stop may stop by itself
@@ -152,11 +148,9 @@ class Jobs:
             # package. Without an own session Ctrl-C would come twice.
             self._ready = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tessella.app.jobs"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 start_new_session=os.name == "posix",
-            )
+            )  # fmt: skip
         return self._ready
 
     @property
@@ -253,11 +247,8 @@ def _protect(
 ) -> dict[str, Any]:
     wanted = planfile.parse_plan(plan, folder=folder.path, origin=origin)
     folder.check_plan(wanted)
-    done = publishing.publish(
-        wanted,
-        progress=lambda at, of, name: tell("step", at=at, of=of, name=name),
-        overwrite=overwrite,
-    )
+    step = lambda at, of, name: tell("step", at=at, of=of, name=name)  # noqa: E731
+    done = publishing.publish(wanted, progress=step, overwrite=overwrite)
     public = done.summary["public"]
     risk, before = done.risk, done.risk_before
     worst = None if risk is None else risk.worst
@@ -265,12 +256,8 @@ def _protect(
         "public": public,
         "files": {what: wanted.output.files[what] for what in done.paths},
         "smallest": min((block["smallest"] for block in public["blocks"]), default=None),
-        "risk": None
-        if worst is None or risk is None
-        else {
-            "attack": worst.name,
-            "value": worst.found.value,
-            "tried": len(risk.tried),
+        "risk": None if worst is None or risk is None else {
+            "attack": worst.name, "value": worst.found.value, "tried": len(risk.tried),
             "before": None if before is None else before.value,
             "attacks": [
                 {"attack": one.name, "value": one.found.value, "beside": one.found.beside()}
@@ -282,7 +269,7 @@ def _protect(
             {"method": e.method, "account": e.account, "seconds": e.seconds} for e in done.protocol
         ],
         "seconds": done.seconds,
-    }
+    }  # fmt: skip
 
 
 def _verify(

@@ -38,8 +38,6 @@ from .jobs import Job, Jobs
 if TYPE_CHECKING:
     from .serving import AccessKeys
 
-__all__ = ["Pages"]
-
 FIELDS = 100_000  # of a form: three for each column of a wide table
 Values = dict[str, str]
 

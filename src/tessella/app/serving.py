@@ -7,8 +7,6 @@ one), and, if it changes anything, comes from a form of ours. Pages run no scrip
 load nothing from elsewhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib
@@ -33,8 +31,6 @@ from ..exceptions import BadOptionError
 from .folder import Folder
 from .jobs import Jobs
 from .pages import Pages
-
-__all__ = ["AccessKeys", "Guard", "make_app", "serve"]
 
 HOST = "127.0.0.1"  # and no option for another
 LOOKS = 1.0  # seconds between two looks at the clock

@@ -4,8 +4,6 @@ A mistake ends with a sentence, no traceback, and an exit code for scripts: 1 if
 refuse, 2 for usage, bad input, or a file that cannot be written.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -4,8 +4,6 @@ Every figure that is printed is computed on the spot, from the release and its a
 are functions that yield a title and then paragraphs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import floor
@@ -29,8 +27,6 @@ from ..publishing import Publication, publish
 from ..release import Release
 from .commands import write_text
 from .terminal import Reporter, result_stream
-
-__all__ = ["run"]
 
 SHOWN = ["employees", "hours", "hourly_rate", "wages", "turnover", "profit"]
 MOST_ROWS = 6  # of a group, shown

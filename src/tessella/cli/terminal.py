@@ -4,8 +4,6 @@ What a command found goes to standard output, as text or, with --json, as one JS
 whoever prints it, goes to standard error: `tessella plan ... > plan.toml` holds the plan alone.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import sys
@@ -114,14 +112,7 @@ def as_json(data: Any) -> str:
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
-    """Read options of reading, such as decimal=, or sheet=2024.
-
-    Examples
-    --------
-    >>> from tessella.cli.terminal import options_of
-    >>> options_of(["delimiter=;", "decimal=,", "missing=NA", "missing=.", "header=false"])
-    {'delimiter': ';', 'decimal': ',', 'missing': ['NA', '.'], 'header': False}
-    """
+    """Read options of reading, such as decimal=, or sheet=2024."""
     named = {"tab": "\t", "comma": ",", "semicolon": ";", "point": ".", "space": " ", "none": ""}
     found: dict[str, Any] = {}
     for text in given:

@@ -9,8 +9,6 @@ In Parquet and Feather files labels, levels and missing codes are stored under o
 as JSON. Keys of other programs (pandas keeps its index there) are neither read nor copied.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

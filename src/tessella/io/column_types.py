@@ -7,8 +7,6 @@ Nothing is coerced. A few texts among numbers are an error with the line, becaus
 missing values that somebody must name or a mistake; a few numbers among texts are text.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """CSV in: look at every byte once, say what was found, and give each column its type."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,18 +13,8 @@ import pyarrow.csv as pcsv
 from ..exceptions import BadFileError, BadOptionError
 from ..kernels import text as forms
 from ..parallel import each
-from .column_types import (
-    SIGNS,
-    FormCounts,
-    Missing,
-    NumberFormat,
-    Type,
-    TypeInference,
-    check_types,
-    count_forms,
-    missing_words,
-    state_types,
-)  # fmt: skip
+from . import column_types as inferring
+from .column_types import SIGNS, FormCounts, Missing, NumberFormat, Type, count_forms
 from .csv_text import Lines, read_text
 from .source import Source, Statement, check_columns
 
@@ -36,21 +24,12 @@ _NAMED = dict(zip(SIGNS, _NAMES))
 
 
 def read_csv(
-    path: Path,
-    *,
-    delimiter: str | None = None,
-    quote: str = '"',
-    encoding: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    missing: Missing = None,
-    header: bool | None = None,
-    names: Sequence[str] | None = None,
-    skip: int = 0,
-    types: Mapping[str, Type] | None = None,
-    dates: Mapping[str, str] | None = None,
+    path: Path, *, delimiter: str | None = None, quote: str = '"', encoding: str | None = None,
+    decimal: str | None = None, thousands: str | None = None, missing: Missing = None,
+    header: bool | None = None, names: Sequence[str] | None = None, skip: int = 0,
+    types: Mapping[str, Type] | None = None, dates: Mapping[str, str] | None = None,
     columns: Sequence[str] | None = None,
-) -> Source:
+) -> Source:  # fmt: skip
     """Read a CSV file; the options are those of `read_file`."""
     raw, encoding, found = read_text(path, encoding)
     lines, statements = Lines.find(path, raw, delimiter=delimiter, quote=quote, skip=skip)
@@ -67,7 +46,7 @@ def read_csv(
     seen = each(
         lambda place: count_forms(names_read[place], columns_read[place]), range(len(names_read))
     )
-    check_types(types or {})
+    inferring.check_types(types or {})
     check_columns((*(types or {}), *(dates or {})), titles)
     quoted, statements = _declared_by_quotes(lines, titles, seen)
     found += statements
@@ -76,12 +55,12 @@ def read_csv(
     evidence = _Evidence(path, [one for one in seen if one.name not in no_numbers], line_of)
     number_format, statements = _find_number_format(evidence, decimal, thousands, lines.delimiter)
     found += statements
-    inference = TypeInference(
+    inference = inferring.TypeInference(
         path=path, number_format=number_format, line_of=line_of,
         types=types or {}, dates=dates or {}, quoted=quoted,
     )  # fmt: skip
     kinds = {column.name: inference.type_of(column) for column in seen}
-    found += state_types(seen, kinds)
+    found += inferring.state_types(seen, kinds)
 
     def convert(place: int) -> Any:
         texts, columns_read[place] = columns_read[place], None
@@ -208,7 +187,7 @@ def _without_missing(texts: pa.Table, missing: Missing) -> tuple[pa.Table, list[
     if missing is None:
         return texts, []
     counts: Counter[str] = Counter()
-    for name, words in missing_words(missing, texts.column_names).items():
+    for name, words in inferring.missing_words(missing, texts.column_names).items():
         column = texts.column(name)
         gone = pc.is_in(column, value_set=pa.array(words, pa.string()))
         if count := pc.sum(gone).as_py():

@@ -1,7 +1,5 @@
 """CSV out: the same table gives the same bytes, and text is quoted so that it stays text."""
 
-from __future__ import annotations
-
 import codecs
 import os
 from collections import Counter
@@ -23,15 +21,9 @@ _MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE}  # how su
 
 
 def write_csv(
-    table: pa.Table,
-    file: BinaryIO,
-    path: Path,
-    *,
-    delimiter: str = ",",
-    decimal: str = ".",
-    encoding: str = "utf-8",
-    safe: bool = True,
-) -> list[Statement]:
+    table: pa.Table, file: BinaryIO, path: Path, *, delimiter: str = ",", decimal: str = ".",
+    encoding: str = "utf-8", safe: bool = True,
+) -> list[Statement]:  # fmt: skip
     """Write a table of `to_arrow`; the options are those of `write_file`."""
     _check_options(delimiter, decimal, encoding)
     names = [neutralise_name(name) if safe else name for name in table.column_names]

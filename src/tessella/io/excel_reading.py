@@ -1,7 +1,5 @@
 """Excel in, through openpyxl: cells have types, and a column has the one that all of them have."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import warnings
@@ -26,13 +24,9 @@ _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
 
 
 def read_excel(
-    path: Path,
-    *,
-    sheet: str | None = None,
-    missing: Missing = None,
-    types: Mapping[str, Type] | None = None,
-    columns: Sequence[str] | None = None,
-) -> Source:
+    path: Path, *, sheet: str | None = None, missing: Missing = None,
+    types: Mapping[str, Type] | None = None, columns: Sequence[str] | None = None,
+) -> Source:  # fmt: skip
     """Read one sheet of an Excel file; the options are those of `read_file`."""
     openpyxl = optional("openpyxl", extra="excel", purpose="Reading Excel files")
     check_types(types or {})

@@ -4,8 +4,6 @@ Six small parts in a zip file whose times are all the same; text is always text,
 in it can run. No temporary file is needed, and no package.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 import re

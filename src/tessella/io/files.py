@@ -1,7 +1,5 @@
 """One way in and one way out, whatever the format: nothing but the table is written."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -14,17 +12,8 @@ from typing import Any, BinaryIO
 
 from .._output import whole_or_nothing
 from ..exceptions import BadFileError, BadOptionError, DataNotFoundError, TessellaError
-from .source import (
-    FORMATS,
-    Format,
-    Metadata,
-    ReadingReport,
-    Source,
-    Statement,
-    check_columns,
-    compression_of,
-    find_format,
-)
+from . import source as sources
+from .source import FORMATS, Format, Metadata, ReadingReport, Source, Statement
 
 _OPTIONS = dict.fromkeys(option for form in FORMATS.values() for option in form.options)
 
@@ -121,7 +110,7 @@ def read_file(
     """
     given = dict(locals())
     path = _existing(path)
-    form = find_format(path, format)
+    form = sources.find_format(path, format)
     options = {name: given[name] for name in _OPTIONS if given[name] is not None}
     for name in options:
         if name not in form.options:
@@ -166,7 +155,7 @@ def _with_metadata(
     if not codes:
         return source
     variables, statements = dict(source.metadata.variables), list(source.how.statements)
-    check_columns(codes, source.columns, who="codes=")
+    sources.check_columns(codes, source.columns, who="codes=")
     for name, values in codes.items():
         variables[name] = replace(source.metadata[name], missing=tuple(values))
         shown = ", ".join(map(str, values))
@@ -198,14 +187,10 @@ class Written:
     def to_dict(self) -> dict[str, Any]:
         """Return what a manifest records."""
         return {
-            "file": self.path.name,
-            "format": self.format,
-            "records": self.n_rows,
-            "columns": list(self.columns),
-            "sha256": self.sha256,
-            "bytes": self.size,
+            "file": self.path.name, "format": self.format, "records": self.n_rows,
+            "columns": list(self.columns), "sha256": self.sha256, "bytes": self.size,
             "statements": [str(statement) for statement in self.statements],
-        }
+        }  # fmt: skip
 
 
 def write_file(
@@ -284,18 +269,11 @@ def write_file(
 
 @contextmanager
 def staged_file(
-    frame: Any,
-    path: str | os.PathLike[str],
-    *,
-    format: str | None = None,
-    like: Source | None = None,
-    metadata: Metadata | None = None,
-    keep_labels: bool = False,
-    overwrite: bool = False,
-    private: bool = False,
-    confirm: Callable[[Source, list[Statement]], Statement] | None = None,
-    **options: Any,
-) -> Iterator[Written]:
+    frame: Any, path: str | os.PathLike[str], *, format: str | None = None,
+    like: Source | None = None, metadata: Metadata | None = None, keep_labels: bool = False,
+    overwrite: bool = False, private: bool = False,
+    confirm: Callable[[Source, list[Statement]], Statement] | None = None, **options: Any,
+) -> Iterator[Written]:  # fmt: skip
     """Write a table to a file that gets its name when the block ends well; see `write_file`.
 
     In the block all bytes are written, and their hash is known; no file has that name yet. What
@@ -305,7 +283,7 @@ def staged_file(
     from .arrow import scrub, to_arrow
 
     path = Path(path)
-    form = find_format(path, format, write=True)
+    form = sources.find_format(path, format, write=True)
     if like is not None and path.exists() and path.samefile(like.path):
         raise BadFileError(path, "this is the original", "Give another name to the release")
     table, statements = to_arrow(frame)
@@ -335,7 +313,7 @@ def staged_file(
             del frame, table  # what is read again takes their place
             with _reopened(file, path) as again:
                 statements.append(confirm(read_file(again, format=form.name), statements))
-        packed = compression_of(path)
+        packed = sources.compression_of(path)
         yield Written(
             path=path, format=f"{form.name}, {packed}" if packed else form.name, n_rows=n_rows,
             columns=tuple(names), sha256=digest, size=size, statements=tuple(statements),
@@ -371,19 +349,22 @@ def _public(
 
 
 def _options(
-    form: Format, path: Path, like: Source | None, *, safe: bool = True, sheet: str = "data",
-    **given: str | None,
+    form: Format, path: Path, like: Source | None, *, delimiter: str | None = None,
+    decimal: str | None = None, encoding: str | None = None, safe: bool = True,
+    sheet: str = "data",
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the options of the format's writer; given are delimiter, decimal and encoding."""
+    """Return the options of the format's writer."""
     if form.name != "csv":
+        given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
         for name, value in given.items():
             if value is not None:
                 raise BadOptionError(name, value, f"nothing: it has no meaning for {form.name}")
         return {"sheet": sheet} if form.name == "excel" else {}
     known = like.how.options if like is not None and like.format == "csv" else {}
-    decimal = given.get("decimal") or known.get("decimal", ".")
-    tabbed = "\t" if Path(path.stem if compression_of(path) else path).suffix == ".tsv" else None
+    decimal = decimal or known.get("decimal", ".")
+    bare = Path(path.stem) if sources.compression_of(path) else path
+    tabbed = "\t" if bare.suffix == ".tsv" else None
     usual = tabbed or known.get("delimiter") or (";" if decimal == "," else ",")
-    delimiter = given.get("delimiter") or (";" if usual == decimal else usual)
-    encoding = given.get("encoding") or "utf-8"
+    delimiter = delimiter or (";" if usual == decimal else usual)
+    encoding = encoding or "utf-8"
     return {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "safe": safe}

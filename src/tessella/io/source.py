@@ -228,37 +228,25 @@ class Metadata:
         """Return plain dicts, lists and scalars, leaving out what is empty."""
         described = {}
         for name, variable in self.variables.items():
-            facts = {
-                "label": variable.label,
-                "labels": [[value, label] for value, label in variable.labels.items()],
-                "missing": [
-                    {"low": code.low, "high": code.high} if isinstance(code, Span) else code
-                    for code in variable.missing
-                ],
-                "level": variable.level,
-                "format": variable.format,
-            }
+            labels = [[value, label] for value, label in variable.labels.items()]
+            codes = [dict(vars(c)) if isinstance(c, Span) else c for c in variable.missing]
+            facts = vars(variable) | {"labels": labels, "missing": codes}
             described[name] = {fact: value for fact, value in facts.items() if value}
         return described
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Mapping[str, Any]]) -> Metadata:
         """Build metadata from what `to_dict` gave."""
-        return cls(
-            {
-                name: Variable(
-                    label=facts.get("label", ""),
-                    labels=dict(facts.get("labels", [])),
-                    missing=tuple(
-                        Span(code["low"], code["high"]) if isinstance(code, Mapping) else code
-                        for code in facts.get("missing", [])
-                    ),
-                    level=facts.get("level"),
-                    format=facts.get("format", ""),
-                )
-                for name, facts in described.items()
-            }
-        )
+        variables = {}
+        for name, facts in described.items():
+            plain = {fact: facts[fact] for fact in ("label", "level", "format") if fact in facts}
+            codes = [
+                Span(c["low"], c["high"]) if isinstance(c, Mapping) else c
+                for c in facts.get("missing", [])
+            ]
+            labels = dict(facts.get("labels", []))
+            variables[name] = Variable(labels=labels, missing=tuple(codes), **plain)
+        return cls(variables)
 
 
 def check_columns(names: Iterable[str], present: Sequence[str], who: str = "read_file") -> None:
@@ -387,11 +375,9 @@ class Source:
         import pyarrow as pa
 
         kept: dict[Any, Any] = {
-            pa.bool_(): pd.BooleanDtype(),
-            pa.float32(): pd.Float32Dtype(),
-            pa.float64(): pd.Float64Dtype(),
-            pa.date32(): pd.ArrowDtype(pa.date32()),
-        }
+            pa.bool_(): pd.BooleanDtype(), pa.date32(): pd.ArrowDtype(pa.date32()),
+            pa.float32(): pd.Float32Dtype(), pa.float64(): pd.Float64Dtype(),
+        }  # fmt: skip
         for width in (8, 16, 32, 64):
             kept[getattr(pa, f"int{width}")()] = getattr(pd, f"Int{width}Dtype")()
             kept[getattr(pa, f"uint{width}")()] = getattr(pd, f"UInt{width}Dtype")()

@@ -8,8 +8,6 @@ compared before it counts. The time of writing, which SPSS, Stata and SAS transp
 to midnight of 1 January 1980.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import math
@@ -39,13 +37,8 @@ _STORED = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float":
 _LETTERS = frozenset("_abcdefghijklmnopqrstuvwxyz")
 
 
-_READERS = {
-    "spss": "read_sav",
-    "spss-portable": "read_por",
-    "stata": "read_dta",
-    "sas": "read_sas7bdat",
-    "sas-transport": "read_xport",
-}
+_READERS = {"spss": "read_sav", "spss-portable": "read_por", "stata": "read_dta",
+            "sas": "read_sas7bdat", "sas-transport": "read_xport"}  # fmt: skip
 
 
 def _package() -> Any:
@@ -61,13 +54,9 @@ def _raw_read(name: str, path: str | Path, **options: Any) -> tuple[dict[str, An
 
 
 def _read_file(
-    name: str,
-    path: Path,
-    *,
-    columns: Sequence[str] | None = None,
-    encoding: str | None = None,
+    name: str, path: Path, *, columns: Sequence[str] | None = None, encoding: str | None = None,
     catalog: str | os.PathLike[str] | None = None,
-) -> Source:
+) -> Source:  # fmt: skip
     """Read a file of SPSS, Stata or SAS; the options are those of `read_file`."""
     options = {"encoding": encoding, "catalog_file": None if catalog is None else str(catalog)}
     package = _package()

@@ -6,8 +6,6 @@ Kernels release the interpreter's lock, so threads run them side by side; they n
 of their own, so an answer cannot depend on the number of cores. No fastmath: sums keep their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar, cast
 

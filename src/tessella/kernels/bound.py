@@ -14,12 +14,11 @@ A cut with a price charges that price to each group that holds two or three of i
 Groups are rows of record numbers, padded with -1 where sizes differ; cuts are rows of three.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .._types import Floats, Integers, Truths
 from . import kernel
+from .groups import doubled, insert
 
 
 @kernel
@@ -59,15 +58,8 @@ def weighted_prices(
             count = 0
             for at in range(n_others):
                 term = w[at] * (d[at] - ratio)
-                if count < k - 1:
-                    count += 1
-                elif term >= terms[count - 1]:
-                    continue
-                place = count - 1
-                while place > 0 and terms[place - 1] > term:
-                    terms[place], chosen[place] = terms[place - 1], chosen[place - 1]
-                    place -= 1
-                terms[place], chosen[place] = term, at
+                if count < k - 1 or term < terms[count - 1]:
+                    count = insert(terms, chosen, count, term, at)
             above, below = 0.0, own[i]
             for taken in chosen:
                 above += w[taken] * d[taken]
@@ -211,7 +203,7 @@ def cuts_hit(
                 count[held[e]] += 1
                 if count[held[e]] == 2:
                     if n_hit == hit.shape[0]:
-                        hit = np.concatenate((hit, np.empty_like(hit)))
+                        hit = doubled(hit)
                     hit[n_hit] = held[e]
                     n_hit += 1
         for at in range(groups.shape[1]):
@@ -250,13 +242,9 @@ def charges_of_pairs(cuts: Integers, prices: Floats, n: int) -> tuple[Integers, 
 
 @kernel
 def broken_cuts(
-    groups: Integers,
-    shares: Floats,
-    starts: Integers,
-    held: Integers,
-    single: Truths,
+    groups: Integers, shares: Floats, starts: Integers, held: Integers, single: Truths,
     least: float,
-) -> tuple[Integers, Floats]:
+) -> tuple[Integers, Floats]:  # fmt: skip
     """Triples of records of which groups hold two or more with shares above 1 + least in all.
 
     `starts` and `held` say which groups hold each record. Only records marked `single` (which
@@ -292,12 +280,10 @@ def broken_cuts(
                 over = pair_ab[b] + pair_bc[c] + pair_ab[c] - 2.0 * together - 1.0
                 if over > least:
                     if n_cuts == cuts.shape[0]:
-                        cuts = np.concatenate((cuts, np.empty_like(cuts)))
-                        excess = np.concatenate((excess, np.empty_like(excess)))
+                        cuts, excess = doubled(cuts), doubled(excess)
                     low, high = min(a, b), max(b, c)
-                    cuts[n_cuts, 0] = low
+                    cuts[n_cuts, 0], cuts[n_cuts, 2] = low, high
                     cuts[n_cuts, 1] = a + b + c - low - high
-                    cuts[n_cuts, 2] = high
                     excess[n_cuts] = over
                     n_cuts += 1
             for z in range(n_b):

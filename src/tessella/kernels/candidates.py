@@ -9,14 +9,13 @@ linear function of the parameters that is positive where the own original is nea
 record lie between two starts, too.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
 from .._types import Floats, Integers, Truths
 from . import kernel
+from .groups import doubled, insert
 
 MANY = 256  # possible exchanges between two tied values; beyond, one is taken to exist
 
@@ -36,11 +35,9 @@ class Windows(NamedTuple):
 def _narrowest(windows: Windows, i: int) -> int:
     best, least = 0, -1
     for v in range(windows.low.shape[1]):
-        count = (
-            windows.below[v, windows.high[i, v] + 1] - windows.below[v, windows.low[i, v]]
-            if windows.high[i, v] >= windows.low[i, v]
-            else 0
-        )
+        count, low, high = 0, windows.low[i, v], windows.high[i, v]
+        if high >= low:
+            count = windows.below[v, high + 1] - windows.below[v, low]
         if least < 0 or count < least:
             best, least = v, count
     return best
@@ -79,9 +76,7 @@ def find_candidates(
                 continue
             if used < most:
                 if used == partner.shape[0]:
-                    longer = np.empty(min(most, 2 * used), dtype=np.int64)
-                    longer[:used] = partner
-                    partner = longer
+                    partner = doubled(partner)[:most]
                 partner[used] = j
             used += 1
         if used <= most:
@@ -327,14 +322,8 @@ def lowest(starts: Integers, level: Floats, count: int, kept: Truths) -> Truths:
     for at in range(starts.shape[0] - 1):
         held = 0
         for row in range(starts[at], starts[at + 1]):
-            if held == count and not level[row] < values[held - 1]:
-                continue
-            place = held if held < count else count - 1
-            while place > 0 and values[place - 1] > level[row]:
-                values[place], places[place] = values[place - 1], places[place - 1]
-                place -= 1
-            values[place], places[place] = level[row], row
-            held = min(held + 1, count)
+            if held < count or level[row] < values[held - 1]:
+                held = insert(values, places, held, level[row], row)
         for place in range(held):
             out[places[place]] = True
     return out

@@ -17,14 +17,11 @@ Removing rows or merging sets never makes a bound too small, so only `exclude` a
 be right to the last bit; `GAP` keeps the former away from rounding.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
+from .groups import doubled
 
 GAP = 1e-13  # of the share of one row in a combination of two
 WORD = 62  # records in a word of a set; the signs of int64 stay out of it
@@ -83,12 +80,9 @@ def _bits(word: int) -> int:
 
 @kernel
 def most_together(
-    undecided: tuple[Floats, Integers, Integers, Integers, Integers],
-    left: int,
-    classes: Integers,
-    enough: int,
-    thorough: bool,
-) -> int:
+    undecided: tuple[Floats, Integers, Integers, Integers, Integers], left: int,
+    classes: Integers, enough: int, thorough: bool,
+) -> int:  # fmt: skip
     """Bound the undecided records that one point links: sets that exclude each other count once.
 
     Pairs are compared where that may bring the number down to `enough`, or if asked to be thorough.
@@ -269,12 +263,6 @@ def _decide(
 
 
 @kernel
-def _doubled(array: Any) -> Any:
-    """Return an array with room for as many more."""
-    return np.concatenate((array, np.empty_like(array)))
-
-
-@kernel
 def _longest(corners: Floats) -> tuple[int, int]:
     """The two ends of the longest edge."""
     k, p = corners.shape
@@ -333,12 +321,10 @@ def explore(
     which_, records_ = np.empty(n_rows, dtype=np.int64), np.empty(n_records, dtype=np.int64)
     starts_ = np.zeros(n_records + 1, dtype=np.int64)
     out = (
-        np.empty((n_rows + 1, k)),
-        np.empty(n_rows + 1, dtype=np.int64),
-        np.empty(n_rows + 1, dtype=np.int64),
-        np.empty(n_records, dtype=np.int64),
+        np.empty((n_rows + 1, k)), np.empty(n_rows + 1, dtype=np.int64),
+        np.empty(n_rows + 1, dtype=np.int64), np.empty(n_records, dtype=np.int64),
         np.empty(n_records + 1, dtype=np.int64),
-    )
+    )  # fmt: skip
     taken = np.zeros(classes.max() + 1, dtype=np.int64)
     here, between = np.empty((k, p)), np.empty(p)
     theta, most, cells, looked = np.zeros(p), -1, 0, 0
@@ -400,13 +386,13 @@ def explore(
                 continue
             row_start, record_start = row_ends[top], record_ends[top]
             while row_start + new_rows > kept_rows.shape[0]:
-                kept_values, kept_rows = _doubled(kept_values), _doubled(kept_rows)
+                kept_values, kept_rows = doubled(kept_values), doubled(kept_rows)
             while record_start + new_left > kept_records.shape[0]:
-                kept_records, kept_sizes = _doubled(kept_records), _doubled(kept_sizes)
+                kept_records, kept_sizes = doubled(kept_records), doubled(kept_sizes)
             if top + 1 >= depths.shape[0]:
-                all_corners, depths = _doubled(all_corners), _doubled(depths)
-                all_linked, bounds = _doubled(all_linked), _doubled(bounds)
-                row_ends, record_ends = _doubled(row_ends), _doubled(record_ends)
+                all_corners, depths = doubled(all_corners), doubled(depths)
+                all_linked, bounds = doubled(all_linked), doubled(bounds)
+                row_ends, record_ends = doubled(row_ends), doubled(record_ends)
             for row in range(new_rows):
                 kept_rows[row_start + row] = out[2][row]
                 for v in range(k):
@@ -420,14 +406,9 @@ def explore(
             row_ends[top + 1], record_ends[top + 1] = row_start + new_rows, record_start + new_left
             top += 1
     left_over = (
-        all_corners[:top].copy(),
-        depths[:top].copy(),
-        all_linked[:top].copy(),
-        bounds[:top].copy(),
-        row_ends[: top + 1].copy(),
-        record_ends[: top + 1].copy(),
-        kept_rows[: row_ends[top]].copy(),
-        kept_records[: record_ends[top]].copy(),
+        all_corners[:top].copy(), depths[:top].copy(), all_linked[:top].copy(),
+        bounds[:top].copy(), row_ends[: top + 1].copy(), record_ends[: top + 1].copy(),
+        kept_rows[: row_ends[top]].copy(), kept_records[: record_ends[top]].copy(),
         kept_sizes[: record_ends[top]].copy(),
-    )
+    )  # fmt: skip
     return most, theta, cells, left_over

@@ -6,8 +6,6 @@ a move is priced without looking at any other record. A group that grows to 2k i
 the split gains counts for the move that caused it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -18,8 +18,6 @@ into vector instructions, which it cannot do with the functions of the C library
 2 units in the last place of the exponential, and the result is the same on every machine.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -199,16 +197,10 @@ def pack(centres: Floats, order: Integers) -> Centres:
 def make_room(n_blocks: int, d: int) -> Room:
     """Allocate, once for many tiles."""
     return Room(
-        np.zeros((TILE, d)),
-        np.zeros((n_blocks, TILE * LANES)),
-        np.zeros((n_blocks, TILE * LANES)),
-        np.zeros(TILE),
-        np.zeros(TILE),
-        np.zeros(n_blocks, dtype=np.int64),
-        np.zeros(n_blocks),
-        np.zeros(TILE * LANES),
-        np.zeros(TILE * LANES),
-    )
+        np.zeros((TILE, d)), np.zeros((n_blocks, TILE * LANES)), np.zeros((n_blocks, TILE * LANES)),
+        np.zeros(TILE), np.zeros(TILE), np.zeros(n_blocks, dtype=np.int64), np.zeros(n_blocks),
+        np.zeros(TILE * LANES), np.zeros(TILE * LANES),
+    )  # fmt: skip
 
 
 @kernel

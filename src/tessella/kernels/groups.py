@@ -6,8 +6,6 @@ partition is that of the set without the lowest bit, refined by one column. Rows
 their part leave it, since no larger set is minimal for them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,12 @@ from . import kernel
 
 # 2^64 over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4): spreads bits.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def doubled(array: Any) -> Any:
+    """Return an array with room for as many more."""
+    return np.concatenate((array, np.empty_like(array)))
 
 
 @kernel
@@ -31,6 +35,35 @@ def renumber(labels: Integers, n_labels: int) -> Integers:
             count += 1
         out[i] = new[labels[i]]
     return out
+
+
+@kernel
+def members_of(labels: Integers, n_groups: int) -> tuple[Integers, Integers]:
+    """Rows sorted by group, ascending within a group, and where each group begins (and ends)."""
+    begins = np.zeros(n_groups + 1, dtype=np.int64)
+    for i in range(labels.shape[0]):
+        begins[labels[i] + 1] += 1
+    for g in range(n_groups):
+        begins[g + 1] += begins[g]
+    rows, filled = np.empty(labels.shape[0], dtype=np.int64), begins.copy()
+    for i in range(labels.shape[0]):
+        rows[filled[labels[i]]] = i
+        filled[labels[i]] += 1
+    return rows, begins
+
+
+@kernel
+def insert(values: Floats, places: Any, held: int, value: float, place: int) -> int:
+    """Put a value into an ascending list, the last of equals; return how many it holds.
+
+    `places` go along with the values. Where the list is full, its last value goes.
+    """
+    at = min(held, len(values) - 1)
+    while at > 0 and values[at - 1] > value:
+        values[at], places[at] = values[at - 1], places[at - 1]
+        at -= 1
+    values[at], places[at] = value, place
+    return min(held + 1, len(values))
 
 
 @kernel
@@ -255,10 +288,7 @@ def minimal_uniques(
                 row = where[code]
                 if alone[row] and is_minimal(mask, last[row], found, before):
                     if n_found == len(found):
-                        room = np.empty(n_found, dtype=np.int64)
-                        owner = np.concatenate((owner, room))
-                        found = np.concatenate((found, room))
-                        before = np.concatenate((before, room))
+                        owner, found, before = doubled(owner), doubled(found), doubled(before)
                     owner[n_found], found[n_found], before[n_found] = row, mask, last[row]
                     last[row] = n_found
                     n_found += 1

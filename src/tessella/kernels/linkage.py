@@ -16,8 +16,6 @@ near or tied: where records differ in a category, a few columns suffice.
 Probabilistic linkage counts by *pattern*: bits, one for each column in which two records agree.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .._types import Floats, Integers
@@ -175,6 +173,18 @@ def count_in_tree(
 
 
 @kernel
+def sort_squares(x: Floats, y: Floats, rising: Floats, order: Integers) -> None:
+    """The squares of the differences of two records in rising order, and their columns."""
+    for column in range(x.shape[0]):
+        side = x[column] - y[column]
+        square, place = side * side, column
+        while place > 0 and rising[place - 1] > square:
+            rising[place], order[place] = rising[place - 1], order[place - 1]
+            place -= 1
+        rising[place], order[place] = square, column
+
+
+@kernel
 def _measured(
     kind: int, x: Floats, y: Floats, numbers: Floats, sorted_: Floats, order: Integers
 ) -> float:
@@ -202,15 +212,7 @@ def _measured(
                 total += numbers[at] * min(sorted_[column], sorted_[other])
                 at += 1
         return total
-    for column in range(d):
-        side = x[column] - y[column]
-        square = side * side
-        place = column
-        while place > 0 and sorted_[place - 1] > square:
-            sorted_[place] = sorted_[place - 1]
-            order[place] = order[place - 1]
-            place -= 1
-        sorted_[place], order[place] = square, column
+    sort_squares(x, y, sorted_, order)
     if kind == OWA:
         for column in range(d):
             total += numbers[column] * sorted_[column]

@@ -6,26 +6,17 @@ With the squares of a pair in rising order, every set leaves with its lowest col
 the sets puts its value there, one pass from the top gives the measures of all upper sets.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .._types import Bytes, Floats, Integers, Truths
 from . import kernel
-from .linkage import SLACK, TINY
+from .linkage import SLACK, TINY, sort_squares
 
 
 @kernel
 def _sort(x: Floats, y: Floats, rising: Floats, order: Integers, rank: Integers) -> None:
     """The squares of the differences of two records in rising order, and each column's rank."""
-    for column in range(x.shape[0]):
-        side = x[column] - y[column]
-        square = side * side
-        place = column
-        while place > 0 and rising[place - 1] > square:
-            rising[place], order[place] = rising[place - 1], order[place - 1]
-            place -= 1
-        rising[place], order[place] = square, column
+    sort_squares(x, y, rising, order)
     for place in range(x.shape[0]):
         rank[order[place]] = place
 
@@ -40,14 +31,12 @@ def _lowest(sets: Integers, one: int, rank: Integers) -> int:
 
 
 @kernel
-def _measures(sets: Integers, values: Floats, without: int, rank: Integers, out: Floats) -> None:
-    """The measure of the columns from each rank on, leaving out one of the sets (or none: -1)."""
+def _measures(sets: Integers, values: Floats, rank: Integers, out: Floats) -> None:
+    """The measure of the columns from each rank on."""
     d = rank.shape[0]
     for place in range(d):
         out[place] = 0.0
     for one in range(sets.shape[0]):
-        if one == without:
-            continue
         low = _lowest(sets, one, rank)
         out[low] = max(out[low], values[one])
     for place in range(d - 2, -1, -1):
@@ -71,7 +60,7 @@ def upper_measures(sets: Integers, values: Floats, orders: Integers) -> Floats:
     for at in range(n):
         for place in range(d):
             rank[orders[at, place]] = place
-        _measures(sets, values, -1, rank, out[at])
+        _measures(sets, values, rank, out[at])
     return out
 
 
@@ -88,11 +77,11 @@ def margins(
     for at in range(records.shape[0]):
         x = A[records[at]]
         _sort(x, B[truth[records[at]]], rising, order, rank)
-        _measures(sets, values, -1, rank, measures)
+        _measures(sets, values, rank, measures)
         reach = _integral(rising, measures) * (1 + SLACK) + TINY
         for row in range(starts[at], starts[at + 1]):
             _sort(x, B[which[row]], rising, order, rank)
-            _measures(sets, values, -1, rank, measures)
+            _measures(sets, values, rank, measures)
             out[row] = _integral(rising, measures) - reach
     return out
 
@@ -133,7 +122,7 @@ def sorted_pairs(
 
 @kernel
 def _measures_at(lows: Bytes, values: Floats, without: int, out: Floats) -> None:
-    """As `_measures`, with the rank of every set known."""
+    """As `_measures`, with the rank of every set known, leaving out one of the sets."""
     d = out.shape[0]
     for place in range(d):
         out[place] = 0.0
@@ -146,13 +135,9 @@ def _measures_at(lows: Bytes, values: Floats, without: int, out: Floats) -> None
 
 @kernel
 def links_along(
-    own: tuple[Floats, Bytes],
-    theirs: tuple[Floats, Bytes],
-    starts: Integers,
-    values: Floats,
-    place: int,
-    tries: Floats,
-) -> Integers:
+    own: tuple[Floats, Bytes], theirs: tuple[Floats, Bytes], starts: Integers, values: Floats,
+    place: int, tries: Floats,
+) -> Integers:  # fmt: skip
     """For each value tried of the set at `place`, how many records are linked strictly.
 
     `own` and `theirs` are `sorted_pairs` of records with their own originals and, from start to
@@ -190,7 +175,7 @@ def integrals(sets: Integers, values: Floats, differences: Floats) -> Floats:
     out = np.empty(n)
     for at in range(n):
         _sort(differences[at], zeros, rising, order, rank)
-        _measures(sets, values, -1, rank, measures)
+        _measures(sets, values, rank, measures)
         out[at] = _integral(rising, measures)
     return out
 
@@ -233,7 +218,7 @@ def count_maxitive(
         x = A[records[at]]
         own = truth[records[at]]
         _sort(x, B[own], rising, order, rank)
-        _measures(sets, values, -1, rank, measures)
+        _measures(sets, values, rank, measures)
         radius = _integral(rising, measures)
         below, reach = radius * (1 - SLACK) - TINY, radius * (1 + SLACK) + TINY
         for step in range(n):
@@ -246,7 +231,7 @@ def count_maxitive(
             # The measure of all columns is 1: no integral is below the smallest square.
             if rising[0] > reach:
                 continue
-            _measures(sets, values, -1, rank, measures)
+            _measures(sets, values, rank, measures)
             distance = _integral(rising, measures)
             if distance <= reach:
                 if distance < below:

@@ -24,16 +24,14 @@ Distances are summed in the order of the columns, as a plain scan would, and tie
 row: sectors and scan agree to the last bit.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
 import numpy as np
 
 from .._types import Floats, Integers
-from . import kernel, spliced
-from .neighbours import Scratch, make_scratch, nearest
+from . import kernel
+from .neighbours import Scratch, add_squares, make_scratch, nearest
 from .tree import STEP, Duplicates, Tree, remove_point
 
 # Points in a block: long enough that measuring a block outweighs bounding it, short enough that
@@ -68,22 +66,6 @@ class Sectors(NamedTuple):
     below: Floats  # (sectors,) B
     across: Floats  # (sectors,) |p_S|^2, then its root
     state: Integers  # how many blocks the last search looked at
-
-
-@spliced
-def add_squares(points: Floats, start: int, query: Floats, out: Floats) -> None:
-    """Squared distances from a query to the points of a block, column by column."""
-    at = np.uint64(start)
-    for i in range(LANES):
-        out[i] = 0.0
-    for column in range(0, query.shape[0], STEP):
-        for i in range(LANES):
-            total = out[i]
-            for j in range(STEP):
-                side = points[at + np.uint64(j * LANES + i)] - query[column + j]
-                total += side * side
-            out[i] = total
-        at += np.uint64(STEP * LANES)
 
 
 @kernel
@@ -134,23 +116,12 @@ def build_sectors(points: Floats, by_place: Integers, centre: Floats, size: int)
     order = _outermost_first(squares, size)
     n_blocks, columns = (n + LANES - 1) // LANES, (d + STEP - 1) // STEP * STEP
     sectors = Sectors(
-        np.zeros(n_blocks * columns * LANES),
-        np.zeros(n_blocks),
-        np.full(n_blocks * LANES, -1),
-        np.empty(points.shape[0], dtype=np.int64),
-        np.zeros(n_blocks, dtype=np.int64),
-        np.empty(n_sectors, dtype=np.int64),
-        np.empty(n_sectors, dtype=np.int64),
-        low,
-        high,
-        centre.copy(),
-        np.zeros(columns),
-        np.empty(LANES),
-        np.empty(n_sectors),
-        np.empty(n_sectors),
-        np.empty(n_sectors),
-        np.zeros(1, dtype=np.int64),
-    )
+        np.zeros(n_blocks * columns * LANES), np.zeros(n_blocks), np.full(n_blocks * LANES, -1),
+        np.empty(points.shape[0], dtype=np.int64), np.zeros(n_blocks, dtype=np.int64),
+        np.empty(n_sectors, dtype=np.int64), np.empty(n_sectors, dtype=np.int64), low, high,
+        centre.copy(), np.zeros(columns), np.empty(LANES), np.empty(n_sectors),
+        np.empty(n_sectors), np.empty(n_sectors), np.zeros(1, dtype=np.int64),
+    )  # fmt: skip
     for sector in range(n_sectors):
         sectors.heads[sector] = sector * size // LANES
         sectors.ends[sector] = min(n_blocks, (sector + 1) * size // LANES)
@@ -234,7 +205,7 @@ def farthest(sectors: Sectors, duplicates: Duplicates, point: Floats) -> int:
             if bound * (1.0 + margin) - 2.0 * sectors.above[s] * (1.0 - margin) < best:
                 break
             sectors.state[0] += 1
-            add_squares(points, block * columns * LANES, sectors.query, lanes)
+            add_squares(points, block * columns * LANES, LANES, sectors.query, lanes)
             for i in range(LANES):
                 if lanes[i] >= best:
                     place = duplicates.firsts[sectors.members[block * LANES + i]]

@@ -5,8 +5,6 @@ tiles, see `degrees`, and writes to the rows it is given or adds up over them, s
 worked on in pieces, on any number of cores.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -86,12 +84,8 @@ def sweep_tolerant(
 
 @kernel
 def _no_sums(n_blocks: int, d: int) -> Sums:
-    return Sums(
-        np.zeros((n_blocks, d, LANES)),
-        np.zeros((n_blocks, LANES)),
-        np.zeros(1),
-        np.zeros(1, dtype=np.int64),
-    )
+    points, weights = np.zeros((n_blocks, d, LANES)), np.zeros((n_blocks, LANES))
+    return Sums(points, weights, np.zeros(1), np.zeros(1, dtype=np.int64))
 
 
 @kernel

@@ -16,10 +16,8 @@ monotone, so no box is judged farther than a record in it.
 about twice as long or more to find the neighbours of every record.
 """
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,19 +48,19 @@ class Scratch(NamedTuple):
 
 
 @spliced
-def add_squares(points: Singles, start: int, query: Singles, out: Singles) -> None:
-    """Squared distances from a query to sixteen records, column by column."""
+def add_squares(points: Any, start: int, lanes: int, query: Any, out: Any) -> None:
+    """Squared distances from a query to the records in so many lanes, column by column."""
     at = np.uint64(start)
-    for i in range(LANES):
-        out[i] = np.float32(0.0)
+    for i in range(lanes):
+        out[i] = 0.0
     for column in range(0, query.shape[0], STEP):
-        for i in range(LANES):
+        for i in range(lanes):
             total = out[i]
             for j in range(STEP):
-                side = points[at + np.uint64(j * LANES + i)] - query[column + j]
+                side = points[at + np.uint64(j * lanes + i)] - query[column + j]
                 total += side * side
             out[i] = total
-        at += np.uint64(STEP * LANES)
+        at += np.uint64(STEP * lanes)
 
 
 @spliced
@@ -158,7 +156,7 @@ def nearest(
             leaf = below - n_nodes + open[n_open]
             if gaps[open[n_open]] > limit or (leaf == home_leaf and node < n_nodes):
                 continue
-            add_squares(points, leaf * columns * LANES, query, lanes)
+            add_squares(points, leaf * columns * LANES, LANES, query, lanes)
             hits = 0
             for i in range(LANES):
                 hits += lanes[i] <= limit

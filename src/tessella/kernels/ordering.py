@@ -1,12 +1,10 @@
 """Putting multivariate records in a sequence: along nearest neighbours, or group by group."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
-from .groups import distance_between, squared_error, weighted_centres
+from .groups import distance_between, insert, members_of, squared_error, weighted_centres
 from .neighbours import Remaining, all_rows, copy_rows, nearest_row, remove_row
 from .sequence import best_cut
 
@@ -28,21 +26,6 @@ def nearest_next(X: Floats, remaining: Remaining, first: int) -> Integers:
         order[p] = nearest_row(remaining, X, order[p - 1])
         remove_row(remaining, order[p])
     return order
-
-
-@kernel
-def members_of(labels: Integers, n_groups: int) -> tuple[Integers, Integers]:
-    """Rows sorted by group, ascending within a group, and where each group begins (and ends)."""
-    begins = np.zeros(n_groups + 1, dtype=np.int64)
-    for i in range(labels.shape[0]):
-        begins[labels[i] + 1] += 1
-    for g in range(n_groups):
-        begins[g + 1] += begins[g]
-    rows, filled = np.empty(labels.shape[0], dtype=np.int64), begins.copy()
-    for i in range(labels.shape[0]):
-        rows[filled[labels[i]]] = i
-        filled[labels[i]] += 1
-    return rows, begins
 
 
 @kernel
@@ -211,11 +194,7 @@ def centre_path(
             for j in range(d):
                 direction = centres[behind, j] - centres[before, j]
                 leaning += (X[members[a], j] - centres[here, j]) * direction
-            b = a  # insert the record among those already in line
-            while b > 0 and leanings[b - 1] > leaning:
-                leanings[b], order[done + b] = leanings[b - 1], order[done + b - 1]
-                b -= 1
-            leanings[b], order[done + b] = leaning, members[a]
+            insert(leanings, order[done:], a, leaning, members[a])
         done += members.shape[0]
     return order
 

@@ -11,8 +11,6 @@ one, and rows and right-hand sides come scaled likewise; Q (rows orthonormal) an
 triangular) span the active normals, the m equations first: normals = R.T @ Q.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .._types import Floats, Integers

@@ -27,12 +27,11 @@ arrays of length n, own being w_i y_i / (s - 1). *Charges* (starts, partners, am
 some pairs; they come from cuts (see `bound`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
+from .groups import doubled
 
 Terms = tuple[Floats, Floats, Floats, Floats]
 Charges = tuple[Integers, Integers, Floats]
@@ -176,13 +175,9 @@ def _lowest_tie(
 
 @kernel
 def _partners(
-    shares: Floats,
-    hopes: tuple[Floats, Floats],
-    size: int,
-    i: int,
-    row: Floats,
+    shares: Floats, hopes: tuple[Floats, Floats], size: int, i: int, row: Floats,
     place_of: Integers,
-) -> int:
+) -> int:  # fmt: skip
     """Number the records that may share a profitable group with i, i itself 0; count them.
 
     A group with i and j is worth at most p_ij, plus what j's share and i's best size - 2 others
@@ -235,14 +230,6 @@ def _keep_candidates(
                 new[kept], new_tie[kept] = old[at], new_tie[at]
                 kept += 1
     return kept
-
-
-@kernel
-def _append(found: Integers, n_found: int) -> Integers:
-    """Return an array of groups with room for one more, twice as long if it was full."""
-    if n_found < found.shape[0]:
-        return found
-    return np.concatenate((found, np.empty_like(found)))
 
 
 @kernel
@@ -328,7 +315,7 @@ def profitable_groups(
             if j < i or cached[0, root] <= 0.0 or (twins[j] >= 0 and twins[j] != i):
                 continue
             if size == 2:
-                found = _append(found, n_found)
+                found = found if n_found < found.shape[0] else doubled(found)
                 found[n_found, 0], found[n_found, 1] = i, j
                 n_found += 1
                 continue
@@ -388,7 +375,7 @@ def profitable_groups(
                 if newest < 0:
                     level -= 1
                 elif level + 1 == size:  # a group: no deeper, the next candidate is its sibling
-                    found = _append(found, n_found)
+                    found = found if n_found < found.shape[0] else doubled(found)
                     for m in range(level):
                         found[n_found, m] = local[member[m]]
                     found[n_found, level] = local[newest]

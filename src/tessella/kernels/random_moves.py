@@ -29,8 +29,6 @@ Either is proposed as often as its reverse, so it is accepted with the ratio of 
 so a draw takes O(log n) however wide the window.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -20,8 +20,6 @@ change since it last failed to improve is not looked at again (don't-look bits).
 array; a move reverses the shorter of the two paths it could reverse.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ thousand or little more than one; these kernels classify the text, and whoever h
 decides what it means.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -12,8 +12,6 @@ A leaf holds up to sixteen points, a node up to sixteen boxes, both column by co
 register holds the same column of all sixteen. Boxes tighten when points are removed.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -21,7 +19,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Singles
 from . import kernel, spliced
-from .groups import number_equal
+from .groups import members_of, number_equal
 
 LEAF = 16  # points in a leaf: one vector register of float32 on AVX-512, two on AVX2
 # The rounded copy has a multiple of this number of columns, the last ones zeros: the loop over
@@ -44,7 +42,7 @@ class Duplicates(NamedTuple):
 @kernel
 def group_equal(X: Floats, centre: Floats) -> Duplicates:
     """Group equal rows, in O(n d), and order the distinct points, in O(n d log n)."""
-    n, d = X.shape
+    d = X.shape[1]
     number, seen_at = number_equal(X)
     n_distinct = seen_at.shape[0]
     order = order_by_leaves(rounded(X, seen_at, centre).table, d)
@@ -53,19 +51,9 @@ def group_equal(X: Floats, centre: Floats) -> Duplicates:
         renumbered[order[distinct]] = distinct
         for j in range(d):
             points[distinct, j] = X[seen_at[order[distinct]], j]
-    # A counting sort of the rows by distinct point; it is stable, so rows stay ascending.
-    firsts, ends = np.zeros(n_distinct, dtype=np.int64), np.zeros(n_distinct, dtype=np.int64)
-    for row in range(n):
-        ends[renumbered[number[row]]] += 1
-    for distinct in range(1, n_distinct):
-        firsts[distinct] = ends[distinct - 1]
-        ends[distinct] += ends[distinct - 1]
-    rows, point_of, filled = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), firsts.copy()
-    for row in range(n):
-        distinct = renumbered[number[row]]
-        rows[filled[distinct]], point_of[filled[distinct]] = row, distinct
-        filled[distinct] += 1
-    return Duplicates(points, point_of, rows, firsts, ends)
+    number = renumbered[number]
+    rows, begins = members_of(number, n_distinct)
+    return Duplicates(points, number[rows], rows, begins[:-1].copy(), begins[1:].copy())
 
 
 class RoundedPoints(NamedTuple):

@@ -24,8 +24,6 @@ A record x may lie outside of the inequalities. The enumeration then goes around
 point z inside, since the angle at z is obtuse: |v - x|^2 >= |v - z|^2 + |z - x|^2 for all v inside.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

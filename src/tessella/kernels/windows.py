@@ -5,15 +5,13 @@ no record, so they may be improved side by side; the next tiling cuts elsewhere,
 stays. A window fits the cache, so the cost of a move does not depend on the size of the table.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from .._types import Bytes, Floats, Integers, SmallIntegers
 from . import kernel
-from .groups import renumber, squared_distance, squared_error, weighted_centres
+from .groups import insert, members_of, renumber, squared_distance, squared_error, weighted_centres
 from .random_moves import anneal, draw, draw_below, start_stream
 
 # Windows of fewer records than this are scanned in double precision alone.
@@ -106,18 +104,7 @@ def rows_of_windows(
     for t in range(starts.shape[0] - 1):
         for a in range(starts[t], starts[t + 1]):
             window[order[a]] = t
-    first = np.zeros(starts.shape[0], dtype=np.int64)
-    for i in range(labels.shape[0]):
-        first[window[labels[i]] + 1] += 1
-    for t in range(1, first.shape[0]):
-        first[t] += first[t - 1]
-    filled = first[:-1].copy()
-    rows = np.empty(labels.shape[0], dtype=np.int64)
-    for i in range(labels.shape[0]):
-        t = window[labels[i]]
-        rows[filled[t]] = i
-        filled[t] += 1
-    return rows, first
+    return members_of(window[labels], starts.shape[0] - 1)
 
 
 @kernel
@@ -312,19 +299,6 @@ def scan_all(X: Floats, columns: Floats, first: int, near: SmallIntegers) -> Non
             j = i + step if i + step < n else i + step - n
             if held < count or exact[j] < distance[count - 1]:
                 held = insert(distance, near[i], held, exact[j], j)
-
-
-@kernel
-def insert(distance: Floats, near: SmallIntegers, held: int, total: float, j: int) -> int:
-    """Put a record into a list by distance, and return how many it holds; the farthest may go."""
-    place = min(held, len(distance) - 1)
-    while place > 0 and distance[place - 1] > total:
-        distance[place] = distance[place - 1]
-        near[place] = near[place - 1]
-        place -= 1
-    distance[place] = total
-    near[place] = j
-    return min(held + 1, len(distance))
 
 
 @kernel

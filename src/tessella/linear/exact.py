@@ -6,8 +6,6 @@ Motzkin for strict rows). A linear program in floats proposes the rows; their we
 computed and checked in fractions. What is not proved so is not claimed, whatever the floats say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -23,13 +21,6 @@ def refutation(rows: Sequence[Row]) -> list[int]:
     """Return the places of rows that no numbers obey together, least and proved, or none.
 
     Coefficients are the fractions that their doubles stand for: see `as_fraction`.
-
-    Examples
-    --------
-    >>> from tessella.linear.exact import refutation
-    >>> from tessella.linear.rows import Row
-    >>> refutation([Row("", {"a": 1, "b": -1}, "<", 0), Row("", {"b": 1, "a": -1}, "<=", 0)])
-    [0, 1]
     """
     found = _proved(rows, list(range(len(rows))))
     # The deletion filter; from the last, so that of rows that say the same the first are named.

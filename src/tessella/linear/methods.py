@@ -4,8 +4,6 @@ Each takes records and their bounds, and gives values with, for each record, how
 PROVED nearest, GOOD (obeys all rows, nearest is not proved), or NOT found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -93,11 +91,9 @@ def _signs(rows: Sequence[Row], where: dict[int, list[int]]) -> list[int] | None
         signs[first], todo = 1, [first]
         while todo:
             i = todo.pop()
-            beside = [
-                (j, a, k) for j, a in rows[i].coefficients.items() for k in where[j] if k != i
-            ]
-            for j, a, other in beside:
-                wanted = int(-signs[i] * a * rows[other].coefficients[j])
+            own = rows[i].coefficients
+            for j, other in [(col, k) for col in own for k in where[col] if k != i]:
+                wanted = int(-signs[i] * own[j] * rows[other].coefficients[j])
                 if signs[other] == 0:
                     signs[other] = wanted
                     todo.append(other)
@@ -131,15 +127,6 @@ class Lattice:
     Unimodular operations on columns bring the matrix into a lower triangular form, row after row;
     the columns that become zero are a basis of the whole null space. A row without a whole quotient
     proves that there is no whole solution: `solvable` is False then.
-
-    Examples
-    --------
-    >>> from tessella.linear.methods import Lattice
-    >>> lattice = Lattice([[2, 3]], [1], 2)
-    >>> lattice.base[0] * 2 + lattice.base[1] * 3, len(lattice.basis)
-    (1, 1)
-    >>> Lattice([[2, -2]], [1], 2).solvable
-    False
     """
 
     def __init__(self, rows: list[list[int]], right: list[int], d: int) -> None:
@@ -331,9 +318,8 @@ def _int64(numbers: Any, part: Component) -> Integers:
     values = np.array(numbers, dtype=object)
     if any(abs(number) >= LARGEST for number in values.ravel()):
         names = ", ".join(repr(row.name) for row in part.rows)
-        raise BadOptionError(
-            "system", names, f"coefficients with fewer digits: whole solutions go beyond {LARGEST}"
-        )
+        fewer = f"coefficients with fewer digits: whole solutions go beyond {LARGEST}"
+        raise BadOptionError("system", names, fewer)
     return np.array([int(x) for x in values.ravel()], dtype=np.int64).reshape(values.shape)
 
 
@@ -352,7 +338,7 @@ def by_program(
     price = np.sqrt(weights[columns])
 
     def program(
-        rows: Sequence[Row], x: Floats, low: Floats, high: Floats, *, seconds: float = 30.0
+        rows: Sequence[Row], x: Floats, low: Floats, high: Floats, *, seconds: float
     ) -> Any:
         """In moves from the rounded record, whose size the solver's tolerances fit."""
         start = np.concatenate([np.rint(x[:c]), x[c:]])
@@ -388,7 +374,7 @@ def by_program(
     def solve(X: Floats, _: Floats, low: Floats, high: Floats) -> Solved:
         Y = np.empty_like(X)
         for i in range(len(X)):
-            found = program(part.rows, X[i], low[i], high[i])
+            found = program(part.rows, X[i], low[i], high[i], seconds=30.0)
             if found.status == 2:
                 own = [np.ceil(given[0][i]), np.floor(given[1][i])]
                 own = [np.where(np.arange(d) < c, o, g[i]) for o, g in zip(own, given)]
@@ -397,10 +383,8 @@ def by_program(
                     fewer = [other for other in rows if other is not row]
                     if program(fewer, X[i], *own, seconds=2.0).status == 2:
                         rows = fewer
-                bounded = np.isfinite(own).any()
-                raise NoWholeSolutionError(
-                    [row.name for row in rows], record=records[i] if bounded else None
-                )
+                record = records[i] if np.isfinite(own).any() else None
+                raise NoWholeSolutionError([row.name for row in rows], record=record)
             if found.x is None:
                 raise BrokenPromiseError(
                     f"No whole numbers were found for record {records[i]} ({found.message}), nor a "

@@ -7,8 +7,6 @@ rows as they were given. A record that fails is solved again as a nonnegative le
 and if that fails too, in fractions.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -218,14 +216,6 @@ def exact_nearest(
     """Return the nearest point to x with A v = b and G v <= h, or None where there is none.
 
     The distance is sum_j ((v_j - x_j) / spread_j)^2; the rows of A are independent.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.linear.project import exact_nearest
-    >>> G, h = np.array([[-1.0, 0.0], [0.0, -1.0]]), np.zeros(2)
-    >>> exact_nearest(np.array([3.0, -1.0]), np.array([[1.0, 1.0]]), np.ones(1), G, h, np.ones(2))
-    array([1., 0.])
     """
     exact = np.vectorize(Fraction, otypes=[object])
     v, active, limits, right = (exact(given) for given in (x, A, G, h))

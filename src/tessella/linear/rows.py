@@ -8,8 +8,6 @@ with weights >= 0, to 0 <= something negative (Farkas). The weights are the proo
 weight are the ones to name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -91,9 +89,8 @@ def as_records(X: ArrayLike, d: int) -> Floats:
             raise TypeError
         records = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise BadTableError(
-            "A linear system reads numbers, and the table has cells that are none."
-        ) from None
+        message = "A linear system reads numbers, and the table has cells that are none."
+        raise BadTableError(message) from None
     if records.ndim != 2 or records.shape[1] != d:
         raise BadTableError(
             f"The linear system is about {d} columns, and the table has shape {records.shape}. "
@@ -160,12 +157,6 @@ def as_fraction(x: float) -> Fraction:
 
     The simplest fraction with a denominator up to a million that is the same double, so 1.16 is
     29/25 and 1/3 is a third; otherwise the shortest decimal that is the same double.
-
-    Examples
-    --------
-    >>> from tessella.linear.rows import as_fraction
-    >>> as_fraction(1.16), as_fraction(1 / 3)
-    (Fraction(29, 25), Fraction(1, 3))
     """
     number = float(x)
     simple = Fraction(number).limit_denominator(1_000_000)
@@ -304,9 +295,7 @@ def contradicting_rows(A: Floats, b: Floats, G: Floats, h: Floats, sizes: Floats
     # The deletion filter: a row that is not needed for some proof goes for good. What remains is
     # irreducible, because each of its rows was needed when it was tried, among no more rows.
     for row in list(rows):
-        fewer = _proof(stack, right, sizes, kind, [other for other in rows if other != row])
-        if fewer:
-            rows = fewer
+        rows = _proof(stack, right, sizes, kind, [other for other in rows if other != row]) or rows
     return sorted(rows)
 
 
@@ -352,13 +341,9 @@ def least_sum(M: Floats, c: Floats, free: Truths) -> Floats:
     wide = np.vstack([M, -M[twice]])
     cost = np.concatenate([c, -c[twice]])
     found = _linprog(
-        cost,
-        A_eq=wide.T,
-        b_eq=np.zeros(M.shape[1]),
-        A_ub=np.ones((1, len(cost))),
-        b_ub=np.ones(1),
-        bounds=(0, None),
-    )
+        cost, A_eq=wide.T, b_eq=np.zeros(M.shape[1]), A_ub=np.ones((1, len(cost))),
+        b_ub=np.ones(1), bounds=(0, None),
+    )  # fmt: skip
     if found is None:
         return np.zeros(len(c))
     weights: Floats = found.x[: len(c)].copy()
@@ -424,13 +409,10 @@ def _half(
     target, limit = balanced[0, :-1], balanced[0, -1]
     room = 1.0 + abs(limit)  # one more row keeps the program bounded
     found = _linprog(
-        -target,
-        A_ub=np.vstack([M[~free], target]),
-        b_ub=np.append(c[~free], limit + room),
-        A_eq=M[free] if free.any() else None,
-        b_eq=c[free] if free.any() else None,
+        -target, A_ub=np.vstack([M[~free], target]), b_ub=np.append(c[~free], limit + room),
+        A_eq=M[free] if free.any() else None, b_eq=c[free] if free.any() else None,
         bounds=(None, None),
-    )
+    )  # fmt: skip
     if found is None:  # nothing is claimed without a solution
         return None
     size = np.abs(target) @ np.abs(found.x) + sizes[row] * by_row[0] * by_column[-1]

@@ -1,23 +1,17 @@
 """The solvers of SciPy, which print nothing on standard output. All programs go through here."""
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 from .._stdout import reserved_stdout
 
 
-def milp(*args: Any, **options: Any) -> Any:
-    """Call `scipy.optimize.milp`."""
-    from scipy.optimize import milp  # takes a quarter of a second to load
+def _solve(solver: str, *args: Any, **options: Any) -> Any:
+    """Call a solver of `scipy.optimize`."""
+    from scipy.optimize import linprog, milp  # take a quarter of a second to load
 
     with reserved_stdout():
-        return milp(*args, **options)
+        return (linprog if solver == "linprog" else milp)(*args, **options)
 
 
-def linprog(*args: Any, **options: Any) -> Any:
-    """Call `scipy.optimize.linprog`."""
-    from scipy.optimize import linprog
-
-    with reserved_stdout():
-        return linprog(*args, **options)
+linprog, milp = partial(_solve, "linprog"), partial(_solve, "milp")

@@ -90,9 +90,7 @@ class LinearSystem:
         self.A, self.b = read_rows("A", A, "b", b, wide)
         self.G, self.h = read_rows("G", G, "h", h, wide)
         self.columns = None if columns is None else tuple(columns)
-        if self.columns is not None and (
-            len(self.columns) != wide or len(set(self.columns)) != wide
-        ):
+        if self.columns is not None and not len(self.columns) == len(set(self.columns)) == wide:
             raise BadOptionError("columns", list(self.columns), f"{wide} different names")
         given = None if names is None else tuple(str(name) for name in names)
         if given is not None and len(given) != self.n_rows:
@@ -103,36 +101,25 @@ class LinearSystem:
 
     @classmethod
     def equalities(
-        cls,
-        A: ArrayLike,
-        b: ArrayLike,
-        *,
-        columns: Sequence[Hashable] | None = None,
+        cls, A: ArrayLike, b: ArrayLike, *, columns: Sequence[Hashable] | None = None,
         names: Sequence[str] | None = None,
-    ) -> LinearSystem:
+    ) -> LinearSystem:  # fmt: skip
         """Build a system of equations A v = b alone."""
         return cls(A, b, columns=columns, names=names)
 
     @classmethod
     def inequalities(
-        cls,
-        G: ArrayLike,
-        h: ArrayLike,
-        *,
-        columns: Sequence[Hashable] | None = None,
+        cls, G: ArrayLike, h: ArrayLike, *, columns: Sequence[Hashable] | None = None,
         names: Sequence[str] | None = None,
-    ) -> LinearSystem:
+    ) -> LinearSystem:  # fmt: skip
         """Build a system of inequalities G v <= h alone."""
         return cls(None, None, G, h, columns=columns, names=names)
 
     @classmethod
     def of_rows(
-        cls,
-        rows: Sequence[Row],
-        columns: Sequence[Hashable] | None = None,
-        *,
+        cls, rows: Sequence[Row], columns: Sequence[Hashable] | None = None, *,
         names: Sequence[str] | None = None,
-    ) -> LinearSystem:
+    ) -> LinearSystem:  # fmt: skip
         """Build a system of rows, equations first; strict ones count as <=.
 
         Without `columns`, they are those of the rows, in order of appearance.
@@ -308,13 +295,9 @@ class LinearSystem:
         middle = np.broadcast_to(np.asarray(centre, dtype=np.float64), (d,))
         units = as_metric(np.broadcast_to(np.asarray(unit, dtype=np.float64), (d,)), d, "unit")
         made = LinearSystem(
-            self.A * units,
-            self.b - self.A @ middle,
-            self.G * units,
-            self.h - self.G @ middle,
-            columns=self.columns,
-            names=self.names,
-        )
+            self.A * units, self.b - self.A @ middle, self.G * units, self.h - self.G @ middle,
+            columns=self.columns, names=self.names,
+        )  # fmt: skip
         made._sizes = self._sizes + np.abs(np.vstack([self.A, self.G])) @ np.abs(middle)
         return made
 
@@ -331,22 +314,17 @@ class LinearSystem:
             if not row[places].any():
                 continue
             if row[outside].any():
-                raise BadOptionError(
-                    "columns",
-                    list(columns),
-                    f"also the other columns of {self.names[i]!r}, or none of them",
-                )
+                expected = f"also the other columns of {self.names[i]!r}, or none of them"
+                raise BadOptionError("columns", list(columns), expected)
             kept.append(i)
         m = len(self.b)
         equal, unequal = [i for i in kept if i < m], [i - m for i in kept if i >= m]
         made = LinearSystem(
-            self.A[np.ix_(equal, places)],
-            self.b[equal],
-            self.G[np.ix_(unequal, places)],
-            self.h[unequal],
+            self.A[np.ix_(equal, places)], self.b[equal],
+            self.G[np.ix_(unequal, places)], self.h[unequal],
             columns=None if self.columns is None else [self.columns[j] for j in places],
             names=[self.names[i] for i in kept],
-        )
+        )  # fmt: skip
         made._sizes = self._sizes[kept]
         return made
 
@@ -358,8 +336,7 @@ class LinearSystem:
             if self.n_columns != other.n_columns:
                 raise BadOptionError("other", other, f"a system of {self.n_columns} columns")
             columns: tuple[Hashable, ...] | None = None
-            wide = self.n_columns
-            places = list(range(wide))
+            wide, places = self.n_columns, list(range(self.n_columns))
         else:
             columns = tuple(dict.fromkeys([*self.columns, *other.columns]))
             wide = len(columns)
@@ -373,13 +350,10 @@ class LinearSystem:
 
         m, k = len(self.b), len(other.b)
         made = LinearSystem(
-            joined(self.A, other.A),
-            np.concatenate([self.b, other.b]),
-            joined(self.G, other.G),
-            np.concatenate([self.h, other.h]),
-            columns=columns,
+            joined(self.A, other.A), np.concatenate([self.b, other.b]),
+            joined(self.G, other.G), np.concatenate([self.h, other.h]), columns=columns,
             names=[*self.names[:m], *other.names[:k], *self.names[m:], *other.names[k:]],
-        )
+        )  # fmt: skip
         mine, theirs = self._sizes, other._sizes
         made._sizes = np.concatenate([mine[:m], theirs[:k], mine[m:], theirs[k:]])
         return made
@@ -396,10 +370,8 @@ class LinearSystem:
         return [known.index(name) for name in columns]
 
     def _written_out(self) -> tuple[str, ...]:
-        labels = [
-            f"v{j + 1}" if self.columns is None else str(self.columns[j])
-            for j in range(self.n_columns)
-        ]
+        labels = [f"v{j + 1}" for j in range(self.n_columns)]
+        labels = labels if self.columns is None else list(map(str, self.columns))
         both = [(self.A, self.b, "=="), (self.G, self.h, "<=")]
         rows = [(a, r, sign) for M, right, sign in both for a, r in zip(M, right)]
         return tuple(

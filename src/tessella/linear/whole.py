@@ -23,8 +23,6 @@ Equations and inequalities between whole columns are verified in whole numbers, 
 rows with real columns to 1e-9 of their scale. What fails is not handed out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -140,9 +138,8 @@ def round_whole(
     rows = exact_rows(system, due)
     labels = range(d) if system.columns is None else system.columns
     least, most = whole_bounds(rows, due, given_low, given_high, labels)
-    work = _Rounding(
-        system=system, rows=rows, due=due, metric=metric, given=(given_low, given_high)
-    )
+    given = (given_low, given_high)
+    work = _Rounding(system=system, rows=rows, due=due, metric=metric, given=given)
     values = np.clip(target, least, most)
     values[:, due] = np.clip(np.rint(target[:, due]), least[:, due], most[:, due])
     proved = np.ones(n, dtype=bool)
@@ -181,10 +178,8 @@ def exact_rows(system: LinearSystem, whole: Truths) -> list[Row]:
                 raise NoWholeSolutionError([name])
             right = right if equal else Fraction(math.floor(right))
             if any(abs(number) >= LARGEST for number in (int(right), *numbers)):
-                raise BadOptionError(
-                    "system", name, "coefficients with fewer digits: between whole numbers, these "
-                    f"mean whole coefficients beyond {LARGEST}"
-                )  # fmt: skip
+                mean = f"between whole numbers, these mean whole coefficients beyond {LARGEST}"
+                raise BadOptionError("system", name, f"coefficients with fewer digits: {mean}")
             values = [Fraction(number) for number in numbers]
         rows.append(Row(name, dict(zip(places, values)), "==" if equal else "<=", right, place))
     return rows
@@ -277,8 +272,7 @@ class _Rounding:
         values, found = method(*tables)
         full = np.zeros((len(values), len(self.due)))
         full[:, [*part.whole, *part.real]] = values
-        found = np.where(self.broken(full, part.rows), NOT, found)
-        return values, found
+        return values, np.where(self.broken(full, part.rows), NOT, found)
 
     def broken(self, values: Floats, rows: tuple[Row, ...] | None = None) -> Truths:
         """Whether a record breaks a row: exactly where all is whole, else to 1e-9 of its scale."""

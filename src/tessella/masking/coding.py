@@ -1,7 +1,5 @@
 """Top and bottom coding: the extreme numbers of a column become one."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -127,9 +125,8 @@ class TopBottomCoding(Perturbation):
             if not Number().accepts(end):
                 raise BadOptionError(which, end, "a finite number, or None")
             if self.by == "quantile" and not 0 < end < 1:
-                raise BadOptionError(
-                    which, end, "a share of the records, more than 0 and less than 1; or None"
-                )
+                expected = "a share of the records, more than 0 and less than 1; or None"
+                raise BadOptionError(which, end, expected)
             decimals = self._decimals(read.view, name)
             if self.by == "value" and decimals is not None and round(end, decimals) != end:
                 dtype = read.view.table.facts(name).dtype

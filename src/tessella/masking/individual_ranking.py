@@ -1,7 +1,5 @@
 """Individual ranking: each column is microaggregated on its own."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
@@ -106,17 +104,14 @@ class IndividualRanking(Perturbation):
         strata = read.chosen.strata.ids
         filled = np.where(released.missing, 0.0, released.values)
         states = released.state.astype(np.int64)
-        apart = [
-            group_ids([strata, number_values(filled[:, j]), states[:, j]])
-            for j in range(filled.shape[1])
-        ]
+        columns = zip(filled.T, states.T)
+        apart = [group_ids([strata, number_values(x), state]) for x, state in columns]
         sizes = [int(np.bincount(alike).min()) for alike in apart]
         self.column_k_ = dict(zip(read.chosen.masked, sizes))
         self.joint_k_ = int(np.bincount(group_ids(apart)).min())
         if self.rules is None and min(sizes) < self.k:
-            raise BrokenPromiseError.group_too_small(
-                k=self.k, smallest=min(sizes), method=type(self).__name__
-            )
+            method = type(self).__name__
+            raise BrokenPromiseError.group_too_small(k=self.k, smallest=min(sizes), method=method)
 
 
 def _cut(column: Floats, parts: Integers, k: int) -> Integers:

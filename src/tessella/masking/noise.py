@@ -1,7 +1,5 @@
 """Noise: every number is released with a random error, small beside the spread of its column."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
@@ -88,10 +86,8 @@ class NoiseAddition(Perturbation):
     """
 
     _parameters: ClassVar[Declared] = {
-        "amount": [Number(above=0)],
-        "correlated": [FLAG],
-        "keep_moments": [FLAG],
-    }
+        "amount": [Number(above=0)], "correlated": [FLAG], "keep_moments": [FLAG],
+    }  # fmt: skip
 
     amount: float = 0.1
     _: KW_ONLY
@@ -124,9 +120,8 @@ class NoiseAddition(Perturbation):
         for name, varies in zip(read.chosen.masked, read.scale.deviation > 0):
             rounded = self._decimals(read.view, name) is not None
             if varies and rounded and self.changed_[name] < 0.5:
-                warning = UnchangedWarning.by_rounding(
-                    column=name, percent=100 * self.changed_[name]
-                )
+                percent = 100 * self.changed_[name]
+                warning = UnchangedWarning.by_rounding(column=name, percent=percent)
                 warnings.warn(warning, stacklevel=4)
 
     def _refuse_few(self, read: MaskedColumns) -> None:
@@ -139,9 +134,8 @@ class NoiseAddition(Perturbation):
                 "give keep_moments=False."
             )
         least = d + 1 if self.correlated or self.keep_moments else 2
-        for rows, name in zip(
-            rows_of_strata(read.chosen.strata.ids), read.chosen.strata.names, strict=True
-        ):
+        strata = read.chosen.strata
+        for rows, name in zip(rows_of_strata(strata.ids), strata.names, strict=True):
             known = read.known[rows]
             if least > 2:
                 few, which = int(known.all(axis=1).sum()), "complete records"

@@ -1,7 +1,5 @@
 """PRAM: categories are changed at random, by chances that everybody may know."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -228,9 +226,8 @@ def _read_matrix(given: Any, texts: list[str], here: Truths, name: Name) -> Floa
             if not SHARE.accepts(chance):
                 raise BadOptionError("matrix", chance, expected)
             if chance > 0 and str(goal) not in place:
-                raise BadOptionError(
-                    "matrix", goal, f"categories that some record of the table has: {expected}"
-                )
+                known = f"categories that some record of the table has: {expected}"
+                raise BadOptionError("matrix", goal, known)
             if chance > 0:
                 P[at, place[str(goal)]] += chance
         if not abs(P[at].sum() - 1) <= 1e-9:

@@ -1,7 +1,5 @@
 """Rank swapping: every column keeps its values, and records exchange them with near ranks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -86,13 +84,10 @@ class RankSwapping(Perturbation):
                     continue
                 window = window_of(self.percent, len(known))
                 if window < 1 or len(known) < 2:
-                    raise BadOptionError(
-                        "percent",
-                        self.percent,
-                        f"more: of the {len(known)} numbers of {name!r} in stratum {stratum!r} it "
-                        "is less than one rank, and they would be released as they are; or merge "
-                        "strata",
-                    )
+                    those = f"the {len(known)} numbers of {name!r} in stratum {stratum!r}"
+                    released = "they would be released as they are; or merge strata"
+                    more = f"more: of {those} it is less than one rank, and {released}"
+                    raise BadOptionError("percent", self.percent, more)
                 ties = chance.random(len(known))
                 ranked = known[np.lexsort((ties, values[known, j]))]
                 partner = draw_partners(chance.random(len(known)), window)

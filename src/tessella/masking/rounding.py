@@ -1,7 +1,5 @@
 """Rounding: every number becomes a multiple of a base, the nearest one or one drawn fairly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -100,11 +98,8 @@ class Rounding(Perturbation):
         for name in masked:
             base = given.get(name)
             if base is None or not Number(above=0).accepts(base):
-                raise BadOptionError(
-                    f"base[{name!r}]" if isinstance(self.base, Mapping) else "base",
-                    base,
-                    "a positive number for every masked column",
-                )
+                who = f"base[{name!r}]" if isinstance(self.base, Mapping) else "base"
+                raise BadOptionError(who, base, "a positive number for every masked column")
             decimals = self._decimals(read.view, name)
             if self.relative:
                 spread = float(read.scale.deviation[masked.index(name)])

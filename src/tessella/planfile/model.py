@@ -47,9 +47,8 @@ class Input(Section):
 
     @model_validator(mode="after")
     def _known_options(self) -> Input:
-        known = [
-            n for n in inspect.signature(read_file).parameters if n not in ("path", "metadata")
-        ]
+        parameters = inspect.signature(read_file).parameters
+        known = [name for name in parameters if name not in ("path", "metadata")]
         for name in self.model_extra or {}:
             if name not in known:
                 raise ValueError(f"{name!r} is no option of reading; there are {', '.join(known)}")
@@ -94,12 +93,8 @@ class Columns(Section):
 
     def known(self) -> dict[str, Any]:
         """Return it as `Schema` takes it."""
-        return {
-            "kind": self.kind,
-            "role": self.role,
-            "missing": tuple(self.missing),
-            "labels": dict(self.labels),
-        }
+        known = {"kind": self.kind, "role": self.role, "missing": tuple(self.missing)}
+        return known | {"labels": dict(self.labels)}
 
 
 class Measures(Section):
@@ -133,12 +128,10 @@ class Output(Section):
     def files(self) -> dict[str, str]:
         """The outputs that are asked for, by what they are."""
         named = {
-            "release": self.file,
-            "internal report": self.internal_report,
-            "summary": self.summary,
-            "external report": self.external_report,
+            "release": self.file, "internal report": self.internal_report,
+            "summary": self.summary, "external report": self.external_report,
             "manifest": self.manifest,
-        }
+        }  # fmt: skip
         return {what: name for what, name in named.items() if name}
 
 
@@ -203,12 +196,9 @@ class PlanFile(Section):
     def study(self, source: Source) -> Study:
         """Return a study of the input, no step taken yet."""
         return Study(
-            source.table,
-            schema=self.schema_of(source),
-            rules=self.read_rules(),
-            tolerance=self.rules.tolerance,
-            random_state=self.seed,
-        )
+            source.table, schema=self.schema_of(source), rules=self.read_rules(),
+            tolerance=self.rules.tolerance, random_state=self.seed,
+        )  # fmt: skip
 
 
 def _lines(plan: PlanFile, notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -260,13 +250,13 @@ def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
             yield line
             continue
         yield f"{toml_key(name)} = ["
-        inner = ", ".join(map(toml_value, value)) + ","
-        yield from textwrap.wrap(
-            inner, WIDTH, initial_indent="    ", subsequent_indent="    ",
-            break_long_words=False, break_on_hyphens=False,
-        ) if not any('"' in toml_value(v) and " " in str(v) for v in value) else [
-            f"    {toml_value(v)}," for v in value
-        ]  # fmt: skip
+        if any('"' in toml_value(v) and " " in str(v) for v in value):  # texts must not be cut
+            yield from (f"    {toml_value(v)}," for v in value)
+        else:
+            yield from textwrap.wrap(
+                ", ".join(map(toml_value, value)) + ",", WIDTH, initial_indent="    ",
+                subsequent_indent="    ", break_long_words=False, break_on_hyphens=False,
+            )  # fmt: skip
         yield "]"
 
 
@@ -280,14 +270,7 @@ def _comment(lines: Sequence[str]) -> Iterator[str]:
 
 
 def lines_of_keys(text: str) -> Lines:
-    r"""Return the line, from 1 on, of every key and every header of a valid TOML text.
-
-    Examples
-    --------
-    >>> from tessella.planfile.model import lines_of_keys
-    >>> lines_of_keys('version = 1\n[[steps]]\nmethod = "drop"\n')
-    {('version',): 1, ('steps', 0): 2, ('steps',): 2, ('steps', 0, 'method'): 3}
-    """
+    r"""Return the line, from 1 on, of every key and every header of a valid TOML text."""
     found: Lines = {}
     counts: Lines = {}
     here: KeyPath = ()

@@ -3,19 +3,17 @@
 A draft is ready to be edited. Reading finds every mistake at once, with its line and what to do.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from .._parameters import check_parameters
+from .._wording import suggest
 from ..exceptions import BadOptionError, Mistake, PlanError, PlanFileError, TessellaError
 from ..frame import Table
 from ..grouping.dominance import checked_dominance
@@ -37,8 +35,6 @@ from .model import (
     find_line,
     lines_of_keys,
 )
-
-__all__ = ["draft", "parse_plan", "read_plan"]
 
 LARGEST = 10_000_000  # bytes of a plan
 LARGE = 20_000  # records, above which groups are looked for quickly
@@ -121,22 +117,17 @@ def draft(
         rules=RulesPart(file=None if rules is None else _relative(Path(rules), home)),
         columns={
             str(column.name): Columns(
-                kind=column.kind,
-                role=column.role,
-                missing=list(column.missing),
+                kind=column.kind, role=column.role, missing=list(column.missing),
                 labels=list(column.labels.items()),
             )
             for column in careful
         },
-        steps=steps,
-        measures=Measures(),
+        steps=steps, measures=Measures(),
         output=Output(
-            file=written,
-            external_report=f"{stem}-report.html",
-            internal_report=f"{stem}-confidential.html",
-            manifest=f"{stem}-manifest.json",
+            file=written, external_report=f"{stem}-report.html",
+            internal_report=f"{stem}-confidential.html", manifest=f"{stem}-manifest.json",
         ),
-    )
+    )  # fmt: skip
     notes: dict[str, Sequence[str]] = {
         "": HEAD,
         "input": ["How the file was read:", *(f"  {line}" for line in str(source.how).split("\n"))],
@@ -336,10 +327,8 @@ def _mistake(fault: dict[str, Any], lines: Lines) -> Found:
         "literal_error": f"It must be {context.get('expected', '')}.",
         "value_error": _sentence(str(context.get("error", fault["msg"]))),
     }
-    message = messages.get(kind) or _sentence(
-        str(fault["msg"]).replace("Input should", "It should")
-    )
-    return _at(find_line(lines, path), where, message)
+    other = str(fault["msg"]).replace("Input should", "It should")
+    return _at(find_line(lines, path), where, messages.get(kind) or _sentence(other))
 
 
 def _sentence(text: str) -> str:
@@ -350,8 +339,7 @@ def _sentence(text: str) -> str:
 def _unknown(path: tuple[Any, ...], owner: type[BaseModel], lines: Lines) -> Found:
     name = str(path[-1])
     known = [field for field in owner.model_fields if field != "folder"]
-    near = get_close_matches(name, known, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}."
+    hint = suggest(name, known) or f"There are: {', '.join(known)}."
     where = ".".join(map(str, path))
     return _at(find_line(lines, path), where, f"{name!r} is not known here.", hint)
 
@@ -378,10 +366,6 @@ def _across(plan: PlanFile, lines: Lines) -> Iterator[Found]:
             named = step.options.get(option)
             for name in [named] if isinstance(named, str) else named or ():
                 if isinstance(name, str) and name not in plan.columns:
-                    near = get_close_matches(name, list(plan.columns), n=1)
-                    yield _at(
-                        find_line(lines, ("steps", at, option)),
-                        f"steps, number {at + 1}",
-                        f"There is no column {name!r}.",
-                        f"Did you mean {near[0]!r}?" if near else "",
-                    )
+                    line, where = find_line(lines, ("steps", at, option)), f"steps, number {at + 1}"
+                    hint = suggest(name, plan.columns)
+                    yield _at(line, where, f"There is no column {name!r}.", hint)

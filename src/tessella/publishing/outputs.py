@@ -10,8 +10,6 @@ Two processes that publish into one place at once: the folders are held while fi
 and a place that has changed since the plan was started is refused. One set is there, whole.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Mapping
@@ -32,8 +30,6 @@ from ..exceptions import BadFileError
 from ..io.files import Written, staged_file
 from ..io.source import find_format
 
-__all__ = ["refuse_places", "write_all"]
-
 PRIVATE = ("internal report", "summary")
 PUBLIC = ("external report",)  # in the manifest, beside the release
 
@@ -50,22 +46,16 @@ def refuse_places(
         if path.is_dir():
             raise BadFileError(path, "it is a folder", "Give the name of a file")
         if path.exists() and not overwrite:
-            raise BadFileError(
-                path, "the file exists", "Give another name, or allow it to be replaced"
-            )
+            advice = "Give another name, or allow it to be replaced"
+            raise BadFileError(path, "the file exists", advice)
     return {path: state_of(path) for path in paths.values()}
 
 
 def write_all(
-    frame: Any,
-    paths: Mapping[str, Path],
-    texts: Mapping[str, str],
-    *,
-    manifest: Callable[[list[dict[str, Any]]], str],
-    found: Mapping[Path, State],
-    overwrite: bool,
-    **options: Any,
-) -> Written:
+    frame: Any, paths: Mapping[str, Path], texts: Mapping[str, str], *,
+    manifest: Callable[[list[dict[str, Any]]], str], found: Mapping[Path, State],
+    overwrite: bool, **options: Any,
+) -> Written:  # fmt: skip
     """Write the release, its reports and its manifest; `options` are those of `write_file`.
 
     `texts` are the files beside the release by what they are; the manifest is made when the hashes
@@ -117,11 +107,9 @@ def _refuse_changed(found: Mapping[Path, State]) -> None:
     """Refuse a place that somebody else wrote to since this plan was started."""
     for path, state in found.items():
         if state_of(path) != state:
-            raise BadFileError(
-                path,
-                "another process wrote or removed it while this plan was running",
-                "Nothing of this run was written: look at what is there, then run the plan again",
-            )
+            problem = "another process wrote or removed it while this plan was running"
+            advice = "look at what is there, then run the plan again"
+            raise BadFileError(path, problem, f"Nothing of this run was written: {advice}")
 
 
 def _stage(path: Path, content: bytes, what: str, *, overwrite: bool) -> Any:

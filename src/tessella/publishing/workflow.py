@@ -3,8 +3,6 @@
 What publishing gives: where everything is, and all that was found.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import logging
@@ -40,8 +38,6 @@ from ..reports.public import manifest
 from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
 from ..risk.assessment import Case
 from .outputs import refuse_places, write_all
-
-__all__ = ["Publication", "publish"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -273,14 +269,9 @@ def _return_memory() -> None:
 
 
 def _prepare(
-    plan: PlanFile,
-    paths: dict[str, Path],
-    found: Mapping[Path, State],
-    source: Source | None,
-    steps: _Steps,
-    caught: list[warnings.WarningMessage],
-    pictures: bool,
-) -> Callable[[bool], Publication]:
+    plan: PlanFile, paths: dict[str, Path], found: Mapping[Path, State], source: Source | None,
+    steps: _Steps, caught: list[warnings.WarningMessage], pictures: bool,
+) -> Callable[[bool], Publication]:  # fmt: skip
     """Compute everything; return what is left to be done, which is to write it."""
     with steps.step("read", file=plan.input.file) as account:
         read = plan.read() if source is None else source

@@ -6,8 +6,6 @@ that they join. A contradiction is proved for every choice of ways in which cond
 true. What neither can prove, or takes too many choices, is not reported.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

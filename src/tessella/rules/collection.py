@@ -340,12 +340,9 @@ class RuleEntry:
 
 
 def from_entries(
-    entries: Iterable[RuleEntry],
-    *,
-    folder: str | Path | None = None,
-    origin: str | None = None,
+    entries: Iterable[RuleEntry], *, folder: str | Path | None = None, origin: str | None = None,
     mistakes: Iterable[Mistake] = (),
-) -> Rules:
+) -> Rules:  # fmt: skip
     """Read rules that another format holds as text; all mistakes are reported together."""
     wrong = list(mistakes)
     rules: list[Rule] = []

@@ -196,15 +196,6 @@ def judge(
 
     A division by zero is an error; a record in which the truth hangs on one breaks it where the
     truth is `guarded`: one of several ways in which a rule may hold.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tessella.rules import Rules
-    >>> from tessella.rules.confront import Operands, judge
-    >>> rule = Rules.parse("if age < 15: income == 0")[0]
-    >>> judge(rule.condition, Operands(pd.DataFrame({"age": [12, 40, None]})))
-    array([ 1, -1,  0], dtype=int8)
     """
     (rule,) = _fitted(Rules([Rule(body=truth, tolerance=allowance, name="The condition")]), columns)
     signs = np.empty(columns.n_rows, dtype=np.int8)

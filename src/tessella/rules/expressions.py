@@ -5,15 +5,13 @@ is true, false or unknown for each record (`Compare`, `Member`, `And`, ...). The
 and compare by what they say; `write` gives the text that reads back as the same tree.
 """
 
-from __future__ import annotations
-
 import keyword
 import operator as signs
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, dataclass_transform
 
 from .._types import Name
 
@@ -28,39 +26,38 @@ HOLDS: dict[str, Callable[[Any, Any], Any]] = dict(
 )
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Node:
-    """Anything that a rule is made of."""
+    """Anything that a rule is made of; all that derives from it is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True)
 class Constant(Node):
     """A number that is written in the rule."""
 
     value: int | float
 
 
-@dataclass(frozen=True)
 class Text(Node):
     """A category or an ISO date that is written in the rule, in quotes."""
 
     value: str
 
 
-@dataclass(frozen=True)
 class Flag(Node):
     """True or False, written in the rule."""
 
     value: bool
 
 
-@dataclass(frozen=True)
 class ColumnRef(Node):
     """The value of a column; where a truth is expected, a column of yes and no."""
 
     name: Name
 
 
-@dataclass(frozen=True)
 class Aggregate(Node):
     """mean, sum, min or max of a whole column: one number, that of the original table.
 
@@ -72,14 +69,12 @@ class Aggregate(Node):
     value: float | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
 class Negative(Node):
     """Minus something."""
 
     operand: Node
 
 
-@dataclass(frozen=True)
 class Sum(Node):
     """Terms that are added (sign 1) or subtracted (sign -1), in this order; the first is added."""
 
@@ -87,7 +82,6 @@ class Sum(Node):
     signs: tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Arithmetic(Node):
     """left * right, left / right, or left ** right."""
 
@@ -96,7 +90,6 @@ class Arithmetic(Node):
     right: Node
 
 
-@dataclass(frozen=True)
 class Function(Node):
     """abs of one number, or the smallest or largest of several, within a record."""
 
@@ -104,7 +97,6 @@ class Function(Node):
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
 class Compare(Node):
     """a <= b < c: every neighbouring pair compares as its operator says."""
 
@@ -117,7 +109,6 @@ class Compare(Node):
         yield from zip(self.operands, self.operators, self.operands[1:], strict=False)
 
 
-@dataclass(frozen=True)
 class Literals(Node):
     """Values, or tuples of values, that are written in the rule."""
 
@@ -130,7 +121,6 @@ class Literals(Node):
         return hash(frozenset(self.rows))
 
 
-@dataclass(frozen=True)
 class Lookup(Node):
     """The rows of a file, as text; read when the rule was."""
 
@@ -138,7 +128,6 @@ class Lookup(Node):
     rows: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
 
 
-@dataclass(frozen=True)
 class Member(Node):
     """Number expressions that together are one of some rows, or none of them."""
 
@@ -147,7 +136,6 @@ class Member(Node):
     inside: bool = True
 
 
-@dataclass(frozen=True)
 class Observed(Node):
     """Values of columns that occur, together, in some record of the original table.
 
@@ -159,7 +147,6 @@ class Observed(Node):
     inside: bool = True
 
 
-@dataclass(frozen=True)
 class Missing(Node):
     """missing(x), or known(x) where `missing` is False: true or false, never unknown."""
 
@@ -167,21 +154,18 @@ class Missing(Node):
     missing: bool = True
 
 
-@dataclass(frozen=True)
 class Not(Node):
     """Not so; unknown stays unknown."""
 
     operand: Node
 
 
-@dataclass(frozen=True)
 class And(Node):
     """All of them: false where one is false, else unknown where one is unknown."""
 
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
 class Or(Node):
     """One of them: true where one is true, else unknown where one is unknown."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 from .._types import Name
 from ..linear.rows import Row, as_fraction
@@ -26,6 +26,7 @@ __all__ = [
 Value = int | float | str | bool
 
 
+@dataclass_transform(frozen_default=True)
 class Form:
     """One of the shapes of a rule; `convex`: whether the records that obey it form a convex set."""
 
@@ -35,9 +36,9 @@ class Form:
 
     def __init_subclass__(cls, *, kind: str, affine: bool = False) -> None:
         cls.kind, cls.affine, cls.convex = kind, affine, affine
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True)
 class Interval(Form, kind="interval", affine=True):
     """low <= column <= high; an open end excludes the bound itself."""
 
@@ -63,7 +64,6 @@ class Interval(Form, kind="interval", affine=True):
         return Interval(self.column, low, high, open_low, not closed)
 
 
-@dataclass(frozen=True)
 class Members(Form, kind="set"):
     """A column that is one of some values (`inside`), or none of them."""
 
@@ -72,7 +72,6 @@ class Members(Form, kind="set"):
     inside: bool = True
 
 
-@dataclass(frozen=True)
 class Tuples(Form, kind="tuples"):
     """Columns that together are one of some rows, or none of them.
 
@@ -85,7 +84,6 @@ class Tuples(Form, kind="tuples"):
     path: str | None = None
 
 
-@dataclass(frozen=True)
 class Linear(Form, kind="linear", affine=True):
     """The sum of coefficients times columns is ==, <= or < a constant.
 
@@ -97,7 +95,6 @@ class Linear(Form, kind="linear", affine=True):
     constant: float
 
 
-@dataclass(frozen=True)
 class Governing(Form, kind="governing", affine=True):
     """lower <= upper, or lower < upper where `strict`: one column bounds another."""
 
@@ -120,7 +117,6 @@ class Factor:
     offset: float = 0.0
 
 
-@dataclass(frozen=True)
 class Multiplicative(Form, kind="multiplicative"):
     """The product of the factors is ==, <= or < a constant.
 
@@ -142,7 +138,6 @@ class Multiplicative(Form, kind="multiplicative"):
         return None
 
 
-@dataclass(frozen=True)
 class YesNo(Form, kind="yes or no"):
     """A column of yes and no that has one of the two."""
 
@@ -150,7 +145,6 @@ class YesNo(Form, kind="yes or no"):
     value: bool = True
 
 
-@dataclass(frozen=True)
 class Missingness(Form, kind="missing"):
     """A column that is missing, or that is known."""
 
@@ -158,7 +152,6 @@ class Missingness(Form, kind="missing"):
     missing: bool
 
 
-@dataclass(frozen=True)
 class ObservedValues(Form, kind="observed"):
     """Columns whose values occur together in the original table."""
 
@@ -166,21 +159,18 @@ class ObservedValues(Form, kind="observed"):
     inside: bool = True
 
 
-@dataclass(frozen=True)
 class Either(Form, kind="either"):
     """At least one of several conjunctions of forms."""
 
     options: tuple[tuple[Form, ...], ...]
 
 
-@dataclass(frozen=True)
 class Always(Form, kind="always", affine=True):
     """A truth that depends on no record: every record obeys, or none does."""
 
     holds: bool
 
 
-@dataclass(frozen=True)
 class General(Form, kind="general"):
     """A comparison of none of the other shapes."""
 
@@ -188,7 +178,6 @@ class General(Form, kind="general"):
     text: str
 
 
-@dataclass(frozen=True)
 class Unfixed(Form, kind="unfixed"):
     """What a rule with mean(x) and the like will be once `Rules.fix` has seen the original table.
 

@@ -5,8 +5,6 @@ refuted if every choice of ways is: one column has no value left, or linear rows
 (`tessella.linear.exact`). A way that plays no part in a proof need not be varied (backjumping).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

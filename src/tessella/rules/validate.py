@@ -10,8 +10,6 @@ van der Loo, M. P. J. and de Jonge, E. (2021). Data validation infrastructure fo
 Statistical Software 97(10).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -281,14 +279,13 @@ class _Translator:
         raise self.wrong(token, "After %in% stands c(...) with values.")
 
 
+_ASSIGN = "Rules assign nothing: write the expression where it is used."
 _REASONS = {
-    ":=": "Rules assign nothing: write the expression where it is used.",
-    "<-": "Rules assign nothing: write the expression where it is used.",
-    "=": "An equality is written with ==.",
+    ":=": _ASSIGN, "<-": _ASSIGN, "=": "An equality is written with ==.",
     "~": "Functional dependencies are no rules about one record.",
     "$": "Name the column itself.",
     ":": "Rules have no ranges.",
-}
+}  # fmt: skip
 
 
 def to_r(rule: Rule) -> str:
