@@ -25,6 +25,7 @@ from ..frame import Pair, Table, View
 from ..io import read_file
 from ..loss import measure
 from ..loss.base import Summary
+from ..loss.distributions import Distribution, largest_gap
 from ..rules import Rules
 from ..schema import Schema
 from .conduct import audit
@@ -415,12 +416,9 @@ def _shape(before: View, after: View, name: Name) -> Shape:
         x, y = (np.sort(v[~np.isnan(v)]) for v in (before.numbers(name), after.numbers(name)))
         if not len(x) or not len(y):
             return Shape(column=name, distance=float(len(x) != len(y)))
-        at = np.concatenate([x, y])
-        apart = np.abs(np.searchsorted(x, at, "right") / len(x)
-                       - np.searchsorted(y, at, "right") / len(y)).max()  # fmt: skip
-        spread = float(x.std())
+        apart, spread = largest_gap(Distribution(x, None), Distribution(y, None)), float(x.std())
         moved = float(y.mean() - x.mean()) / spread if spread > 0 else None
-        return Shape(column=name, distance=float(apart), mean_change=moved)
+        return Shape(column=name, distance=apart, mean_change=moved)
     shares: list[dict[str | None, float]] = []
     for view in (before, after):
         codes, labels = view.labels(name)

@@ -158,7 +158,10 @@ def _firms(
 
     alone = np.zeros(n, dtype=np.bool_)
     alone[random.permutation(n)[: round(self_employed * n)]] = True
-    employees = np.where(alone, 0, _heavy_tailed_sizes(n, largest, random))
+    # Sizes from 1 to the largest, drawn by turning the law of the Notes around.
+    above = random.uniform((1 + largest / SCALE) ** -TAIL, 1, n)
+    sizes = np.ceil(SCALE * (above ** (-1 / TAIL) - 1)).astype(np.int64)
+    employees = np.where(alone, 0, np.clip(sizes, 1, largest))
     hours = employees * np.clip(random.normal(1500, 180, n), 300, 2400)
     pay = usual_rate[branch] * random.lognormal(0, 0.2, n) * (1 + 0.05 * np.log1p(employees))
     rate = np.where(alone, 0, np.maximum(9, _rint(pay)))
@@ -195,14 +198,6 @@ def _firms(
         "profit": turnover - costs,
         "export_share": export_share,
     }
-
-
-def _heavy_tailed_sizes(n: int, largest: int, random: np.random.Generator) -> Integers:
-    """Draw sizes from 1 to the largest by turning the stated law around."""
-    beyond = (1 + largest / SCALE) ** -TAIL
-    above = random.uniform(beyond, 1, n)
-    sizes = np.ceil(SCALE * (above ** (-1 / TAIL) - 1)).astype(np.int64)
-    return np.clip(sizes, 1, largest)  # 1 and the largest at the very ends of the interval
 
 
 # Households.

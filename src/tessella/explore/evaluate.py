@@ -22,7 +22,7 @@ from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
 from ..frame import Table
 from ..release import Step, Study
 from ..release.steps import disclosed_method
-from ..risk import attacks as known_attacks
+from ..risk import attacks
 from ..risk.assessment import Attack, Case
 from ..risk.estimate import Estimate
 from .candidate import Candidate, Task, only, steps_to_toml
@@ -31,14 +31,7 @@ SAMPLE = 10_000  # records that are attacked in a larger table: shares are known
 
 # In the order in which ties for the worst are named.
 TRIED = ("euclidean", "mahalanobis", "learned", "transparency", "gower", "interval", "dominance")
-ATTACKS: dict[str, Attack] = {name: known_attacks.ATTACKS[name] for name in TRIED}
-
-
-def find_attacks(given: Iterable[Any] | None) -> tuple[Attack, ...]:
-    """Return attacks by name, or as they are; all of the registry where none are given."""
-    if given is None:
-        return tuple(ATTACKS.values())
-    return known_attacks.find_attacks(given, ATTACKS)
+ATTACKS: dict[str, Attack] = {name: attacks.ATTACKS[name] for name in TRIED}
 
 
 # From a measure to the largest value that it counts up to, which is 100 on the scale of scores.

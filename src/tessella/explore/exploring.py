@@ -20,10 +20,11 @@ from ..exceptions import BadOptionError
 from ..grouping.base import check_k
 from ..masking import registry
 from ..parallel import n_cores
+from ..risk.attacks import find_attacks
 from ..schema import Schema
 from .candidate import Candidate, Task
 from .crew import Crew, Store, fresh_seed
-from .evaluate import Point, Settings, find_attacks, find_measures, front_of
+from .evaluate import ATTACKS, Point, Settings, find_measures, front_of
 from .exploration import Exploration
 
 STAYS = 0.9  # the chance that a category stays, beside methods for numbers
@@ -239,9 +240,8 @@ def explore(
     seed = random_state
     if seed is None:
         seed = fresh_seed() if kept is None else kept.seed
-    settings = Settings(
-        attacks=find_attacks(attacks), measures=find_measures(measures), effort=effort, seed=seed
-    )
+    chosen = find_attacks(ATTACKS if attacks is None else attacks, ATTACKS)
+    settings = Settings(attacks=chosen, measures=find_measures(measures), effort=effort, seed=seed)
     grid = _first_list(candidates, task, k, effort)
     many = min(n_jobs or n_cores(), len(grid))
     walk = _Walk(grid, points_left, seconds_left, progress)

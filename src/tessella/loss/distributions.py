@@ -233,7 +233,7 @@ def distances(pair: ComparedTables, name: Name, shares: Sequence[float] = QUANTI
         n = float(len(before)) if w is None else float(w.sum() ** 2 / (w**2).sum())
         wanted = np.asarray(shares, dtype=np.float64)
         return Distances(
-            largest=_largest(*sides),
+            largest=largest_gap(*sides),
             area=_area(*sides),
             before=sides[0].quantile(wanted),
             after=sides[1].quantile(wanted),
@@ -243,7 +243,7 @@ def distances(pair: ComparedTables, name: Name, shares: Sequence[float] = QUANTI
     return pair.once(("distances", name, tuple(shares)), find)
 
 
-def _largest(a: Distribution, b: Distribution) -> float:
+def largest_gap(a: Distribution, b: Distribution) -> float:
     """Return the largest difference of two distribution functions, met at a value of one."""
     return max(float(np.abs(a.at(points) - b.at(points)).max()) for points in (a.values, b.values))
 

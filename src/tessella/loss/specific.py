@@ -155,9 +155,7 @@ def design(
     aside = set(without)
     for name in aside:
         pair.original.table.place(name, who="The model")
-    names: list[Name] = []
-    before: list[Floats] = []
-    after: list[Floats] = []
+    columns: list[tuple[Name, Any, Any]] = []  # what it is, and its values in both tables
     rows = np.logical_and.reduce([side for name in pair.columns for side in pair.known(name)])
     if not rows.any():
         raise BadTableError("No record is known in all columns of both tables.")
@@ -166,9 +164,7 @@ def design(
             continue
         if name in set(pair.numbers):
             cells = pair.number(name)
-            names.append(name)
-            before.append(cells.before[rows])
-            after.append(cells.after[rows])
+            columns.append((name, cells.before[rows], cells.after[rows]))
             continue
         codes = pair.category(name)
         if len(codes.labels) > codes.n_original and not new_categories:
@@ -176,16 +172,17 @@ def design(
                 f"The masked table has categories in {name!r} that the original does not have, so "
                 "that no coefficient can be compared with theirs. Leave the column out."
             )
+        one, other = codes.before[rows], codes.after[rows]
         for place, label in list(enumerate(codes.labels))[1:]:  # the first is the reference
-            names.append(f"{name}={label}")
-            before.append((codes.before[rows] == place).astype(np.float64))
-            after.append((codes.after[rows] == place).astype(np.float64))
-    if not names:
+            columns.append((f"{name}={label}", one == place, other == place))
+    if not columns:
         raise BadTableError("There is no column left as a feature. Name some with features=[...].")
+    names, *sides = zip(*columns)
+    before, after = (np.column_stack(side).astype(np.float64, copy=False) for side in sides)
     return Design(
-        names=tuple(names),
-        before=np.column_stack(before),
-        after=np.column_stack(after),
+        names=names,
+        before=before,
+        after=after,
         rows=rows,
         weights=None if pair.weights is None else pair.weights[rows],
     )

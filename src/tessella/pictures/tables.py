@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 
 from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Name
@@ -208,7 +209,6 @@ def _categories(axes: Any, before: View, after: View, name: Name, least: int) ->
 
 
 def _correlations(view: View, names: list[Name]) -> Floats:
-    out = np.eye(len(names))
     columns = [view.numbers(name, who="A picture") for name in names]
     if not any(view.any_missing(name) for name in names):
         means = [column.mean() for column in columns]
@@ -221,14 +221,10 @@ def _correlations(view: View, names: list[Name]) -> Floats:
         whole: Floats = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
         np.fill_diagonal(whole, 1.0)
         return whole
-    for j, first in enumerate(columns):
-        for m, second in enumerate(columns[:j]):
-            both = ~np.isnan(first) & ~np.isnan(second)
-            x, y = first[both], second[both]
-            spread = x.std() * y.std() if len(x) else 0.0
-            r = float(((x - x.mean()) * (y - y.mean())).mean() / spread) if spread > 0 else 0.0
-            out[j, m] = out[m, j] = r
-    return out
+    # Over the records that know both columns of a pair; 0 where one of them is constant there.
+    pairwise = pd.DataFrame(dict(enumerate(columns))).corr().fillna(0.0).to_numpy(copy=True)
+    np.fill_diagonal(pairwise, 1.0)
+    return pairwise
 
 
 def _matrix(axes: Any, values: Floats, names: list[Name], limit: float, title: str) -> None:

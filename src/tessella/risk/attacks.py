@@ -347,7 +347,7 @@ def assess(
     >>> bool(found.worst.found.value > 1.5 * found["euclidean"].value)
     True
     """
-    began = _clock.now()
+    began, progress = _clock.now(), progress or (lambda *_: None)
     if attacks is None:
         efforts = EFFORTS[: EFFORTS.index(effort) + 1]
         chosen = tuple(one for one in ATTACKS.values() if one.effort in efforts)
@@ -369,8 +369,7 @@ def assess(
     }
     for done, (scenario, attack) in enumerate(todo):
         label = attack.name if len(scenarios) == 1 else f"{attack.name} ({scenario})"
-        if progress is not None:
-            progress(done, len(todo), label)
+        progress(done, len(todo), label)
         spent = _clock.now() - began
         if time_limit is not None and spent > time_limit:
             skipped[label] = f"the time limit of {time_limit:g} s was reached"
@@ -392,8 +391,7 @@ def assess(
                 seconds=_clock.now() - start,
             )
         )  # fmt: skip
-    if progress is not None:
-        progress(len(todo), len(todo), "done")
+    progress(len(todo), len(todo), "done")
     return Assessment(
         tried=tuple(tried),
         skipped=skipped,

@@ -67,16 +67,9 @@ class Probabilistic(Linkage):
     def agreement(self) -> pd.DataFrame:
         """What agreement and disagreement of each variable say, as logarithms of base 2."""
         m, u = self.chances_m, self.chances_u
-        return pd.DataFrame(
-            {
-                "variable": list(self.columns),
-                "agrees within": self.limits,
-                "m": m,
-                "u": u,
-                "if it agrees": np.log2(m / u),
-                "if not": np.log2((1 - m) / (1 - u)),
-            }
-        )
+        figures = {"agrees within": self.limits, "m": m, "u": u}
+        says = {"if it agrees": np.log2(m / u), "if not": np.log2((1 - m) / (1 - u))}
+        return pd.DataFrame({"variable": list(self.columns), **figures, **says})
 
 
 def link_probabilistic(

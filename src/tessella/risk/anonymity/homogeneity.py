@@ -63,14 +63,9 @@ class Homogeneity(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record. Confidential: it says about whom the attack is right."""
-        return pd.DataFrame(
-            {
-                "class": self.classes,
-                "frequency": np.bincount(self.classes)[self.classes],
-                self.measure: self.by_class[self.classes],
-                "chance": self.chance,
-            }
-        )
+        frequency = np.bincount(self.classes)[self.classes]
+        own = {self.measure: self.by_class[self.classes], "chance": self.chance}
+        return pd.DataFrame({"class": self.classes, "frequency": frequency, **own})
 
     def __str__(self) -> str:
         sure = f"{100 * self.certain:.1f} % of the records are in classes with one value"

@@ -83,17 +83,12 @@ class SpecialUniques(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record. Confidential: it says who can be found."""
-        sizes = _sizes(self.sets)
         least = np.full(self.n, self.max_size + 1)
-        np.minimum.at(least, self.owner, sizes)
-        return pd.DataFrame(
-            {
-                "sets": np.bincount(self.owner, minlength=self.n),
-                "smallest": np.where(least > self.max_size, 0, least),
-                "score": self.score,
-                "chance": self.chance,
-            }
-        )
+        np.minimum.at(least, self.owner, _sizes(self.sets))
+        smallest = np.where(least > self.max_size, 0, least)
+        sets = np.bincount(self.owner, minlength=self.n)
+        own = {"score": self.score, "chance": self.chance}
+        return pd.DataFrame({"sets": sets, "smallest": smallest, **own})
 
 
 @parameters(RENAMED, max_size=COUNT, fraction=SHARE, missing_as=[OneOf(MISSING)])
