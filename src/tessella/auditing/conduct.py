@@ -173,9 +173,8 @@ class Findings:
                 self.notes.append(f"Column {name!r} {what}: it was compared as categories.")
         same = [line.name for line in columns if not line.changed]
         if same:
-            self.notes.append(
-                f"Released as {'it is' if len(same) == 1 else 'they are'}: {named(same)}."
-            )
+            they = "it is" if len(same) == 1 else "they are"
+            self.notes.append(f"Released as {they}: {named(same)}.")
 
     def of_records(self, untouched: int, n: int, masked: Sequence[Name]) -> None:
         """Say how many records are released as they were."""
@@ -428,7 +427,6 @@ def _find_blocks(
     if not flat or not all(blocks):
         raise BadTableError("blocks is empty, or has an empty block. Leave it out.")
     if left := [name for name in count if name not in set(flat)]:
-        found.notes.append(
-            f"In no block, so that nobody counted who is alike in them: {named(left)}."
-        )
+        nobody = "so that nobody counted who is alike in them"
+        found.notes.append(f"In no block, {nobody}: {named(left)}.")
     return tuple(tuple(block) for block in blocks)

@@ -287,9 +287,8 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, study: Study, s
     promise = study.promise
     blocks = [] if promise is None else promise.blocks
     promised = None if promise is None else promise.k
-    found = audit(
-        task.source, table, k=promised, blocks=blocks or [list(task.masked)], rules=task.rules
-    )
+    counted = blocks or [list(task.masked)]
+    found = audit(task.source, table, k=promised, blocks=counted, rules=task.rules)
     losses = measure_losses(task, table, settings.measures)
     case = Case(
         original=task.source, masked=table, known=tuple(task.masked),

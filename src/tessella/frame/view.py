@@ -348,9 +348,8 @@ class View:
             _refuse_missing(layers[-1].codes, f"The strata column {name!r}")
         ids = group_ids([layer.codes for layer in layers])
         _, first = np.unique(ids, return_index=True)
-        texts = [
-            [f"{c}={own.labels[own.codes[i]]}" for i in first] for c, own in zip(columns, layers)
-        ]
+        pairs = zip(columns, layers)
+        texts = [[f"{c}={own.labels[own.codes[i]]}" for i in first] for c, own in pairs]
         return Strata(ids=ids, names=tuple(map(", ".join, zip(*texts))), columns=columns)
 
     def stratum_columns(self, given: Any) -> tuple[Name, ...] | None:

@@ -320,11 +320,9 @@ def link_one_to_one(
     sides = align_tables(original, masked, known=known, id=id)
     largest = max(len(sides.A), len(sides.B))
     if largest > MOST_RECORDS:
+        instead = "Link records one by one with link()."
         raise LinkageError.too_many(
-            what="One-to-one linkage",
-            given=largest,
-            most=MOST_RECORDS,
-            instead="Link records one by one with link().",
+            what="One-to-one linkage", given=largest, most=MOST_RECORDS, instead=instead
         )
     points = as_points(sides, distance, standardise=standardise, covariance=covariance)
     assigned, optimal = _solve(points, candidates)

@@ -265,9 +265,8 @@ def individual_risk(
         safe = np.bincount(home, weights=np.log1p(-np.minimum(risk, 1 - 1e-16)))
         sure = np.bincount(home, weights=(risk >= 1).astype(np.float64)) > 0
         chance = np.where(sure, 1.0, -np.expm1(safe))[home]
-        notes.append(
-            f"whoever is found leads to the household ({int(home.max()) + 1:,} households)"
-        )
+        count = int(home.max()) + 1
+        notes.append(f"whoever is found leads to the household ({count:,} households)")
     return IndividualRisk.of_chances(
         chance,
         baseline=1 / float(mass.sum()),

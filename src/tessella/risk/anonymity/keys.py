@@ -76,9 +76,8 @@ def read_keys(
         columns = as_names(view, known, option="known")
         note = f"known: {', '.join(map(str, columns))}"
         if both := [name for name in columns if name in others]:
-            raise BadOptionError(
-                "known", known, f"{both[0]!r} one part only: it has another already"
-            )
+            once = f"{both[0]!r} one part only: it has another already"
+            raise BadOptionError("known", known, once)
     elif schema is not None:
         columns = _by_schema(view, schema, others)
         note = f"known, by the schema: {', '.join(map(str, columns))}"

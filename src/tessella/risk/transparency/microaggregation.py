@@ -143,12 +143,8 @@ def _visible(scene: Scene, places: list[int], k: int) -> _ReleasedGroups:
     sizes = np.bincount(number)
     if (small := int(sizes[sizes < k].sum())) > 0:
         named = ", ".join(str(scene.sides.columns[j]) for j in places)
-        raise AttackError.no_such_values(
-            column=named,
-            method=f"microaggregation with k={k}",
-            count=small,
-            why=f"are shared by fewer than {k} records",
-        )
+        method, why = f"microaggregation with k={k}", f"are shared by fewer than {k} records"
+        raise AttackError.no_such_values(column=named, method=method, count=small, why=why)
     leader = np.unique(number, return_index=True)[1]
     return _ReleasedGroups(number=number, sizes=sizes, centres=A[leader], leader=leader)
 

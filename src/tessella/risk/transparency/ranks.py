@@ -219,11 +219,9 @@ class _Ranked:
                 never[seen[moved]] = first + mine[moved]
             first += len(values)
         if strange:
+            why = "are not values of the original column"
             raise AttackError.no_such_values(
-                column=name,
-                method="rank swapping",
-                count=strange,
-                why="are not values of the original column",
+                column=name, method="rank swapping", count=strange, why=why
             )
         self.classes = first
         self.reach = _Reach(key=self.own, low=low, high=high, never=never)
@@ -255,12 +253,10 @@ def _runs(scene: Scene, place: int, k: int) -> _Reach:
         here = rows[~np.isnan(B[rows])]
         seen = np.flatnonzero((layer == number) & ~np.isnan(A))
         if len(here) != len(seen):
-            why = f"({len(seen):,} numbers in a stratum where the original has {len(here):,})"
+            why = f"{len(seen):,} numbers in a stratum where the original has {len(here):,}"
+            why, off = f"are too many or few ({why})", abs(len(here) - len(seen))
             raise AttackError.no_such_values(
-                column=name,
-                method="individual ranking",
-                count=abs(len(here) - len(seen)),
-                why=f"are too many or few {why}",
+                column=name, method="individual ranking", count=off, why=why
             )
         if len(here) == 0:
             continue
@@ -274,10 +270,6 @@ def _runs(scene: Scene, place: int, k: int) -> _Reach:
         high[seen] = first + of_rank[ends[run + 1] - 1]
         first += len(values)
     if small:
-        raise AttackError.no_such_values(
-            column=name,
-            method=f"individual ranking with k={k}",
-            count=small,
-            why=f"are shared by fewer than {k} records",
-        )
+        method, why = f"individual ranking with k={k}", f"are shared by fewer than {k} records"
+        raise AttackError.no_such_values(column=name, method=method, count=small, why=why)
     return _Reach(key=key, low=low, high=high)
