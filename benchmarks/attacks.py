@@ -148,17 +148,17 @@ def _fuzzy(X: Floats, crisp: Microaggregation, width: int | None, k: int, count:
 
 def _draws(X: Floats, masker: FuzzyMicroaggregation) -> Iterator[tuple[float, Floats]]:
     """Draw many tables from the same centres, as the masker does; with the loss of each."""
-    plan, law = masker._prepare(X), masker._second_law()
-    fits = [
-        find_centres(part.records, part.weights, masker._model(part), plan.k, part.c)
-        for part in plan.parts
-    ]
+    plan = masker._prepare(X)
+    (part,) = plan.parts
+    fitted = find_centres(
+        part.records, part.weights, plan.options.model(part.system), plan.k, part.c
+    )
     for seed in range(TRIES):
-        masked, chance = np.empty_like(X), chance_of(seed)
-        for part, fitted in zip(plan.parts, fits, strict=True):
-            drawing = draw_part(part.records, part.weights, fitted, law, k=plan.k, chance=chance)
-            centres = part.outward(drawing.centres)
-            masked[part.rows[:, None], part.places] = centres[drawing.labels]
+        drawing = draw_part(
+            part.records, part.weights, fitted, plan.options.second, k=plan.k,
+            chance=chance_of(seed),
+        )  # fmt: skip
+        masked = part.outward(drawing.centres)[drawing.labels]
         yield float(100 * (((masked - X) / X.std(axis=0)) ** 2).sum() / X.size), masked
 
 

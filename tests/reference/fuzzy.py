@@ -52,3 +52,21 @@ def constrained_means(X, powers, weights, alpha, right):
         for s in range(X.shape[1]):
             V[i, s] = ((own * X[:, s]).sum() - alpha[s] * beyond) / total
     return V
+
+
+def projected(V, A, b, G, h):
+    """The nearest points with A v = b and G v <= h: every set of active inequalities is tried."""
+    A, b, G, h = (np.asarray(part, dtype=float) for part in (A, b, G, h))
+    out = np.empty_like(V)
+    for i, v in enumerate(V):
+        best = np.inf
+        for number in range(2 ** len(h)):
+            active = [j for j in range(len(h)) if number >> j & 1]
+            rows, right = np.vstack([A, G[active]]), np.concatenate([b, h[active]])
+            near = v - np.linalg.pinv(rows) @ (rows @ v - right) if len(rows) else v
+            fine = (G @ near <= h + 1e-9).all() and np.abs(rows @ near - right).max(
+                initial=0
+            ) < 1e-6
+            if fine and ((near - v) ** 2).sum() < best:
+                best, out[i] = ((near - v) ** 2).sum(), near
+    return out

@@ -111,7 +111,7 @@ def test_a_plan_has_the_guarantee_unless_it_gives_it_up(tmp_path):
     done = publish(parse_plan(PLAN.format(more=""), folder=tmp_path))
     told = json.loads((tmp_path / "manifest.json").read_text())
     assert told["k"] == 5
-    assert told["steps"][0]["options"] == {"at_least_k": True, "k": 5}
+    assert told["steps"][0]["options"] == {"at_least_k": True, "k": 5, "m2": 1.2}
     assert "at least 5 records" in str(done)
     released = pd.read_csv(tmp_path / "release.csv")
     assert released.groupby(list(released)).size().min() >= 5
@@ -123,7 +123,9 @@ def test_a_plan_has_the_guarantee_unless_it_gives_it_up(tmp_path):
     assert told["probabilistic"] == [
         {"aimed_size": 5, "text": free.release.probabilistic[0].public}
     ]
-    assert told["steps"][0]["options"] == {"at_least_k": False, "aimed_size": 5}
+    assert told["steps"][0]["options"] == {
+        "at_least_k": False, "aimed_size": 5, "m2": 1.2,
+    }  # fmt: skip
     assert "Probabilistic" in str(free)
     assert "Alike" not in str(free)
     for name in ("report.html", "internal.html", "summary.json"):

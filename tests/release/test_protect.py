@@ -563,9 +563,11 @@ def test_whole_columns_that_are_said_to_be_continuous_become_floats():
     assert (release.table.dtypes == np.float64).all()
 
 
-def test_fuzzy_takes_m2_and_nothing_else():
-    with pytest.raises(TessellaError, match="m1"):
-        protect(people()[["income", "tax"]], k=4, grouping="fuzzy", options={"m1": 2.0})
+def test_fuzzy_takes_the_options_of_its_masker_and_no_others():
+    with pytest.raises(TessellaError, match="effort"):
+        protect(people()[["income", "tax"]], k=4, grouping="fuzzy", options={"effort": "quick"})
+    with pytest.raises(TessellaError, match="leave out c"):
+        protect(people()[["income", "tax"]], k=4, grouping="fuzzy", options={"c": 9})
     with pytest.raises(TessellaError, match="m2"):
         protect(people()[["income", "tax"]], k=4, grouping="fuzzy", options={"m2": "x"})
 

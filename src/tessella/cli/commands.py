@@ -17,7 +17,15 @@ from .. import __version__, auditing, io, planfile, publishing, reports
 from .. import rules as ruling
 from .._output import refuse_same_file, toml_key, toml_value
 from ..exceptions import BadOptionError
-from .terminal import DONE, REFUSED, Reporter, columns_of, dominance_of, options_of
+from .terminal import (
+    DONE,
+    REFUSED,
+    Reporter,
+    columns_of,
+    dominance_of,
+    options_of,
+    wishes_of,
+)
 
 if TYPE_CHECKING:
     from ..schema import Schema
@@ -58,6 +66,18 @@ K = Annotated[int, _K]
 MaybeK = Annotated[int | None, _K]
 Strata = Annotated[
     Text, Option(help="Columns that put records apart and are released as they are.")
+]
+Grouping = Annotated[
+    Text, Option(help="How groups are made: search, mdav, ..., or fuzzy. By default search.")
+]
+GroupingOption = Annotated[
+    list[str] | None,
+    Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of the grouping: effort=quick; of fuzzy m1, m2, lambda1, lambda2, c, "
+        "at_least_k=false. May be repeated.",
+    ),
 ]
 Identity = Annotated[Text, Option("--id", help="A column of both files that says who is who.")]
 Seed = Annotated[
@@ -237,6 +257,8 @@ def _plan(
     strata: Strata = None,
     dominance: Dominance = None,
     on_dominance: OnDominance = None,
+    grouping: Grouping = None,
+    option: GroupingOption = None,
     out: Annotated[
         Text, Option("--out", "-o", help="Where to write the plan; else it is printed.")
     ] = None,
@@ -251,7 +273,8 @@ def _plan(
 
     tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
     """
-    reporter, wishes = Reporter(quiet), dominance_of(dominance, on_dominance)
+    reporter = Reporter(quiet)
+    wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
     source = read_source(file, read, reporter)
     lists = {"keys": keys, "numeric_keys": numeric_keys, "confidential": confidential}
     single = {"weight": weight, "household": household, "others": others}
@@ -305,6 +328,8 @@ def _protect(
     strata: Strata = None,
     dominance: Dominance = None,
     on_dominance: OnDominance = None,
+    grouping: Grouping = None,
+    option: GroupingOption = None,
     release: Annotated[Text, Option("--release", "-o", help="The file of the release.")] = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
@@ -322,14 +347,15 @@ def _protect(
     if plan is not None:
         given = {"FILE": file, "-k": k, "--rules": rules, "--strata": strata, "--seed": seed,
                  "--release": release, "--read": read or None, "--dominance": dominance,
-                 "--on-dominance": on_dominance}  # fmt: skip
+                 "--on-dominance": on_dominance, "--grouping": grouping,
+                 "--option": option or None}  # fmt: skip
         if twice := [name for name, value in given.items() if value is not None]:
             raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
         wanted = planfile.read_plan(plan)
     else:
         if file is None or k is None:
             raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
-        wishes = dominance_of(dominance, on_dominance)
+        wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
         source = read_source(file, read, reporter)
         folder = Path(release or file).parent
         text = planfile.draft(

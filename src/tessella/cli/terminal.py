@@ -111,6 +111,30 @@ def as_json(data: Any) -> str:
     return json.dumps(plain_data(data), ensure_ascii=False, indent=2, sort_keys=False)
 
 
+def wishes_of(grouping: str | None, given: Sequence[str]) -> dict[str, Any]:
+    """Read the grouping of a step and its options, values as a plan file writes them.
+
+    Examples
+    --------
+    >>> from tessella.cli.terminal import wishes_of
+    >>> wishes_of("fuzzy", ["m2=1.3", "at_least_k=false"])
+    {'grouping': 'fuzzy', 'options': {'m2': 1.3, 'at_least_k': False}}
+    """
+    import tomllib
+
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BadOptionError("--option", text, "name=value, such as m2=1.3")
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name] = value
+    named = {} if grouping is None else {"grouping": grouping}
+    return {**named, "options": found} if found else named
+
+
 def options_of(given: Sequence[str]) -> dict[str, Any]:
     """Read options of reading, such as decimal=, or sheet=2024."""
     named = {"tab": "\t", "comma": ",", "semicolon": ";", "point": ".", "space": " ", "none": ""}

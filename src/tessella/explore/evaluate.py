@@ -21,7 +21,6 @@ from ..auditing import Audit, audit
 from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
 from ..frame import Table
 from ..release import Step, Study
-from ..release.steps import disclosed_method
 from ..risk import attacks
 from ..risk.assessment import Attack, Case
 from ..risk.estimate import Estimate
@@ -292,9 +291,7 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, study: Study, s
     losses = measure_losses(task, table, settings.measures)
     case = Case(
         original=task.source, masked=table, known=tuple(task.masked),
-        method=disclosed_method(
-            study.steps, task.source, schema=task.schema, rules=task.rules or (), plan=study.plan
-        ),
+        method=study.disclosed,
         effort=settings.effort,
         held_out=False, seed=seed, sample=SAMPLE if task.n > SAMPLE else None, tag=candidate,
     )  # fmt: skip

@@ -23,6 +23,7 @@ from scipy.special import entr, logsumexp
 from sklearn.base import clone
 
 from .._types import Floats, Integers
+from ..exceptions import ClusterCountError
 from ..grouping.base import Grouping, check_seed
 from ..grouping.mdav import MDAV
 from ..grouping.search import Search
@@ -30,6 +31,7 @@ from ..kernels.degrees import EXPONENTIAL, NEAREST, POWER, TINY, Law
 from ..kernels.groups import weighted_centres
 from ..kernels.memberships import excess, recognise
 from ..kernels.random_moves import Standing, exchange, stand
+from ..linear import LinearSystem
 from .base import FuzzyClusterer
 from .field import Field, arrange
 
@@ -75,6 +77,7 @@ class Drawing:
     naming_chance: Floats  # (n,) that an intruder who knows all but the draw names the record
     distance_to_k: Floats  # (n,) of the candidates for a record to "nobody above 1/k"
     expected_square: Floats  # (n,) expected squared distance to the centre drawn
+    shares: Floats  # (n,) how much a record counts in the mean of its group; none if all count
 
 
 def draw_part(
@@ -107,6 +110,7 @@ def draw_part(
         naming_chance=seen[:, 0],
         distance_to_k=seen[:, 1],
         expected_square=outlook.square / field.scale / field.scale,
+        shares=np.empty(0),
     )
 
 
@@ -124,7 +128,14 @@ def find_centres(
         # Groups of equal records have equal centres, of which one is enough.
         first = np.sort(np.unique(found, axis=0, return_index=True)[1])
         model.set_params(n_clusters=len(first), init=found[first])
-    fitted: FuzzyClusterer = model.fit(X, sample_weight=weights)
+    try:
+        fitted: FuzzyClusterer = model.fit(X, sample_weight=weights)
+    except ClusterCountError:
+        if c is not None:
+            raise
+        places = np.unique(X, axis=0)  # fewer than there are groups: each is a centre
+        model.set_params(n_clusters=len(places), init=places)
+        fitted = model.fit(X, sample_weight=weights)
     return fitted
 
 
@@ -143,6 +154,7 @@ def draw_keeping_k(
     *,
     k: int,
     chance: Chance,
+    system: LinearSystem | None = None,
 ) -> Drawing:
     """Let the records of groups change places, and give each group a fuzzy mean.
 
@@ -150,9 +162,11 @@ def draw_keeping_k(
     fuzziness of the centres: a record counts in the mean of its group by its degree there, to the
     power m1 (or with lambda1), but at least half as much as any other: else an outlier, which alone
     is near to its centre, would be released as it is. `second` is the fuzziness of the draw.
+    Centres, before and after it, are moved to the nearest points that keep a `system`.
     """
     field = Field.of(X, weights, crisp.n_groups_)
-    centres = field.inward(crisp.cluster_centers_)
+    first_centres = crisp.cluster_centers_
+    centres = field.inward(first_centres if system is None else system.project(first_centres))
     lists = _nearest(field, centres, crisp.labels_)
     squares = _squares(field.records, centres, lists)
     slots = (lists == crisp.labels_[:, None]).argmax(axis=1)
@@ -166,14 +180,36 @@ def draw_keeping_k(
     for _ in range(LOOKS):
         _sweep(standing, k, chance, visits)
     labels = lists[everyone, drawn]
-    own = _log_degrees(squares, drawn, field.law(first))
-    power = 1 + 1 / first.rate if first.kind == POWER else 1.0
-    shares = np.exp(power * (own[everyone, drawn] - logsumexp(own, axis=1)))
+    shares = _kappa(squares, drawn, field.law(first))[everyone, drawn]
     largest = np.full(len(centres), FAINT)
     np.maximum.at(largest, labels, shares)
     shares = np.maximum(shares, largest[labels] / 2)
-    means = weighted_centres(field.records, weights * shares, labels, len(centres))
-    return _account(X, field.outward(means), labels, lists, visits / LOOKS, k)
+    means = field.outward(weighted_centres(field.records, weights * shares, labels, len(centres)))
+    means = means if system is None else system.project(means)
+    return _account(X, means, labels, lists, visits / LOOKS, k, shares)
+
+
+def nearby_shares(X: Floats, drawing: Drawing, first: Law) -> tuple[Integers, Integers, Floats]:
+    """Return pairs of a record and one of its nearest centres, and kappa = u^m of each, not 0.
+
+    u are degrees with the fuzziness `first`. The centre that a record drew counts at least a bit.
+    """
+    field = Field.of(X, np.ones(len(X)), len(drawing.centres))
+    centres = field.inward(drawing.centres)
+    lists = _nearest(field, centres, drawing.labels)
+    squares = _squares(field.records, centres, lists)
+    shares = _kappa(squares, squares.argmin(axis=1), field.law(first))
+    shares = np.maximum(shares, FAINT * (lists == drawing.labels[:, None]))
+    at, slot = np.nonzero(shares)
+    return at, lists[at, slot], shares[at, slot]
+
+
+def _kappa(squares: Floats, slots: Integers, law: Law) -> Floats:
+    """Return the degrees to the power with which they count in a mean, as (n, t)."""
+    logs = _log_degrees(squares, slots, law)
+    power = 1 + 1 / law.rate if law.kind == POWER else 1.0
+    kappa: Floats = np.exp(power * (logs - logsumexp(logs, axis=1, keepdims=True)))
+    return kappa
 
 
 def _nearest(field: Field, centres: Floats, labels: Integers) -> Integers:
@@ -211,19 +247,26 @@ def _sweep(standing: Standing, k: int, chance: Chance, visits: Integers | None) 
 
 
 def _account(
-    X: Floats, centres: Floats, labels: Integers, lists: Integers, shares: Floats, k: int
+    X: Floats,
+    centres: Floats,
+    labels: Integers,
+    lists: Integers,
+    stood: Floats,
+    k: int,
+    shares: Floats,
 ) -> Drawing:
     """Say what could be expected, from where each record stood in the long run."""
     flat = lists.ravel()
-    expected: Floats = np.bincount(flat, shares.ravel(), minlength=len(centres)).astype(np.float64)
-    candidates = np.divide(shares, expected[lists], out=np.zeros_like(shares), where=shares > 0)
+    expected: Floats = np.bincount(flat, stood.ravel(), minlength=len(centres)).astype(np.float64)
+    candidates = np.divide(stood, expected[lists], out=np.zeros_like(stood), where=stood > 0)
     beyond = np.bincount(flat, np.maximum(candidates - 1 / k, 0.0).ravel(), minlength=len(centres))
     return Drawing(
         labels=labels,
         centres=centres,
         expected_sizes=expected,
-        entropy=entr(shares).sum(axis=1) / np.log(2),
-        naming_chance=(shares * candidates).sum(axis=1),
-        distance_to_k=(shares * beyond[lists]).sum(axis=1),
-        expected_square=(shares * _squares(X, centres, lists)).sum(axis=1),
+        entropy=entr(stood).sum(axis=1) / np.log(2),
+        naming_chance=(stood * candidates).sum(axis=1),
+        distance_to_k=(stood * beyond[lists]).sum(axis=1),
+        expected_square=(stood * _squares(X, centres, lists)).sum(axis=1),
+        shares=shares,
     )

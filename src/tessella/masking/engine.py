@@ -1,13 +1,14 @@
 """Apply a plan: partition each block, group its records, and find the values of the groups.
 
-This is the one engine of crisp microaggregation. `Microaggregation` is a plan without rules;
-`protect` one with rules, whose groups get values that keep them.
+This is the one engine of microaggregation, crisp and fuzzy. `Microaggregation` and
+`FuzzyMicroaggregation` are plans; those with rules have groups whose values keep them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import isclass, signature
 from typing import Any
 
@@ -18,41 +19,28 @@ from .. import grouping as groupings
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import (
     BadTableError,
-    ContradictionError,
     GroupSizeError,
-    NoWholeSolutionError,
-    RefusedError,
     UnknownOptionError,
 )
 from ..frame import Strata, Table, View
-from ..fuzzy.base import check_number
-from ..fuzzy.drawing import chance_of, crisp_groups, draw_keeping_k
-from ..fuzzy.field import power_law
+from ..fuzzy.drawing import Chance, chance_of
 from ..grouping.base import Grouping, check_seed
 from ..grouping.dominance import MOST, DominanceRule, enlarge
-from ..kernels.groups import renumber
 from ..plan import Block, Plan
+from ..rules import Confrontation
+from .aggregation import COMPUTED, PartOfBlock, aggregate, grid_of
 from .base import write_numbers
+from .donors import take_from_donors
+from .fuzzy_groups import DrawnPart, FuzzyFacts, FuzzyOptions, FuzzyPart, Logarithms
 from .parts import (
-    AGGREGATES,
     BlockCells,
     Part,
-    allowed_of,
-    log_means,
-    medians_among,
-    medoids,
-    modes,
     partition,
     recompute_products,
 )
-from .repair import Grid, project_claims
-from .repair_dates import UNMOVED, mend_dates
-from .repair_products import fit_free, project_mixed, project_products
+from .repair_dates import UNMOVED
 from .selection import Scale
 
-# Operators whose values are computed; the others take a cell of a record.
-# Means come last: they can be moved to keep rules beside what products have fixed.
-COMPUTED = ("geometric mean", "project", "mean", "interpolated median")
 MANY = 64  # categories
 
 # The class of each method; the door of `tessella.grouping` loads it when asked for.
@@ -78,6 +66,8 @@ class MaskedBlocks:
     dates: dict[Name, Integers] = field(default_factory=dict)  # those moved, see `repair_dates`
     labels: list[Integers] = field(default_factory=list)
     groupings: list[Grouping] = field(default_factory=list)  # none where centres are drawn
+    drawn: list[list[DrawnPart]] = field(default_factory=list)  # by block, where they are
+    known: FuzzyFacts | None = None  # to an intruder who has the original, where they are
     donated: int = 0  # records whose group took the values of a donor
     edited: int = 0  # records in which a product was recomputed before grouping
     merged: int = 0  # records that joined another part
@@ -99,30 +89,97 @@ def apply_plan(
     records that keep all rules, by default all. Seeds without a `random_state` are the system's.
     """
     out = MaskedBlocks()
-    seeds = _seeds(random_state, len(plan.blocks))
-    for block, seed in zip(plan.blocks, seeds):
-        measured = block.with_operator(*COMPUTED)
-        cells = BlockCells.read(view, block.columns, plan.strata, measured)
-        out.edited += recompute_products(cells, block)
-        scale = _scale(cells, block, weights, plan)
-        parts = partition(cells, block, strata, k=plan.k, small=plan.small)
-        out.merged += sum(part.merged for part in parts)
-        embedded = _embed(cells, block, parts, scale, plan)
-        labels = _group(out, plan, embedded, weights, parts, seed)
+    chance = chance_of(random_state) if plan.grouping == "fuzzy" else None
+    seeds = [0] * len(plan.blocks) if chance else _seeds(random_state, len(plan.blocks))
+    for read, seed in zip(read_blocks(plan, view, strata, weights), seeds):
+        cells, block, parts, embedded = read.cells, read.block, read.parts, read.embedded
+        out.edited += read.edited
+        out.merged += sum(own.part.merged for own in parts)
+        labels = _draw(out, read, chance) if chance else _group(out, read, weights, seed)
         if dominance is not None:
             values = cells.matrix([n for n in cells.numbers(block) if view.is_number(n)])
-            rows = [part.rows for part in parts]
+            rows = [own.rows for own in parts]
             labels = enlarge(labels, embedded, values, weights, dominance, rows, MOST * plan.k)
         for name in block.columns:
-            if name in measured:
+            if name in block.with_operator(*COMPUTED):
                 out.numbers[name] = np.zeros(view.n_rows)
             else:
                 out.rows[name] = np.arange(view.n_rows)
-        for part in parts:
-            own = PartOfBlock(plan, cells, block, part, scale, weights[part.rows], labels)
-            _aggregate(out, own, embedded, valid)
+        for own in parts:
+            own.group(labels)
+            aggregate(out, own, valid, chance)
         out.labels.append(labels)
     return out
+
+
+@dataclass(eq=False)
+class ReadBlock:
+    """The records of a block as points, cut into parts."""
+
+    plan: Plan
+    block: Block
+    cells: BlockCells
+    scale: Scale
+    embedded: Floats
+    parts: list[PartOfBlock]
+    edited: int
+
+    def in_order(self, options: FuzzyOptions) -> Iterator[tuple[PartOfBlock, FuzzyPart]]:
+        """Yield the parts, by strata, cases and what is missing, in their representations."""
+        numbers, n = self.cells.numbers(self.block), self.cells.n_rows
+        values, weights = self.cells.matrix(numbers), np.empty(n)
+        for own in self.parts:
+            weights[own.rows] = own.weights
+        logs = Logarithms.of(self.block, numbers, values, weights)
+        computed = self.block.with_operator(*COMPUTED)
+        for own in sorted(self.parts, key=lambda own: own.part.key):
+            size = len(own.rows)
+            c = options.c and min(size, max(1, round(options.c * size / n)))
+            grid = grid_of([name for name in computed if name not in own.lacking], own)
+            yield own, FuzzyPart.of(
+                self.embedded[own.rows], own.weights, values[own.rows], self.scale, logs,
+                own.part, grid, own.constants, c,
+            )  # fmt: skip
+
+
+def read_blocks(plan: Plan, view: View, strata: Strata, weights: Floats) -> Iterator[ReadBlock]:
+    """Read the blocks of a plan, one after the other, each cut into its parts."""
+    for block in plan.blocks:
+        cells = BlockCells.read(view, block.columns, plan.strata, block.with_operator(*COMPUTED))
+        edited = recompute_products(cells, block)
+        scale = _scale(cells, block, weights, plan)
+        parts = partition(cells, block, strata, k=plan.k, small=plan.small)
+        embedded = _embed(cells, block, parts, scale, plan)
+        owns = [PartOfBlock(plan, cells, block, p, scale, weights[p.rows], embedded) for p in parts]
+        yield ReadBlock(plan, block, cells, scale, embedded, owns, edited)
+
+
+def mask_keeping_rules(
+    plan: Plan,
+    view: View,
+    *,
+    before: Confrontation,
+    tolerance: float = 1e-9,
+    **given: Any,
+) -> tuple[Table, MaskedBlocks, Confrontation]:
+    """Apply a plan and confront what is written with its rules; donors are the last resort.
+
+    `before` is the table confronted with the same rules; `given` is for `apply_plan`.
+    """
+    schema: Any = view.schema
+    confront = partial(before.rules.confront, tolerance=tolerance, schema=schema)
+    valid = np.asarray((before.signs >= 0).all(axis=1))
+    masked = apply_plan(plan, view, valid=valid, **given)
+    table = write_blocks(view, plan, masked)
+    after = confront(table)
+    if plan.fit == "project" and not after.all_hold:
+        masked.donated = take_from_donors(
+            masked, plan, view, before=before, after=after, weights=given["weights"],
+            confront=confront,
+        )  # fmt: skip
+        table = write_blocks(view, plan, masked)
+        after = confront(table)
+    return table, masked, after
 
 
 def _seeds(random_state: Any, count: int) -> list[int]:
@@ -149,7 +206,7 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
     numbers = cells.numbers(block)
     values = cells.matrix(numbers)
     pieces = []
-    if plan.distance == "representation" and block.signs:
+    if plan.distance == "representation" and block.signs and plan.grouping != "fuzzy":
         pieces.append(_in_logarithms(values, numbers, block, parts, plan))
     elif numbers:
         pieces.append(scale.apply(values))
@@ -205,12 +262,32 @@ def corners(codes: Integers) -> Floats:
     return np.asarray((2 * signs[place] - 1) / np.sqrt(2 * MANY))
 
 
-def _group(
-    out: MaskedBlocks, plan: Plan, embedded: Floats, weights: Floats, parts: list[Part], seed: int
-) -> Integers:
+def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
+    """Draw a centre for each record of a block; parts share none."""
+    options = FuzzyOptions.of(read.plan.options)
+    options.size(read.plan.k, read.cells.n_rows)
+    labels, first = np.empty(read.cells.n_rows, dtype=np.int64), 0
+    drawn: list[DrawnPart] = []
+    facts = out.known or FuzzyFacts(public=options.public)
+    numbers, ids = read.cells.numbers(read.block), np.empty(read.cells.n_rows, dtype=np.int64)
+    for own, part in read.in_order(options):
+        drawing = part.draw(options, read.plan.k, chance)
+        own.drawn = DrawnPart(rows=own.rows, part=part, drawing=drawing, first=first)
+        labels[own.rows] = drawing.labels + first
+        first += len(drawing.centres)
+        ids[own.rows] = len(drawn)
+        drawn.append(own.drawn)
+        facts.units.update(zip(numbers, part.unit.tolist()))
+        facts.logarithms.update({numbers[j]: part.offsets[j] for j in np.flatnonzero(part.signs)})
+    facts.parts.append(ids)
+    out.drawn.append(drawn)
+    out.known = facts
+    return labels
+
+
+def _group(out: MaskedBlocks, read: ReadBlock, weights: Floats, seed: int) -> Integers:
     """Return the group of each record, numbered as they first appear; parts share none."""
-    if plan.grouping == "fuzzy":
-        return _draw_groups(plan, embedded, weights, parts, seed)
+    plan, embedded, parts = read.plan, read.embedded, read.parts
     grouping = make_grouping(plan.grouping, k=plan.k, options=plan.options, seed=seed)
     if embedded.shape[1] > 1 and not grouping.__sklearn_tags__().input_tags.two_d_array:
         raise BadTableError(
@@ -262,172 +339,6 @@ def make_grouping(
     if seed is not None and made.get_params().get("random_state", seed) is None:
         made.set_params(random_state=seed)
     return made
-
-
-def _draw_groups(
-    plan: Plan, embedded: Floats, weights: Floats, parts: list[Part], seed: int
-) -> Integers:
-    """Draw fuzzy groups of at least k in each part."""
-    for name in plan.options:
-        if name != "m2":
-            raise UnknownOptionError("option of the grouping 'fuzzy'", name, ["m2"])
-    second = power_law(check_number("m2", plan.options.get("m2", 1.2), 1.0))
-    chance = chance_of(seed)
-    labels, count = np.empty(len(embedded), dtype=np.int64), 0
-    for part in parts:
-        own, weight = embedded[part.rows], weights[part.rows]
-        crisp = crisp_groups(own, weight, k=plan.k, chance=chance)
-        drawing = draw_keeping_k(
-            own, weight, crisp, power_law(1.0), second, k=plan.k, chance=chance
-        )
-        labels[part.rows] = drawing.labels + count
-        count += int(drawing.labels.max()) + 1
-    return renumber(labels, count)
-
-
-class PartOfBlock:
-    """A part of the records in a block, with its groups numbered from 0."""
-
-    def __init__(
-        self, plan: Plan, cells: BlockCells, block: Block, part: Part, scale: Scale,
-        weights: Floats, labels: Integers,
-    ) -> None:  # fmt: skip
-        self.plan, self.cells, self.block, self.part = plan, cells, block, part
-        self.scale, self.weights, self.rows = scale, weights, part.rows
-        distinct, self.groups = np.unique(labels[part.rows], return_inverse=True)
-        self.count = len(distinct)
-        self.claims = part.claims
-        self.strata = plan.strata
-
-
-def _aggregate(out: MaskedBlocks, own: PartOfBlock, embedded: Floats, valid: Truths | None) -> None:
-    """Find the values of the groups of a part, and write them to its records."""
-    cells, rows, groups, count = own.cells, own.rows, own.groups, own.count
-    weights = own.weights
-    lacking = {name for name in own.block.columns if cells.view.states(name)[rows[0]]}
-    chosen = {n: own.block.choice(n).operator for n in own.block.columns if n not in lacking}
-    if both := [name for name, operator in chosen.items() if operator == "medoid"]:
-        usable = np.ones(len(rows), dtype=bool) if valid is None else valid[rows]
-        middle = medoids(embedded[rows], weights, groups, count, usable)
-        if (middle < 0).any():
-            if own.plan.fit != "project":
-                raise RefusedError(
-                    f"{', '.join(map(repr, both))} take the values of an original record that "
-                    "keeps all rules, and a part of the table has none. Edit the table first, "
-                    'give up a rule, or give fit="project".'
-                )
-            middle = medoids(embedded[rows], weights, groups, count, np.ones(len(rows), bool))
-        for name in both:
-            out.rows[name][rows] = rows[middle][groups]
-    for name, operator in chosen.items():
-        if operator == "median":
-            allowed = allowed_of(cells, rows, [name], own.claims, own.strata)
-            at = medians_among(cells.column(name)[rows], weights, groups, count, allowed)
-            out.rows[name][rows] = rows[at][groups]
-    single = [[name] for name, operator in chosen.items() if operator == "mode"]
-    joint = [name for name, operator in chosen.items() if operator == "joint mode"]
-    for names in [*single, *([joint] if joint else [])]:
-        found = modes(cells, rows, names, weights, groups, count, own.claims, own.strata)
-        for name in names:
-            out.rows[name][rows] = found[groups]
-    mend_dates(out, own, [name for name in chosen if name not in both])
-    fixed: dict[Name, Floats] = {}
-    for kind in COMPUTED:
-        names = [name for name, operator in chosen.items() if operator == kind]
-        if names:
-            computed = _points(kind, names, own, fixed)
-            for j, name in enumerate(names):
-                fixed[name] = computed[:, j]
-                out.numbers[name][rows] = computed[groups, j]
-
-
-def _points(kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name, Floats]) -> Floats:
-    """Find the values of groups; with fit="project" means where there are none: donors follow."""
-    try:
-        computed = _compute(kind, names, own, fixed)
-    except (ContradictionError, NoWholeSolutionError, RefusedError) as error:
-        if own.plan.fit == "project":
-            return _unrepaired(names, own)
-        without_cases = isinstance(error, NoWholeSolutionError) and not own.block.cases
-        if isinstance(error, RefusedError) or without_cases:
-            raise
-        raise RefusedError(
-            "In a part of the table no values were found that keep these rules together, given how "
-            f"its records break them: {', '.join(dict.fromkeys(error.rows))}. Correct these "
-            'records first, give up a rule, or give fit="project".'
-        ) from None
-    if own.plan.fit == "project":
-        misfit = ~_grid(names, own).holds(computed)
-        for claim in own.claims:  # no projection knows a divisor, which must not become zero
-            for factor in () if claim.product else getattr(claim.form, "factors", ()):
-                at, zero = factor.column, 0.0 - factor.offset
-                if at in names and not (own.cells.column(at)[own.rows] == zero).any():
-                    misfit |= computed[:, names.index(at)] == zero
-        if misfit.any():
-            computed[misfit] = _unrepaired(names, own)[misfit]
-    return computed
-
-
-def _unrepaired(names: list[Name], own: PartOfBlock) -> Floats:
-    """Return the means of groups, whole where they must be, whatever the rules are."""
-    places = np.array([own.cells.place(name) for name in names])
-    values = own.cells.values[np.ix_(own.rows, places)]
-    means = AGGREGATES["mean"](values, own.weights, own.groups, own.count)
-    return np.where([own.block.choice(name).whole for name in names], np.round(means), means)
-
-
-def _compute(
-    kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name, Floats]
-) -> Floats:
-    """Find the values of some columns of numbers for each group, repaired to keep the rules.
-
-    `fixed` has the values of the groups in columns that were computed before.
-    """
-    cells, block, weights, groups, count = own.cells, own.block, own.weights, own.groups, own.count
-    both = _grid([*names, *fixed], own)
-    grid = both.part(range(len(names)))
-    strata = [name for name in own.strata if name not in cells.levels]
-    constants = {name: float(cells.column(name)[own.rows[0]]) for name in strata}
-    places = np.array([cells.place(name) for name in names])
-    values = cells.values[np.ix_(own.rows, places)]
-    if kind in ("mean", "interpolated median"):
-        found = AGGREGATES["mean" if kind == "mean" else "median"](values, weights, groups, count)
-        found = project_claims(found, grid, own.claims, constants)
-        values = np.column_stack([found, *fixed.values()])
-        moving = range(len(names))
-        return fit_free(values, both, moving, own.claims, constants)[:, moving]
-    offsets, signs = np.zeros(len(names)), np.full(len(names), 2.0)
-    for (name, offset), sign in zip(block.signs, own.part.signs):
-        if name in names:
-            offsets[names.index(name)], signs[names.index(name)] = offset, sign
-    if kind == "project":
-        frozen = signs == 0
-        found = AGGREGATES["mean"](values, weights, groups, count)
-        found[:, frozen] = 0.0 - offsets[frozen]  # also for records that joined from another part
-        return project_mixed(found, grid, own.claims, constants, frozen)
-    signs[signs == 2] = 1.0
-    centres = np.where(signs == 0, 0.0, 1.0) * np.ones((count, len(names)))
-    free = np.flatnonzero(signs != 0)
-    distances = signs[free] * (values[:, free] + offsets[free])
-    # Records that joined from another part may be on the other side: they stand at its edge.
-    smallest = np.where(distances > 0, distances, np.inf).min(axis=0)
-    distances = np.where(distances > 0, distances, smallest)
-    centres[:, free] = signs[free] * log_means(distances, weights, groups, count) - offsets[free]
-    return project_products(centres, grid, own.claims, constants, offsets, signs)
-
-
-def _grid(names: list[Name], own: PartOfBlock) -> Grid:
-    """Describe the numbers that columns can hold; an equation asks for exact sums of float32."""
-    cells, block, table = own.cells, own.block, own.cells.view.table
-    numbers = cells.numbers(block)
-    exact = {n for claim in own.claims if claim.is_equation for n in claim.columns} & set(names)
-    return Grid.of_table(
-        table,
-        names,
-        unit=own.scale.unit[[numbers.index(name) for name in names]],
-        decimals=[0 if block.choice(n).whole else table.facts(n).decimals or None for n in names],
-        largest={name: float(np.abs(cells.column(name)[own.rows]).max()) for name in exact},
-    )
 
 
 def write_blocks(view: View, plan: Plan, masked: MaskedBlocks) -> Table:

@@ -7,76 +7,51 @@ centre at random, with its memberships as probabilities, which leaves him guessi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import FLAG, NONE, Number, OneOf, Whole
-from .._types import Floats, Integers, Truths
-from ..exceptions import BadOptionError, BadTableError
+from .._parameters import FLAG, OneOf
+from .._types import Floats, Integers
+from ..exceptions import BadTableError, RefusedError
 from ..frame import Table
-from ..fuzzy.base import FuzzyClusterer, check_number
-from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
-from ..fuzzy.drawing import (
-    Chance,
-    Drawing,
-    chance_of,
-    crisp_groups,
-    draw_keeping_k,
-    draw_part,
-    find_centres,
-)
-from ..fuzzy.field import as_system, entropy_law, power_law
-from ..grouping.base import check_k
-from ..kernels.degrees import Law
+from ..fuzzy.drawing import Drawing
+from ..fuzzy.field import as_system
 from ..linear import LinearSystem
-from .base import MaskedColumns, renamed, rows_of_strata
+from ..plan import Block, Plan, make_plan
+from ..plan.plan import Claim
+from ..rules import Rules, forms
+from ..schema import Schema
+from .base import MaskedColumns, renamed
+from .engine import MaskedBlocks, apply_plan, mask_keeping_rules, read_blocks, write_blocks
+from .fuzzy_groups import FUZZY_OPTIONS, PARAMETERS, FuzzyOptions, FuzzyPart
 from .microaggregation import GroupMasker
-from .parts import parts_of
 from .registry import Method, Options, Setting, Tuned, register, shrunk
-from .selection import Scale, Selection, named_or_given
-
-FALL = 1e-4  # a sweep that lowers the objective by less ends the search for centres
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FuzzyPart:
-    """Records of one stratum that lack the same cells, in the columns of one block."""
-
-    block: int
-    rows: Integers
-    places: list[int]
-    records: Floats  # on the scale of distances
-    weights: Floats
-    scale: Scale
-    rules: LinearSystem | None  # in the table's units
-    c: int | None
-
-    def confirm(self, released: Floats) -> None:
-        """Refuse what breaks the rules once it is written: float32 has too few digits."""
-        if self.rules is not None and not self.rules.holds(np.nan_to_num(released)).all():
-            raise BadTableError(
-                "The constraints do not hold in the released table to 1e-9: its dtypes have too "
-                "few digits. Convert the columns to float64."
-            )
-
-    def outward(self, centres: Floats) -> Floats:
-        """Bring centres back to the table's units, where the rules hold to the last digit."""
-        values = centres * self.scale.unit + self.scale.centre
-        if self.rules is None:
-            return values
-        return self.rules.project(values, metric=1 / self.scale.unit**2)
+from .selection import named_or_given
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
-    """A table that was read, and cut into parts."""
+    """A table that was read, and the plan by which it is masked."""
 
     read: MaskedColumns
-    k: int
-    parts: list[FuzzyPart]
-    unrounded: set[Any]
+    options: FuzzyOptions
+    plan: Plan
+    systems: list[LinearSystem | None]  # of the blocks, in the table's units
+
+    @property
+    def k(self) -> int:
+        """The size of groups that is aimed at."""
+        return self.plan.k
+
+    @cached_property
+    def parts(self) -> list[FuzzyPart]:
+        """The parts of the table that are clustered on their own."""
+        chosen = self.read.chosen
+        blocks = read_blocks(self.plan, self.read.view, chosen.strata, chosen.weights)
+        return [part for block in blocks for _, part in block.in_order(self.options)]
 
     def loss(self, lost: float) -> float:
         """Turn a sum of squares on the scale of distances into per cent of all squares."""
@@ -87,6 +62,22 @@ class Prepared:
     def per_record(self, total: float) -> float:
         """Turn a sum over records and blocks into a mean."""
         return total / (self.read.view.n_rows * len(self.read.chosen.blocks))
+
+    def confirm(self, released: Floats) -> None:
+        """Refuse what breaks a system once it is written: float32 has too few digits."""
+        missing = self.read.original.missing
+        for block, system in zip(self.read.chosen.blocks, self.systems):
+            if system is None:
+                continue
+            places = self.read.chosen.places(block)
+            rows, right = np.vstack([system.A, system.G]), np.concatenate([system.b, system.h])
+            broken = system.violation(np.nan_to_num(released[:, places])).relative > 1e-9
+            broken &= missing[:, places].astype(int) @ (rows != 0).T.astype(int) == 0
+            if broken.any() and len(right):
+                raise BadTableError(
+                    "The constraints do not hold in the released table to 1e-9: its dtypes have "
+                    "too few digits. Convert the columns to float64."
+                )
 
 
 BY_RECORD = ("entropy", "naming_chance", "distance_to_k")
@@ -188,10 +179,11 @@ class FuzzyMicroaggregation(GroupMasker):
         24 nearest centres. `c`, `tol`, `max_iter` and `neglect` have no part in this.
     blocks, scale, on_missing, columns, strata, weights, schema, round_integers
         As for `Microaggregation`.
-    rules : pair (A, b), LinearSystem or parsed rules, optional
-        What every released record obeys, even where the input does not: A v = b over the masked
-        columns in order, or a system of linear equations and inequalities between named columns.
-        Columns of whole numbers that take part are released as float64.
+    rules : Rules, LinearSystem or pair (A, b), optional
+        What every released record obeys, even where the input does not. Rules of any kind, as
+        `protect` keeps them: linear ones and products by constrained clustering, conditional ones
+        in parts, whole numbers exactly. A system, or A v = b over the masked columns in order, is
+        kept between real numbers: columns of whole numbers that take part are released as float64.
     tol : float, default 1e-4
         Centres rest when none moves farther than this share of the table's spread, or the objective
         falls by less than 1e-4 of itself.
@@ -243,14 +235,10 @@ class FuzzyMicroaggregation(GroupMasker):
     5   63     8.0
     """
 
-    repairs: ClassVar = False  # centres keep linear rules; others are not restored
     _parameters: ClassVar = {
-        "at_least_k": [FLAG],
+        **PARAMETERS,
         "round_integers": [FLAG],
         "on_missing": [OneOf(("error", "pattern"))],
-        "c": [Whole(1), NONE],
-        "tol": [Number(least=0)],
-        "neglect": [Number(least=0)],
     }
 
     k: int | None = 3
@@ -267,130 +255,97 @@ class FuzzyMicroaggregation(GroupMasker):
     neglect: float = 1e-12
 
     def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
-        plan = self._prepare(source, weights=weights, strata=strata)
-        read, k = plan.read, plan.k
-        released = np.empty_like(read.original.values)
-        drawings: list[list[tuple[Integers, Drawing]]] = [[] for _ in read.chosen.blocks]
-        labels = np.empty((len(released), len(drawings)), dtype=np.int64)
-        chance, law = chance_of(self.random_state), self._second_law()
-        for part in plan.parts:
-            drawing = self._draw(part, law, k, chance)
-            centres = part.outward(drawing.centres)
-            earlier = sum(len(d.centres) for _, d in drawings[part.block])
-            released[part.rows[:, None], part.places] = centres[drawing.labels]
-            labels[part.rows, part.block] = drawing.labels + earlier
-            drawings[part.block].append((part.rows, drawing))
-        masked = self._write(read, released, unrounded=plan.unrounded)
-        seen = self._keep(read, masked, list(labels.T), k if self.at_least_k else None)
-        for part in plan.parts:
-            part.confirm(seen.values[part.rows[:, None], part.places])
-        self.uncertainty_ = [Uncertainty.of(d, own, k) for d, own in zip(drawings, labels.T)]
-        self.expected_loss_ = plan.loss(
-            sum(float(read.chosen.weights[r] @ d.expected_square) for b in drawings for r, d in b)
-        )
-        return masked
+        ready = self._prepare(source, weights=weights, strata=strata)
+        read, plan = ready.read, ready.plan
+        given: dict[str, Any] = {
+            "strata": read.chosen.strata,
+            "weights": read.chosen.weights,
+            "random_state": self.random_state,
+        }
+        if len(plan.rules):
+            before = plan.rules.confront(read.view, schema=self.schema)
+            table, blocks, after = mask_keeping_rules(plan, read.view, before=before, **given)
+            if not after.all_hold:
+                broken = [rule.name for rule, rows in zip(after.rules, after.rows) if len(rows)]
+                raise RefusedError(
+                    f"The masked table is withheld, for it breaks {', '.join(broken)}, and no "
+                    "record that keeps these rules can stand for others. Give up one of them."
+                )
+        else:
+            blocks = apply_plan(plan, read.view, **given)
+            table = write_blocks(read.view, plan, blocks)
+        promised = plan.k if self.at_least_k else None
+        released = self._keep(read, table, blocks.labels, promised)
+        ready.confirm(released.values)
+        self._keep_uncertainty(ready, blocks)
+        return table.native
+
+    def _keep_uncertainty(self, ready: Prepared, blocks: MaskedBlocks) -> None:
+        self.uncertainty_ = [
+            Uncertainty.of([(own.rows, own.drawing) for own in drawn], labels, ready.k)
+            for drawn, labels in zip(blocks.drawn, blocks.labels)
+        ]
+        weights = ready.read.chosen.weights
+        parts = [own for drawn in blocks.drawn for own in drawn]
+        lost = [float(weights[own.rows] @ own.drawing.expected_square) for own in parts]
+        self.expected_loss_ = ready.loss(sum(lost))
 
     def _prepare(self, table: Any, **given: Any) -> Prepared:
-        """Read a table and cut it into the parts that are drawn on their own."""
+        """Read a table and plan how it is masked."""
         source = Table.read(table)
-        n = source.n_rows
-        k = self._size(n)
-        self._first_law(), self._second_law()  # raise what is wrong with them before anything else
+        options = FuzzyOptions.of({name: getattr(self, name) for name in FUZZY_OPTIONS})
+        k = options.size(self.k, source.n_rows)
         read = self._read_blocks(source, **given or named_or_given(self, source))
-        chosen, original = read.chosen, read.original
-        systems = self._systems(chosen)
-        parts = []
-        for number, (block, system) in enumerate(zip(chosen.blocks, systems)):
-            places = chosen.places(block)
-            own = read.scale.part(places)
-            records = own.apply(original.values[:, places])
-            for rows in rows_of_strata(parts_of(original, places, chosen.strata, k)):
-                known = ~original.missing[rows[0], places]
-                parts.append(
-                    FuzzyPart(
-                        block=number, rows=rows, places=places, records=records[rows],
-                        weights=chosen.weights[rows], scale=own,
-                        rules=None if system is None else _on_known(system, known),
-                        c=self.c and min(len(rows), max(1, round(self.c * len(rows) / n))),
-                    )
-                )  # fmt: skip
-        unrounded = {
-            name
-            for system in systems
-            if system is not None
-            for name, own in zip(system.columns or (), np.vstack([system.A, system.G]).T)
-            if own.any()
-        }
-        return Prepared(read=read, k=k, parts=parts, unrounded=unrounded)
+        plan, systems = self._plan(read, k, options)
+        return Prepared(read=read, options=options, plan=plan, systems=systems)
 
-    def _draw(self, part: FuzzyPart, law: Law, k: int, chance: Chance) -> Drawing:
-        if self.at_least_k:
-            crisp = crisp_groups(part.records, part.weights, k=k, chance=chance)
-            return draw_keeping_k(
-                part.records, part.weights, crisp, self._first_law(), law, k=k, chance=chance
-            )
-        fitted = find_centres(part.records, part.weights, self._model(part), k, part.c)
-        return draw_part(part.records, part.weights, fitted, law, k=k, chance=chance)
-
-    def _size(self, n: int) -> int:
-        """Return the k that is aimed at, and check it together with c."""
-        if self.c is None:
-            if self.k is None:
-                raise BadOptionError("k", None, "k, or the number of centres c")
-            return check_k(self.k, n)
-        if self.c > n:
-            raise BadOptionError("c", self.c, f"at most as many centres as records, {n}")
-        if self.at_least_k:
-            raise BadTableError(
-                "at_least_k=True makes as many groups as k allows; give k and leave out c, or "
-                "give at_least_k=False and no k is promised."
-            )
-        return max(1, n // int(self.c)) if self.k is None else check_k(self.k, n)
-
-    def _second_law(self) -> Law:
-        """Return how degrees follow from distances in the draw."""
-        if (self.lambda1 is None) != (self.lambda2 is None):
-            raise BadTableError("Give both lambda1 and lambda2, or neither and use m1 and m2.")
-        if self.lambda2 is None:
-            return power_law(check_number("m2", self.m2, 1.0), self.neglect)
-        rate = check_number("lambda2", self.lambda2, 0.0, open_end=True)
-        return entropy_law(rate, self.neglect)
-
-    def _first_law(self) -> Law:
-        """Return how degrees follow from distances in the centres."""
-        if self.lambda1 is None:
-            return power_law(check_number("m1", self.m1, 1.0))
-        return entropy_law(check_number("lambda1", self.lambda1, 0.0, open_end=True))
-
-    def _model(self, part: FuzzyPart) -> FuzzyClusterer:
-        """Return the unfitted clusterer of the centres of a part, on the scale of distances."""
-        rules, scale = part.rules, part.scale
+    def _plan(
+        self, read: MaskedColumns, k: int, options: FuzzyOptions
+    ) -> tuple[Plan, list[LinearSystem | None]]:
+        """Return the plan that this masker is, and the systems that its blocks must keep."""
+        chosen, view = read.chosen, read.view
+        none: list[LinearSystem | None] = [None] * len(chosen.blocks)
         shared: dict[str, Any] = {
-            "n_init": 5, "tol": self.tol, "fall": FALL, "max_iter": self.max_iter,
-            "neglect": self.neglect, "on_collapse": "merge", "random_state": 0,
-            "constraints": None if rules is None else rules.rescaled(scale.centre, scale.unit),
+            "k": k, "on_missing": self.on_missing, "scale": self.scale, "grouping": "fuzzy",
+            "options": {name: getattr(options, name) for name in FUZZY_OPTIONS},
         }  # fmt: skip
-        if self.lambda1 is not None:
-            return EntropyFuzzyCMeans(lambda_=self.lambda1, **shared)
-        return FuzzyCMeans(m=self.m1, **shared)
+        if isinstance(self.rules, Rules):
+            schema = self.schema or Schema.guess(view.table)
+            if not self.round_integers:
+                schema = schema.override({n: {"kind": "continuous"} for n in chosen.masked})
+            rules = self.rules.fix(view.table, schema=schema)
+            plan = make_plan(
+                schema, rules, columns=chosen.masked, strata=chosen.strata.columns,
+                blocks=[list(block) for block in chosen.blocks], **shared,
+            )  # fmt: skip
+            return plan, none
+        if self.rules is not None:
+            whole = as_system(self.rules, chosen.masked)
+            whole.check()
+            none = [whole.part(block) for block in chosen.blocks]
+        blocks = []
+        for names, system in zip(chosen.blocks, none):
+            claims = [] if system is None else _claims(system)
+            free = {name for claim in claims for name in claim.columns}
+            stays = [n not in free and self._stays_whole(view, n) for n in names]
+            blocks.append(replace(Block.of_numbers(names, "mean", stays), always=tuple(claims)))
+        plan = Plan(
+            blocks=tuple(blocks), strata=(), untouched=chosen.untouched, rules=Rules(),
+            fit="closed", edit="fix", small="refuse", distance="original", **shared,
+        )  # fmt: skip
+        return plan, none
 
-    def _systems(self, chosen: Selection) -> list[LinearSystem | None]:
-        """Return the constraints of each block, or say which of them crosses blocks."""
-        if self.rules is None:
-            return [None] * len(chosen.blocks)
-        whole = as_system(self.rules, chosen.masked)
-        whole.check()
-        return [whole.part(block) for block in chosen.blocks]
 
-
-def _on_known(system: LinearSystem, known: Truths) -> LinearSystem:
-    """Leave out the rows about cells that this part of the table does not have."""
-    equal = ~system.A[:, ~known].any(axis=1)
-    unequal = ~system.G[:, ~known].any(axis=1)
-    names = [n for n, kept in zip(system.names, np.concatenate([equal, unequal])) if kept]
-    return LinearSystem(
-        system.A[equal], system.b[equal], system.G[unequal], system.h[unequal], names=names
-    )
+def _claims(system: LinearSystem) -> list[Claim]:
+    """Return the rows of a system as the claims of a plan."""
+    sides: list[tuple[Any, Any, Any]] = [(system.A, system.b, "=="), (system.G, system.h, "<=")]
+    rows = [(row, end, sign) for A, right, sign in sides for row, end in zip(A, right)]
+    names: Any = system.columns
+    return [
+        Claim(name, forms.Linear({names[j]: float(row[j]) for j in np.flatnonzero(row)}, sign, end))
+        for name, (row, end, sign) in zip(system.names, rows)
+        if row.any()
+    ]
 
 
 def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
@@ -403,11 +358,10 @@ def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
     ]
 
 
-def _variants(setting: Setting) -> Iterator[Options]:
+def _variants(setting: Setting) -> Iterator[Options]:  # noqa: ARG001
     yield {"m2": 1.2}
     yield {"m2": 1.4}
-    if not setting.has_rules:  # records that are moved back to rules leave their centre
-        yield {"m2": 1.2, "at_least_k": True}
+    yield {"m2": 1.2, "at_least_k": True}
 
 
 def _label(options: Options) -> str:
@@ -423,6 +377,7 @@ METHOD = register(
     Method(
         name="fuzzy microaggregation",
         masker=FuzzyMicroaggregation,
+        masks="both",  # its step draws categories, too
         tuned=Tuned(name="k", low=2, high=200, whole=True),
         defaults={"k": 3, "m1": 1.1, "m2": 1.2, "at_least_k": False},
         variants=_variants,
@@ -431,10 +386,9 @@ METHOD = register(
         groups=lambda options, columns: [list(columns)] if options.get("at_least_k") else [],
         step={"at_least_k": True},
         attack="fuzzy microaggregation",
-        attack_options=lambda masker: {
-            **({"m2": masker.m2} if masker.lambda2 is None else {"lambda2": masker.lambda2}),
-            "at_least_k": masker.at_least_k,
-        },
+        attack_options=lambda masker: (
+            FuzzyOptions.of({name: getattr(masker, name) for name in FUZZY_OPTIONS}).public
+        ),
         advice=advise,
     )
 )

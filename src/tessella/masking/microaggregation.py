@@ -45,6 +45,16 @@ class GroupMasker(NumberMasker):
             raise MissingValuesError({str(n): c for n, c in counts.items()}, source.n_rows)
         return read
 
+    def _stays_whole(self, view: View, name: Name) -> bool:
+        """Return whether to round to whole numbers: by the schema, or as it would be guessed."""
+        facts = view.table.facts(name)
+        if not self.round_integers:
+            return False
+        if view.schema is not None or facts.family != "float":
+            return view.kind(name) == "integer" if view.schema is not None else facts.decimals == 0
+        numbers = view.numbers(name)
+        return bool((np.isnan(numbers) | (numbers == np.rint(numbers))).all())
+
     def _keep(
         self, read: MaskedColumns, masked: Any, labels: Sequence[Integers], k: int | None
     ) -> Numbers:
@@ -243,16 +253,6 @@ class Microaggregation(GroupMasker):
             distance="original", scale=self.scale, grouping=self.grouping,
             options=dict(self.options or {}),
         )  # fmt: skip
-
-    def _stays_whole(self, view: View, name: Name) -> bool:
-        """Return whether to round to whole numbers: by the schema, or as it would be guessed."""
-        facts = view.table.facts(name)
-        if not self.round_integers:
-            return False
-        if view.schema is not None or facts.family != "float":
-            return view.kind(name) == "integer" if view.schema is not None else facts.decimals == 0
-        numbers = view.numbers(name)
-        return bool((np.isnan(numbers) | (numbers == np.rint(numbers))).all())
 
 
 def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001

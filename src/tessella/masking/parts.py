@@ -122,7 +122,8 @@ class BlockCells:
         """Return the products of both sides: factors with positive powers, and the others."""
         left, right = np.ones(self.n_rows), np.full(self.n_rows, form.constant)
         for factor in form.factors:
-            value = (self.column(factor.column) + factor.offset) ** abs(factor.power)
+            with np.errstate(invalid="ignore"):  # no root of a negative number is known
+                value = (self.column(factor.column) + factor.offset) ** abs(factor.power)
             if factor.power > 0:
                 left = left * value
             else:
@@ -155,6 +156,7 @@ class Part:
     claims: tuple[Claim, ...]
     signs: tuple[int, ...]
     merged: int = 0  # records that joined from parts too small to stand alone
+    key: tuple[int, ...] = ()  # stratum, cases, signs, what is missing
 
 
 def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str) -> list[Part]:
@@ -181,7 +183,8 @@ def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small:
         chosen = distinct[at, 1 : 1 + len(rules)]
         claims = [c for n, way in zip(rules, chosen) if way >= 0 for c in block.cases[n][way]]
         signs = distinct[at, 1 + len(rules) : fixed]
-        parts.append(Part(own_rows, (*block.always, *claims), tuple(map(int, signs)), joined))
+        key = tuple(distinct[at].tolist())
+        parts.append(Part(own_rows, (*block.always, *claims), tuple(map(int, signs)), joined, key))
     return parts
 
 

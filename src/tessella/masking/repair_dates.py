@@ -25,7 +25,8 @@ from ..rules.truth import DAY
 from .parts import allowed_of, lower_medians
 
 if TYPE_CHECKING:
-    from .engine import MaskedBlocks, PartOfBlock
+    from .aggregation import PartOfBlock
+    from .engine import MaskedBlocks
 
 STEPS = (DAY, 10**6, 10**3, 1)  # in microseconds
 FAR = 2**60  # no bound: 36,000 years; the sum of two is still a whole number of 64 bits

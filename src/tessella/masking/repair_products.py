@@ -56,7 +56,7 @@ def project_products(
     free = np.flatnonzero(signs != 0)
     moved = np.where(signs == 0, 0.0 - offsets, values)
     logs = np.log(np.abs(moved[:, free] + offsets[free]))
-    rows = _log_rows(grid.part(free.tolist()).plain, claims, offsets[free], signs[free])
+    rows = log_rows(grid.part(free.tolist()).plain, claims, offsets[free], signs[free])
     if rows:
         system = LinearSystem.of_rows(rows, [grid.columns[j] for j in free])
         system.check()
@@ -65,7 +65,7 @@ def project_products(
     return _finish(moved, grid, claims, constants, frozen=signs == 0)
 
 
-def _log_rows(grid: Grid, claims: Sequence[Claim], offsets: Floats, signs: Floats) -> list[Row]:
+def log_rows(grid: Grid, claims: Sequence[Claim], offsets: Floats, signs: Floats) -> list[Row]:
     """Write products, bounds and orders as rows in logarithms of sign * (value + offset)."""
     rows = []
     for claim in claims:
@@ -165,6 +165,8 @@ def _tangents(
                 if factor.power * wanted > 0:
                     j, p = grid.place(factor.column), abs(factor.power)
                     base = values[:, j] + factor.offset
+                    if p % 1:  # roots have no tangent at zero, and none below
+                        base = np.maximum(base, 1e-9 * grid.unit[j])
                     slope = slope * (base**p)[:, None]
                     slope[:, j] += value * p * base ** (p - 1)
                     value = value * base**p
@@ -345,9 +347,10 @@ def _gives(claim: Claim, grid: Grid) -> list[Name]:
 def _stays_whole(form: forms.Multiplicative, alone: forms.Factor, grid: Grid) -> bool:
     """Whether a factor that stands alone comes out on its grid, if it lives on one."""
     others = [factor for factor in form.factors if factor is not alone]
-    if any(grid.whole[grid.place(factor.column)] and factor.offset % 1 for factor in form.factors):
+    whole = [factor for factor in form.factors if grid.whole[grid.place(factor.column)]]
+    if any(factor.offset % 1 for factor in whole) or any(f.power % 1 for f in others):
         return not grid.whole[grid.place(alone.column)]
-    names = [factor.column for factor in others for _ in range(abs(factor.power))]
+    names = [factor.column for factor in others for _ in range(abs(int(factor.power)))]
     return _fits(grid, alone.column, [(form.constant ** float(alone.power), names)], alone.offset)
 
 

@@ -205,6 +205,18 @@ OPERATORS = {
 }
 
 
+# What is another with fuzzy groups: kappa is the degree to the power m, as a share of all.
+FUZZY_OPERATORS = {
+    "mean": "the centre of the cluster, the mean of the records with weights kappa",
+    "geometric mean": "the centre of the cluster in logarithms, where products are linear",
+    "median": "the lower median of the records with weights kappa, a value of one of them",
+    "medoid": "the values of the record nearest to the centre, for all these columns together",
+    "mode": "the category of a record that is drawn by kappa",
+    "joint mode": "the combination of categories of a record that is drawn by kappa",
+    "project": "the point nearest to the centre that keeps all rules, or a record's",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """How the value of a column is found, and what led to it."""
@@ -283,13 +295,27 @@ class Plan:
     options: dict[str, Any]
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_fuzzy(self) -> bool:
+        """Whether records draw the centre of a fuzzy cluster."""
+        return isinstance(self.grouping, str) and self.grouping == "fuzzy"
+
+    @property
+    def keeps_k(self) -> bool:
+        """Whether every group has at least k records; a fuzzy one may only aim at it."""
+        return not self.is_fuzzy or bool(self.options.get("at_least_k", True))
+
     def explain(self) -> str:
         """Tell in plain words which rule led to which choice."""
         where = "In each block, every" if len(self.blocks) > 1 else "Every"
         grouping = self.grouping
         named = grouping if isinstance(grouping, str) else type(grouping).__name__
+        if self.is_fuzzy:
+            named = "a draw from fuzzy clusters, whose centres keep the rules"
         lines = [
             f"{where} released record stands for at least {self.k}; groups are made by {named}."
+            if self.keeps_k
+            else f"Probabilistic: groups aim at {self.k} records; they are made by {named}."
         ]
         if self.strata:
             named = ", ".join(map(str, self.strata))
@@ -311,7 +337,8 @@ class Plan:
             alike: dict[str, list[str]] = {}
             for choice in block.choices:
                 whole = ", whole" if choice.whole else ""
-                line = f"{OPERATORS[choice.operator]}{whole}; {choice.because}."
+                words = OPERATORS | (FUZZY_OPERATORS if self.is_fuzzy else {})
+                line = f"{words[choice.operator]}{whole}; {choice.because}."
                 alike.setdefault(line, []).append(str(choice.column))
             lines += [f"  {', '.join(columns)}: {line}" for line, columns in alike.items()]
         if self.untouched:

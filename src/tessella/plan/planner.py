@@ -14,7 +14,7 @@ keeps both. Such columns get the nearest point that keeps all rules; ``fit="clos
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from .._parameters import NONE, Instance, OneOf, Whole, parameters
 from .._types import Name
@@ -44,7 +44,7 @@ def make_plan(
     k: int,
     columns: Sequence[Name] | None = None,
     strata: Sequence[Name] = (),
-    blocks: Sequence[Sequence[Name]] | None = None,
+    blocks: Sequence[Sequence[Name]] | int | None = None,
     fit: str = "project",
     edit: str = "fix",
     small: str = "merge",
@@ -68,9 +68,9 @@ def make_plan(
         The columns to mask, if they are not all quasi-identifiers.
     strata : sequence of names
         Columns whose values put records apart; they are released as they are.
-    blocks : sequence of sequences of names, optional
-        Columns that are grouped together; one block of all if not given. Columns that share a rule
-        must share a block.
+    blocks : sequence of sequences of names, or int, optional
+        Columns that are grouped together, or how many consecutive ones are; one block of all if not
+        given. Columns that share a rule must share a block.
     fit : {"closed", "project"}
         Only operators that provably keep the rules, or, where there is none, the nearest point that
         does; where none is found, the values of the nearest record that keeps them.
@@ -85,7 +85,9 @@ def make_plan(
     distance : {"original", "representation"}
         Whether records in product rules are near by their values or by their logarithms.
     scale, grouping, options
-        As for `Microaggregation`; the grouping may also be "fuzzy".
+        As for `Microaggregation`; the grouping may also be "fuzzy", with the options m1, m2,
+        lambda1, lambda2, c, at_least_k (here True), tol, max_iter and neglect of
+        `FuzzyMicroaggregation`. Fuzzy groups are near by logarithms in columns of products.
 
     Raises
     ------
@@ -158,12 +160,15 @@ def _refuse_mixed(rules: Rules, masked: Iterable[Name], strata: Sequence[Name]) 
 
 
 def _blocks(
-    blocks: Sequence[Sequence[Name]] | None, masked: tuple[Name, ...], rules: Rules
+    blocks: Sequence[Sequence[Name]] | int | None, masked: tuple[Name, ...], rules: Rules
 ) -> list[Sequence[Name]]:
     if blocks is None:
         return [masked]
+    if Whole(1).accepts(blocks):
+        size = int(cast(Any, blocks))
+        blocks = [masked[i : i + size] for i in range(0, len(masked), size)]
     if not isinstance(blocks, list | tuple) or not all(isinstance(b, list | tuple) for b in blocks):
-        raise BadOptionError("blocks", blocks, "a list of lists of column names")
+        raise BadOptionError("blocks", blocks, "a number of columns, or a list of lists of names")
     flat = [name for block in blocks for name in block]
     if sorted(map(str, flat)) != sorted(map(str, masked)) or len(set(flat)) < len(flat):
         raise BadOptionError(

@@ -302,6 +302,7 @@ def _steps(given: Any, lines: Lines) -> tuple[list[Step], list[Found]]:
 
 def _look_at(step: Step) -> None:
     """Find wrong values of a step's options, as far as they can be known without the data."""
+    step.public  # noqa: B018 raises what is wrong with a fuzzy draw
     if step.method == "protect":
         if not isinstance(step.options.get("k"), int) or isinstance(step.options["k"], bool):
             raise BadOptionError("k", step.options.get("k"), "a whole number of at least 2")

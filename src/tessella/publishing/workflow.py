@@ -32,7 +32,6 @@ from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Study
 from ..release.dominance import DominatedError
 from ..release.roles import refuse_unmasked
-from ..release.steps import disclosed_method
 from ..reports import external_report, internal_report, summarise
 from ..reports.public import manifest
 from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
@@ -307,7 +306,7 @@ def _prepare(
     if plan.measures.loss:
         with steps.step("measure loss"):
             loss = measure(*study.views, schema=study.schema, on_unpaired="skip")
-    risk, before = _measure_risk(plan, study, release, steps)
+    risk, before = _measure_risk(plan, study, steps)
     order = _order(plan, read.n_rows)
     with steps.step("report", order=plan.output.order):
         warned = tuple(dict.fromkeys(str(one.message) for one in caught))
@@ -376,7 +375,7 @@ def _refuse_unknown(plan: PlanFile, source: Source) -> None:
 
 
 def _measure_risk(
-    plan: PlanFile, study: Study, release: Release, steps: _Steps
+    plan: PlanFile, study: Study, steps: _Steps
 ) -> tuple[Assessment | None, Assessment | None]:
     wanted = plan.measures
     if wanted.risk == "none":
@@ -391,10 +390,7 @@ def _measure_risk(
     with steps.step("measure risk", effort=wanted.risk) as account:
         risk = assess(
             reference, masked, sample=ATTACKED[wanted.risk],
-            method=disclosed_method(
-                study.steps, reference, schema=study.schema, rules=release.rules,
-                plan=release.plan,
-            ),
+            method=study.disclosed,
             progress=lambda at, of, name: steps.announce(f"measure risk: {name} ({at} of {of})"),
             **common,
         )  # fmt: skip

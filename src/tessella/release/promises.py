@@ -101,19 +101,15 @@ class NamingChance:
 
 
 def naming_chance(
-    step: Step, table: Table, masked: Any, masker: Any, columns: list[Name]
-) -> Callable[[], NamingChance] | None:
-    """Return how to measure a step that is probabilistic; None for any other."""
-    groups = registry.find(step.method).groups
-    if groups is None or groups(step.options, columns):
-        return None
+    table: Table, masked: Any, method: Any, columns: list[Name], k: int
+) -> Callable[[], NamingChance]:
+    """Return how to measure a probabilistic step; `method` as `tessella.risk.attack` takes it."""
 
     def measure() -> NamingChance:
         n = table.n_rows
-        k = masker.k or max(1, n // masker.c)
         sample = {} if n <= ATTACKED else {"sample": ATTACKED, "random_state": 0}
         try:
-            found: Any = risk.attack(table, masked, masker, known=columns, strict=False, **sample)
+            found: Any = risk.attack(table, masked, method, known=columns, strict=False, **sample)
         except TessellaError as error:
             return NamingChance(k=k, named=None, records=0, reason=str(error))
         named = int((found.belief > (1 + 1e-9) / k).sum())

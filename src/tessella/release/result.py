@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,7 @@ from ..exceptions import (
 from ..frame import Table, View
 from ..grouping.base import check_k
 from ..grouping.dominance import DominanceRule, checked_dominance
-from ..masking.donors import take_from_donors
-from ..masking.engine import MaskedBlocks, apply_plan, as_floats, write_blocks
+from ..masking.engine import MaskedBlocks, as_floats, mask_keeping_rules
 from ..masking.selection import standardised_squares
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
@@ -345,22 +343,13 @@ def mask_planned(
     _refuse_inconsistent(before, plan)
     view = View.of(source, schema)
     _refuse_missing(view, plan)
-    masked = apply_plan(
-        plan, view, strata=view.strata(plan.strata), weights=weights,
-        valid=np.asarray((before.signs >= 0).all(axis=1)), random_state=random_state,
+    table, masked, after = mask_keeping_rules(
+        plan, view, before=before, tolerance=tolerance, strata=view.strata(plan.strata),
+        weights=weights, random_state=random_state,
         dominance=rule if on_dominance == "enlarge" else None,
     )  # fmt: skip
-    table = write_blocks(view, plan, masked)
-    confront = partial(before.rules.confront, tolerance=tolerance, schema=schema)
-    after = confront(table)
-    if plan.fit == "project" and not after.all_hold:
-        masked.donated = take_from_donors(
-            masked, plan, view, before=before, after=after, weights=weights, confront=confront
-        )
-        table = write_blocks(view, plan, masked)
-        after = confront(table)
     slim = replace(
-        masked, numbers={}, rows={}, dates={}, groupings=[]
+        masked, numbers={}, rows={}, dates={}, groupings=[], drawn=[]
     )  # what judging needs, no copies
     return Planned(
         table=table, plan=plan, masked=slim, after=after, dominance=rule, on_dominance=on_dominance

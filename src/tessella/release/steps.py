@@ -20,6 +20,7 @@ from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..frame import Table, View, group_ids
 from ..grouping.base import check_k
 from ..masking import registry, restore
+from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
 from ..schema import Schema
 from .result import DEFAULTS
 
@@ -31,6 +32,7 @@ PREPARING = {
 
 RENAMED = {"method": "grouping", "missing": "on_missing", "scale": "amount"}  # options
 GROUPING = "grouping"  # the option of steps that form groups
+FUZZY = "fuzzy microaggregation"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +82,17 @@ class Step:
 
     @property
     def public(self) -> dict[str, Any]:
-        """The options that may be published: not which categories were put together."""
+        """The options that may be published: not which categories were put together.
+
+        Those of a fuzzy draw are among them, also where they are the usual ones.
+        """
         if self.method == "recode" and isinstance(self.options.get("groups"), Mapping):
             return {**self.options, "groups": sorted(map(str, self.options["groups"]))}
+        if self.method == FUZZY:
+            return {**self.options, **_draw_of(self.options)}
+        if self.method == "protect" and self.options.get(GROUPING) == "fuzzy":
+            inner = self.options.get("options") or {}
+            return {**self.options, "options": {**inner, **_draw_of(inner)}}
         return dict(self.options)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,6 +105,11 @@ class Step:
         """Build a step from what `to_dict` gave."""
         rest = {key: value for key, value in known.items() if key not in ("method", "name")}
         return cls(method=known.get("method", ""), options=rest, name=str(known.get("name", "")))
+
+
+def _draw_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return m2 or lambda2, and whether k is kept."""
+    return FuzzyOptions.of({name: given[name] for name in FUZZY_OPTIONS if name in given}).public
 
 
 def options_of(method: str) -> tuple[str, ...]:
@@ -316,13 +331,13 @@ def _patterns(
 
 
 def disclosed_method(
-    steps: Sequence[Step], table: Any, *, schema: Schema, rules: Any, plan: Any = None
+    steps: Sequence[Step], table: Any, *, schema: Schema, rules: Any, planned: Any = None
 ) -> Any:
     """Return what an intruder knows who knows the method, as `tessella.risk` takes it.
 
-    `table` is the original, prepared alike; `plan` that of the step "protect", if there is one.
-    The result is a masker or a mapping, or None where numbers were masked in several steps, or
-    nothing is known that helps. Steps that mask categories alone do not count.
+    `table` is the original, prepared alike; `planned` what a plan has masked, if one did. The
+    result is a masker or a mapping, or None where numbers were masked in several steps, or nothing
+    is known that helps. Steps that mask categories alone do not count.
     """
     masking = [step for step in steps if step.method not in PREPARING]
     numeric = [step for step in masking if registry.find(step.method).masks != "categories"]
@@ -331,22 +346,30 @@ def disclosed_method(
     (step,) = numeric or masking
     if _is_restored(step, rules):
         return None
-    if step.method != "protect":
+    if planned is None:
         return make_masker(step, schema=schema, rules=rules, seed=None)
-    grouping = None if plan is None else plan.grouping
-    if not isinstance(grouping, str) or grouping == "fuzzy":
-        return None
-    # Who has the original and the plan repeats the grouping, whatever a group then gets.
-    source = Table.read(table)
-    blocks = [[c for c in block.columns if source.facts(c).numeric] for block in plan.blocks]
+    return known_of_plan(planned, Table.read(table), schema)
+
+
+def known_of_plan(planned: Any, source: Table, schema: Schema) -> dict[str, Any] | None:
+    """Return what is known of the method to who has the original and the plan."""
+    plan, facts = planned.plan, planned.masked.known
+    numbers = {name for name in source.columns if source.facts(name).numeric}
+    blocks = [[name for name in block.columns if name in numbers] for block in plan.blocks]
     blocks = [block for block in blocks if block]
-    if not blocks:
+    if not blocks or not isinstance(plan.grouping, str):
         return None
-    return {
-        "method": "microaggregation", "k": plan.k, "means": False, "schema": schema,
-        "blocks": blocks, "strata": list(plan.strata) or None,
-        "columns": [name for block in blocks for name in block], "strict": False,
-    }  # fmt: skip
+    columns = [name for block in blocks for name in block]
+    shared = {"schema": schema, "blocks": blocks, "columns": columns, "strict": False}
+    if facts is not None:
+        return {
+            "method": FUZZY, **shared, **facts.public,
+            "scale": {name: facts.units.get(name, 1.0) for name in columns},
+            "logarithms": facts.logarithms, "strata": group_ids(facts.parts),
+        }  # fmt: skip
+    # He repeats the grouping, whatever a group then gets.
+    strata = list(plan.strata) or None
+    return {"method": "microaggregation", "k": plan.k, "means": False, **shared, "strata": strata}
 
 
 _GROUPINGS = {"mdav": "MDAV", "search": "Search", "ordered": "projection", "igd": "decomposition"}
@@ -401,8 +424,7 @@ def _describe(options: Mapping[str, Any]) -> str:
 
 
 def _kind(options: Mapping[str, Any]) -> str:
-    fuzzy = options.get("grouping") == "fuzzy"
-    return "fuzzy microaggregation" if fuzzy else "microaggregation"
+    return FUZZY if options.get(GROUPING) == "fuzzy" else "microaggregation"
 
 
 METHOD = registry.register(

@@ -17,6 +17,7 @@ from .._parameters import NONE, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
+from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
@@ -34,7 +35,18 @@ from .result import (
     mask_planned,
     still_valid,
 )  # fmt: skip
-from .steps import PREPARING, Step, drop, group_strata, mask, masked_columns, recode, suppress
+from .steps import (
+    PREPARING,
+    Step,
+    disclosed_method,
+    drop,
+    group_strata,
+    known_of_plan,
+    mask,
+    masked_columns,
+    recode,
+    suppress,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,7 +63,8 @@ class State:
     before: list[Confrontation]  # of one or none; states with the same reference share it
     masked: tuple[Name, ...] = ()
     strata: tuple[Name, ...] = ()  # of steps that form groups of at least k
-    planned: Planned | None = None
+    planned: Planned | None = None  # of the last plan; that of "protect" before others
+    by_protect: bool = False
     promises: Mapping[int, Promise] = field(default_factory=dict)  # by the place of their step
     uncertain: tuple[Callable[[], NamingChance], ...] = ()  # of probabilistic steps
     entry: Entry | None = None
@@ -160,6 +173,15 @@ class Study:
         return None if planned is None else planned.plan
 
     @property
+    def disclosed(self) -> Any:
+        """What an intruder knows who knows the method, as `tessella.risk` takes it, or None."""
+        here = self._states[-1]
+        return disclosed_method(
+            self.steps, here.reference.table, schema=here.schema, rules=self.confrontation.rules,
+            planned=here.planned,
+        )  # fmt: skip
+
+    @property
     def views(self) -> tuple[View, View]:
         """The reference and the table as it is now, read once: what other rooms compare."""
         here = self._states[-1]
@@ -179,7 +201,7 @@ class Study:
     def promise(self) -> Promise | None:
         """The k that the audit counts, with its blocks and strata; None where none is promised."""
         here = self._states[-1]
-        if here.planned is not None:
+        if here.by_protect and here.planned is not None and here.planned.plan.keeps_k:
             return Promise.of_plan(here.planned.plan)
         return Promise.of_all(here.promises.values())
 
@@ -309,21 +331,58 @@ def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..
 
 
 def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
-    if "k" not in step.options:
+    after = _mask_by_plan(study, here, step, step.options, here.schema, seed)
+    return replace(after, by_protect=True)
+
+
+def _fuzzy(study: Study, here: State, step: Step, seed: int | None) -> State:
+    """Mask by a plan whose groups are fuzzy, with the options of `FuzzyMicroaggregation`."""
+    given, schema = dict(step.options), here.schema
+    options = {name: given.pop(name) for name in FUZZY_OPTIONS if name in given}
+    n, k = here.table.n_rows, given.pop("k", 3)
+    given["k"] = FuzzyOptions.of(options).size(k, n)
+    if isinstance(given.get("columns"), str):
+        given["columns"] = [given["columns"]]
+    if not given.pop("round_integers", True):
+        whole = [column.name for column in schema if column.kind == "integer"]
+        schema = schema.override({name: {"kind": "continuous"} for name in whole})
+    given |= {"grouping": "fuzzy", "options": options}
+    after = _mask_by_plan(study, here, step, given, schema, seed)
+    planned: Any = after.planned
+    promises = after.promises
+    if planned.plan.keeps_k:
+        promises = {**promises, len(study.steps): Promise.of_plan(planned.plan)}
+    return replace(after, promises=promises, planned=here.planned if here.by_protect else planned)
+
+
+def _mask_by_plan(
+    study: Study,
+    here: State,
+    step: Step,
+    given: Mapping[str, Any],
+    schema: Schema,
+    seed: int | None,
+) -> State:
+    if given.get("k") is None:
         raise BadOptionError("k", None, "the least number of records that share their values")
     roles.refuse_identifying(here.schema)
     weights, before = here.reference.weights(), study.confrontation
     if here.masked:  # an earlier step may have moved records off their rules, or onto them
         before = before.rules.confront(here.table, tolerance=study.tolerance, schema=here.schema)
     planned = mask_planned(
-        here.table, here.schema, before=before, random_state=seed,
+        here.table, schema, before=before, random_state=seed,
         tolerance=study.tolerance,
         weights=np.ones(here.table.n_rows) if weights is None else weights,
-        **{"plan": None, **DEFAULTS, **step.options},
+        **{"plan": None, **DEFAULTS, **given},
     )  # fmt: skip
-    columns = [name for block in planned.plan.blocks for name in block.columns]
-    strata = planned.plan.strata
-    after = _masked(here, step, planned.table, columns, strata, planned.plan.explain())
+    plan = planned.plan
+    columns = [name for block in plan.blocks for name in block.columns]
+    after = _masked(here, step, planned.table, columns, plan.strata, plan.explain())
+    if not plan.keeps_k:
+        known = known_of_plan(planned, here.table, here.schema)
+        table = planned.table.native
+        measure = naming_chance(here.table, table, known, columns, plan.k)
+        after = replace(after, uncertain=(*here.uncertain, measure))
     return replace(after, planned=planned)
 
 
@@ -332,12 +391,8 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     columns, strata = masked_columns(done.masker, here.table), group_strata(step, here.table)
     after = _masked(here, step, Table.read(done.table), columns, strata, done.account)
     promise = Promise.of_step(step, done.masker, columns, here.table)
-    uncertain = naming_chance(step, here.table, done.drawn, done.masker, columns)
-    return replace(
-        after,
-        promises={**after.promises, **({} if promise is None else {len(study.steps): promise})},
-        uncertain=(*here.uncertain, *([] if uncertain is None else [uncertain])),
-    )
+    kept = {} if promise is None else {len(study.steps): promise}
+    return replace(after, promises={**after.promises, **kept})
 
 
 def _masked(
@@ -359,4 +414,5 @@ _STEPS: dict[str, Callable[..., State]] = {
     "recode": _prepare(recode, "column"),
     "suppress": _prepare(suppress, "k"),
     "protect": _protect,
+    "fuzzy microaggregation": _fuzzy,
 }

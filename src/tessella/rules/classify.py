@@ -15,6 +15,7 @@ from itertools import chain
 from itertools import product as pairs_of
 
 from .._types import Name
+from ..linear.rows import as_fraction
 from . import expressions as tree
 from . import forms
 
@@ -65,7 +66,7 @@ class Product:
     """scale times the product of (column + offset) ** power; no power is zero."""
 
     scale: Fraction
-    powers: Mapping[tuple[Name, Fraction], int]
+    powers: Mapping[tuple[Name, Fraction], int | Fraction]
 
     def times(self, other: Product, sign: int = 1) -> Product | None:
         """Multiply with another product, or divide by it where the sign is -1."""
@@ -143,7 +144,7 @@ def _calculate(operator: str, first: Polynomial, second: Polynomial) -> Polynomi
             return None
         return first.times(_constant(1 / second.constant))
     power = int(second.constant)
-    if first.degree * power > LARGEST_DEGREE:
+    if power != second.constant or first.degree * power > LARGEST_DEGREE:
         return None
     result: Polynomial | None = _constant(Fraction(1))
     for _ in range(power):
@@ -173,10 +174,17 @@ def product(node: tree.Node) -> Product | None:
             return first.times(second, 1 if operator == "*" else -1)
         case tree.Arithmetic("**", left, tree.Constant(power)):
             inner = product(left)
-            if inner is None or sum(map(abs, inner.powers.values())) * power > LARGEST_DEGREE:
+            if (
+                inner is None
+                or sum(abs(float(p)) for p in inner.powers.values()) * power > LARGEST_DEGREE
+            ):
                 return None
-            powers = {factor: each * int(power) for factor, each in inner.powers.items()}
-            return Product(inner.scale ** int(power), powers)
+            whole = int(power) if int(power) == power else None
+            if whole is None and (inner.scale <= 0 or list(inner.powers.values()) not in ([], [1])):
+                return None  # the root of x * x is x only where x is not negative
+            powers = {f: each * (whole or as_fraction(power)) for f, each in inner.powers.items()}
+            scale = inner.scale**whole if whole else as_fraction(float(inner.scale) ** power)
+            return Product(scale, powers)
     sum_ = polynomial(node)
     if sum_ is None or sum_.degree > 1 or len(sum_.coefficients) > 1:
         return None
@@ -349,5 +357,8 @@ def _product(
         quotient = as_product_equality(difference)
     if quotient is None or not quotient.powers:
         return None
-    factors = tuple(forms.Factor(n, p, float(offset)) for (n, offset), p in quotient.powers.items())
+    factors = tuple(
+        forms.Factor(n, int(p) if p == int(p) else float(p), float(offset))
+        for (n, offset), p in quotient.powers.items()
+    )
     return forms.Multiplicative(factors, operator, float(quotient.scale))

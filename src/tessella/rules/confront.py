@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -305,9 +306,11 @@ def _implied(condition: Verdict, body: Verdict) -> Verdict:
 
 def _zero_problem(rule: Rule, zero: Integers) -> str:
     shown = ", ".join(map(str, zero[:5])) + (", ..." if len(zero) > 5 else "")
+    roots = re.search(r"\*\* *\d*\.\d*[1-9]", rule.text)
+    done = "divides by zero" + " or takes the root of a negative number" * bool(roots)
     return (
-        f"{rule.where}: {rule.text} divides by zero in {counted(len(zero), 'record')} (row "
-        f"{shown}). Multiply instead of dividing, or say when the rule applies: if x != 0: ..."
+        f"{rule.where}: {rule.text} {done} in {counted(len(zero), 'record')} (row {shown}). "
+        "Multiply instead of dividing, or say when the rule applies: if x != 0: ..."
     )
 
 

@@ -113,7 +113,7 @@ class Factor:
     """(column + offset) ** power."""
 
     column: Name
-    power: int
+    power: float  # a whole number is an int
     offset: float = 0.0
 
 

@@ -222,9 +222,9 @@ class Reader:
         base = self._amount(node.left)
         power = self.number(node.right)
         match power:
-            case tree.Constant(int(value)) if 1 <= value <= LARGEST_POWER:
+            case tree.Constant(value) if 0 < value <= LARGEST_POWER:
                 return self._checked(node, tree.Arithmetic("**", base, power))
-        message = f"A power is a whole number from 1 to {LARGEST_POWER}, written out."
+        message = f"A power is a number above 0, at most {LARGEST_POWER}, written out."
         raise self.wrong(node.right, message, "Divide for a negative power: 1 / x.")
 
     def _checked(self, node: ast.BinOp, made: tree.Arithmetic | tree.Sum) -> tree.Node:

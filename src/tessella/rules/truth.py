@@ -24,7 +24,10 @@ DAY = 86_400 * 10**6  # in microseconds
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sign of each record, and where it hangs on a division by zero (None: nowhere)."""
+    """The sign of each record, and where it hangs on what is undefined (None: nowhere).
+
+    Undefined are divisions by zero and roots of negative numbers.
+    """
 
     signs: Signs
     undefined: Truths | None = None
@@ -158,11 +161,20 @@ class Judge:
                     total = (np.add if sign > 0 else np.subtract)(total, self.number(term))
                 return total
             case tree.Arithmetic("**", left, tree.Constant(power)):
-                return self.number(left) ** int(power)
+                return self._raise(self.number(left), power)
             case tree.Arithmetic(operator, left, right):
                 first, second = self.number(left), self.number(right)
                 return self._divide(first, second) if operator == "/" else first * second
         raise TypeError(f"no number: {node!r}")
+
+    def _raise(self, base: Any, power: float) -> Any:
+        """Return a power; no root of a negative number is known, as no division by zero is."""
+        if float(power).is_integer():
+            return base ** int(power)
+        below = np.less(base, 0)
+        if np.any(below):
+            self._zero.append(below)
+        return np.where(below, np.nan, np.abs(base)) ** power
 
     def _divide(self, first: Any, second: Any) -> Any:
         zero = np.equal(second, 0)
@@ -199,7 +211,7 @@ class Judge:
                     return np.divide(size(left), np.abs(self.number(right)))
             case tree.Arithmetic("**", left, tree.Constant(power)):
                 base = size(left)
-                return (min(base, 1e30) if largest else base) ** int(power)
+                return (min(base, 1e30) if largest else base) ** power
             case tree.Negative(operand) | tree.Function("abs", (operand,)):
                 return size(operand)
             case tree.Function(_, operands):

@@ -107,7 +107,7 @@ def test_belief_averages_to_the_naming_chance():
     masker = FuzzyMicroaggregation(5, m2=1.5, scale=None)
     plan = masker._prepare(X)
     part = plan.parts[0]
-    fitted = find_centres(part.records, part.weights, masker._model(part), 5, None)
+    fitted = find_centres(part.records, part.weights, plan.options.model(part.system), 5, None)
     law = power_law(1.5)
     told = draw_part(part.records, part.weights, fitted, law, k=5, chance=np.random.default_rng(0))
     centres = part.outward(fitted.cluster_centers_)

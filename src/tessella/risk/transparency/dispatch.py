@@ -102,6 +102,9 @@ def attack(
     m2, lambda2 : float
         Of fuzzy microaggregation: the fuzziness of the draw, one of the two. Those of the centres
         are not needed: the centres are published.
+    logarithms : mapping of name to number, optional
+        Of fuzzy microaggregation: columns that were clustered by their logarithms, as factors of
+        products are, and what was added to them first.
     centres : list of arrays of shape (c, d), optional
         All centres of each block, if he knows them: he can compute them from the original. By
         default those that are released; then centres that nobody got are not taken into account.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from ..._parameters import FLAG, NONE, Number, parameters
-from ..._types import Floats, Integers
+from ..._types import Floats, Integers, Name
 from ...exceptions import AttackError, BadOptionError, BadTableError
 from ...fuzzy.field import Field, entropy_law, power_law
 from ...kernels.degrees import EXPONENTIAL, NEAREST, TINY, Law
@@ -36,6 +36,7 @@ def attack_fuzzy_microaggregation(
     centres: Sequence[Any] | None = None,
     at_least_k: bool = False,
     scale: Any = "zscore",
+    logarithms: Mapping[Name, float] | None = None,
     **common: Any,
 ) -> Candidates:
     r"""Find how probable each original is for each record of a fuzzily microaggregated table.
@@ -86,7 +87,7 @@ def attack_fuzzy_microaggregation(
     if moved:
         law = power_law(NEARLY_CRISP)
     scene = set_scene(original, masked, blocks, **common)
-    weighing = _weigh(scene, law, centres, scale)
+    weighing = _weigh(_in_logarithms(scene, logarithms or {}), law, centres, scale)
     together = scene.effort != "quick" and scene.n <= LARGEST and len(scene.rows) == scene.n
     what = f"m2={m2:g}" if m2 is not None else f"lambda2={lambda2:g}"
     notes = [
@@ -120,6 +121,19 @@ def attack_fuzzy_microaggregation(
     return found.checked(
         scene.strict and law.kind != NEAREST, f"fuzzy microaggregation with {what} in these blocks"
     )
+
+
+def _in_logarithms(scene: Scene, offsets: Mapping[Name, float]) -> Scene:
+    """Replace columns by their logarithms, after adding a number; their signs are known."""
+    if not offsets:
+        return scene
+    sides = [scene.sides.A.copy(), scene.sides.B.copy()]
+    for name, offset in offsets.items():
+        for side in sides if name in scene.sides.columns else ():
+            j = scene.sides.columns.index(name)
+            away = np.abs(side[:, j] + offset)
+            side[:, j] = np.log(np.where(away == 0, 1.0, away))
+    return replace(scene, sides=replace(scene.sides, A=sides[0], B=sides[1]))
 
 
 def _law(m2: float | None, lambda2: float | None) -> Law:

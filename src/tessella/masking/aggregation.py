@@ -1,0 +1,225 @@
+"""One value for each group of a part of a block, by the operator of each column, repaired.
+
+Values are means of records, what the centres of fuzzy groups are, or the cells of a record. What is
+computed is moved to the nearest values that keep the rules of the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._types import Floats, Integers, Name, Truths
+from ..exceptions import ContradictionError, NoWholeSolutionError, RefusedError
+from ..fuzzy.drawing import Chance
+from ..plan import Block, Plan
+from .fuzzy_groups import DrawnPart, FuzzyOptions, draw_record
+from .parts import (
+    AGGREGATES,
+    BlockCells,
+    Part,
+    allowed_of,
+    log_means,
+    medians_among,
+    medoids,
+    modes,
+)
+from .repair import Grid, project_claims
+from .repair_dates import mend_dates
+from .repair_products import fit_free, project_mixed, project_products
+from .selection import Scale
+
+if TYPE_CHECKING:
+    from .engine import MaskedBlocks
+
+# Operators whose values are computed; the others take a cell of a record.
+# Means come last: they can be moved to keep rules beside what products have fixed.
+COMPUTED = ("geometric mean", "project", "mean", "interpolated median")
+
+
+class PartOfBlock:
+    """A part of the records in a block; `group` numbers its groups from 0."""
+
+    def __init__(
+        self, plan: Plan, cells: BlockCells, block: Block, part: Part, scale: Scale,
+        weights: Floats, embedded: Floats,
+    ) -> None:  # fmt: skip
+        self.plan, self.cells, self.block, self.part = plan, cells, block, part
+        self.scale, self.weights, self.rows = scale, weights, part.rows
+        self.embedded, self.claims, self.strata = embedded, part.claims, plan.strata
+        self.lacking = {n for n in block.columns if cells.view.states(n)[part.rows[0]]}
+        self.drawn: DrawnPart | None = None  # where groups are fuzzy
+
+    @property
+    def constants(self) -> dict[Name, float]:
+        """The values of strata of numbers, which are the same in the whole part."""
+        names = [name for name in self.strata if name not in self.cells.levels]
+        return {name: float(self.cells.column(name)[self.rows[0]]) for name in names}
+
+    def group(self, labels: Integers) -> None:
+        """Take the groups of the block's records."""
+        own = labels[self.rows]
+        distinct, self.groups = np.unique(own, return_inverse=True)
+        self.count = len(distinct)
+        # The records whose values stand for a group: its own, or those that count in its centre.
+        self.members, self.member_groups, self.member_weights = self.rows, self.groups, self.weights
+        if self.drawn is not None:
+            self.centres = self.drawn.values(own, distinct)
+            if any(c.operator not in COMPUTED for c in self.block.choices):
+                options = FuzzyOptions.of(self.plan.options)
+                at, groups, weights = self.drawn.members(own, options)
+                used = np.isin(groups, distinct)
+                self.members, self.member_weights = self.rows[at[used]], weights[used]
+                self.member_groups = np.searchsorted(distinct, groups[used])
+
+    def values(self, names: list[Name]) -> Floats:
+        """Return the cells of some columns of numbers, shape (n, d)."""
+        places = np.array([self.cells.place(name) for name in names])
+        found: Floats = self.cells.values[np.ix_(self.rows, places)]
+        return found
+
+    def start(self, names: list[Name], operator: str = "mean") -> Floats:
+        """Return the values of the groups before any repair: means, or what is in the centres."""
+        if self.drawn is None:
+            return AGGREGATES[operator](self.values(names), self.weights, self.groups, self.count)
+        numbers = self.cells.numbers(self.block)
+        return self.centres[:, [numbers.index(name) for name in names]]
+
+
+def aggregate(
+    out: MaskedBlocks, own: PartOfBlock, valid: Truths | None, chance: Chance | None
+) -> None:
+    """Find the values of the groups of a part, and write them to its records."""
+    cells, rows, groups, count = own.cells, own.rows, own.groups, own.count
+    members, inner, weights = own.members, own.member_groups, own.member_weights
+    chosen = {n: own.block.choice(n).operator for n in own.block.columns if n not in own.lacking}
+    if both := [name for name, operator in chosen.items() if operator == "medoid"]:
+        points, everyone = own.embedded[members], np.ones(len(members), dtype=bool)
+        usable = everyone if valid is None else valid[members]
+        middle = medoids(points, weights, inner, count, usable)
+        if (middle < 0).any():
+            if own.plan.fit != "project":
+                raise RefusedError(
+                    f"{', '.join(map(repr, both))} take the values of an original record that "
+                    "keeps all rules, and a part of the table has none. Edit the table first, "
+                    'give up a rule, or give fit="project".'
+                )
+            middle = medoids(points, weights, inner, count, everyone)
+        for name in both:
+            out.rows[name][rows] = members[middle][groups]
+    for name, operator in chosen.items():
+        if operator == "median":
+            allowed = allowed_of(cells, members, [name], own.claims, own.strata)
+            at = medians_among(cells.column(name)[members], weights, inner, count, allowed)
+            out.rows[name][rows] = members[at][groups]
+    single = [[name] for name, operator in chosen.items() if operator == "mode"]
+    joint = [name for name, operator in chosen.items() if operator == "joint mode"]
+    sets = [*single, *([joint] if joint else [])]
+    if chance and sets:  # one record gives a fuzzy group all its categories
+        sets = [[name for names in sets for name in names]]
+    for names in sets:
+        if chance:
+            allowed = allowed_of(cells, members, names, own.claims, own.strata)
+            found = members[draw_record(inner, weights, count, allowed, chance)]
+        else:
+            found = modes(cells, rows, names, weights, groups, count, own.claims, own.strata)
+        for name in names:
+            out.rows[name][rows] = found[groups]
+    mend_dates(out, own, [name for name in chosen if name not in both])
+    fixed: dict[Name, Floats] = {}
+    for kind in COMPUTED:
+        names = [name for name, operator in chosen.items() if operator == kind]
+        if names:
+            computed = _points(kind, names, own, fixed)
+            for j, name in enumerate(names):
+                fixed[name] = computed[:, j]
+                out.numbers[name][rows] = computed[groups, j]
+
+
+def _points(kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name, Floats]) -> Floats:
+    """Find the values of groups; with fit="project" means where there are none: donors follow."""
+    try:
+        computed = _compute(kind, names, own, fixed)
+    except (ContradictionError, NoWholeSolutionError, RefusedError) as error:
+        if own.plan.fit == "project":
+            return _unrepaired(names, own)
+        without_cases = isinstance(error, NoWholeSolutionError) and not own.block.cases
+        if isinstance(error, RefusedError) or without_cases:
+            raise
+        raise RefusedError(
+            "In a part of the table no values were found that keep these rules together, given how "
+            f"its records break them: {', '.join(dict.fromkeys(error.rows))}. Correct these "
+            'records first, give up a rule, or give fit="project".'
+        ) from None
+    if own.plan.fit == "project":
+        misfit = ~grid_of(names, own).holds(computed)
+        for claim in own.claims:  # no projection knows a divisor, which must not become zero
+            for factor in () if claim.product else getattr(claim.form, "factors", ()):
+                at, zero = factor.column, 0.0 - factor.offset
+                if at in names and not (own.cells.column(at)[own.rows] == zero).any():
+                    misfit |= computed[:, names.index(at)] == zero
+        if misfit.any():
+            computed[misfit] = _unrepaired(names, own)[misfit]
+    return computed
+
+
+def _unrepaired(names: list[Name], own: PartOfBlock) -> Floats:
+    """Return the means of groups, whole where they must be, whatever the rules are."""
+    means = own.start(names)
+    return np.where([own.block.choice(name).whole for name in names], np.round(means), means)
+
+
+def _compute(
+    kind: str, names: list[Name], own: PartOfBlock, fixed: Mapping[Name, Floats]
+) -> Floats:
+    """Find the values of some columns of numbers for each group, repaired to keep the rules.
+
+    `fixed` has the values of the groups in columns that were computed before.
+    """
+    both = grid_of([*names, *fixed], own)
+    grid = both.part(range(len(names)))
+    constants = own.constants
+    if kind in ("mean", "interpolated median"):
+        found = own.start(names, "mean" if kind == "mean" else "median")
+        found = project_claims(found, grid, own.claims, constants)
+        values = np.column_stack([found, *fixed.values()])
+        moving = range(len(names))
+        return fit_free(values, both, moving, own.claims, constants)[:, moving]
+    offsets, signs = np.zeros(len(names)), np.full(len(names), 2.0)
+    for (name, offset), sign in zip(own.block.signs, own.part.signs):
+        if name in names:
+            offsets[names.index(name)], signs[names.index(name)] = offset, sign
+    if kind == "project":
+        frozen = signs == 0
+        found = own.start(names)
+        found[:, frozen] = 0.0 - offsets[frozen]  # also for records that joined from another part
+        return project_mixed(found, grid, own.claims, constants, frozen)
+    signs[signs == 2] = 1.0
+    if own.drawn is not None:  # centres are means of logarithms
+        return project_products(own.start(names), grid, own.claims, constants, offsets, signs)
+    centres = np.where(signs == 0, 0.0, 1.0) * np.ones((own.count, len(names)))
+    free = np.flatnonzero(signs != 0)
+    distances = signs[free] * (own.values(names)[:, free] + offsets[free])
+    # Records that joined from another part may be on the other side: they stand at its edge.
+    smallest = np.where(distances > 0, distances, np.inf).min(axis=0)
+    distances = np.where(distances > 0, distances, smallest)
+    centres[:, free] = (
+        signs[free] * log_means(distances, own.weights, own.groups, own.count) - offsets[free]
+    )
+    return project_products(centres, grid, own.claims, constants, offsets, signs)
+
+
+def grid_of(names: list[Name], own: PartOfBlock) -> Grid:
+    """Describe the numbers that columns can hold; an equation asks for exact sums of float32."""
+    cells, block, table = own.cells, own.block, own.cells.view.table
+    numbers = cells.numbers(block)
+    exact = {n for claim in own.claims if claim.is_equation for n in claim.columns} & set(names)
+    return Grid.of_table(
+        table,
+        names,
+        unit=own.scale.unit[[numbers.index(name) for name in names]],
+        decimals=[0 if block.choice(n).whole else table.facts(n).decimals or None for n in names],
+        largest={name: float(np.abs(cells.column(name)[own.rows]).max()) for name in exact},
+    )
