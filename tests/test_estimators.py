@@ -55,7 +55,8 @@ def test_scikit_learn_finds_its_blobs_with_k_of_the_smallest(make, readonly_memm
 
 OF_NUMBERS = [
     masking.FuzzyMicroaggregation(3), masking.IndividualRanking(3), masking.Microaggregation(3),
-    masking.NoiseAddition(0.1), masking.RankSwapping(50), masking.Rounding(5),
+    masking.NoiseAddition(0.1), masking.OverlappingMicroaggregation(3, effort="quick"),
+    masking.RankSwapping(50), masking.Rounding(5),
     masking.TopBottomCoding(),
 ]  # fmt: skip
 

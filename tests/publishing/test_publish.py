@@ -20,6 +20,7 @@ from tessella import Rules, publish, verify
 from tessella.exceptions import (
     BadFileError,
     BadOptionError,
+    PlanError,
     RefusedError,
     SmallJointGroupsWarning,
     TessellaError,
@@ -157,6 +158,44 @@ def test_shuffling_permutes_the_records_and_says_so(home):
     )
     assert "order drawn by chance" in (home / "report.html").read_text()
     assert json.loads((home / "manifest.json").read_text())["order"] == "shuffled"
+
+
+OVERLAPPING = """
+version = 1
+seed = 1
+[input]
+file = "numbers.csv"
+[columns.a]
+kind = "continuous"
+[columns.b]
+kind = "continuous"
+[[steps]]
+method = "overlapping microaggregation"
+k = 3
+effort = "quick"
+[measures]
+risk = "quick"
+[output]
+file = "release.csv"
+external_report = "report.html"
+manifest = "manifest.json"
+"""
+
+
+def test_a_posterior_is_promised_in_random_order_only(tmp_path):
+    numbers = np.random.default_rng(0).normal(size=(60, 2)).round(3)
+    pd.DataFrame(numbers, columns=["a", "b"]).to_csv(tmp_path / "numbers.csv", index=False)
+    published = publish(parse_plan(OVERLAPPING, folder=tmp_path), pictures=False)
+    assert json.loads((tmp_path / "manifest.json").read_text())["order"] == "shuffled"
+    report = (tmp_path / "report.html").read_text()
+    for text in ("order drawn by chance", "at most 1/3", "this is not 3 equal records"):
+        assert text in report
+    assert "names 0 of 60 records" in str(published)
+    with pytest.raises(PlanError, match='order = "shuffled"'):
+        publish(
+            parse_plan(OVERLAPPING + 'order = "kept"', folder=tmp_path), overwrite=True,
+            pictures=False,
+        )  # fmt: skip
 
 
 def test_without_a_seed_the_order_is_another_each_time(home):

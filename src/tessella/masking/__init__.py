@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .individual_ranking import IndividualRanking as IndividualRanking
     from .microaggregation import Microaggregation as Microaggregation
     from .noise import NoiseAddition as NoiseAddition
+    from .overlapping_microaggregation import (
+        OverlappingMicroaggregation as OverlappingMicroaggregation,
+    )
     from .pram import PRAM as PRAM
     from .rank_swapping import RankSwapping as RankSwapping
     from .repair import Restoration as Restoration
@@ -30,6 +33,7 @@ _HOMES = {
     "IndividualRanking": ".individual_ranking",
     "Microaggregation": ".microaggregation",
     "NoiseAddition": ".noise",
+    "OverlappingMicroaggregation": ".overlapping_microaggregation",
     "PRAM": ".pram",
     "RankSwapping": ".rank_swapping",
     "Restoration": ".repair",

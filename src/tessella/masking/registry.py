@@ -104,6 +104,9 @@ class Method:
     groups : callable, optional
         From options and columns to the blocks within which k records share their values; without
         it, or where it returns none, no k is promised.
+    posterior : bool
+        Whether the masker promises, in place of equal records, that nobody is named with a
+        probability above 1/k.
     step : mapping
         Options that a step has unless it gives others, where they differ from the masker's.
     attack : str
@@ -134,6 +137,7 @@ class Method:
     label: Text = ""
     description: Text = ""
     groups: Callable[[Options, Sequence[Name]], list[list[Name]]] | None = None
+    posterior: bool = False
     step: Options = field(default_factory=dict)
     attack: str = ""
     attack_options: Callable[[Any], Options] = lambda masker: {}  # noqa: ARG005

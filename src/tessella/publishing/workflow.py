@@ -21,7 +21,7 @@ from .._output import State, toml_key, toml_value
 from .._types import Integers, Progress
 from ..auditing.count import describe_dominance
 from ..auditing.stored import confirm_stored
-from ..exceptions import BadOptionError, InterruptedWarning, UnknownColumnError
+from ..exceptions import BadOptionError, InterruptedWarning, PlanError, UnknownColumnError
 from ..explore.candidate import steps_to_toml
 from ..frame import Table
 from ..io import Source
@@ -307,13 +307,14 @@ def _prepare(
         with steps.step("measure loss"):
             loss = measure(*study.views, schema=study.schema, on_unpaired="skip")
     risk, before = _measure_risk(plan, study, steps)
-    order = _order(plan, read.n_rows)
-    with steps.step("report", order=plan.output.order):
+    ordered = _ordered(plan, release)
+    order = _order(plan, read.n_rows) if ordered == "shuffled" else None
+    with steps.step("report", order=ordered):
         warned = tuple(dict.fromkeys(str(one.message) for one in caught))
         warned += tuple(describe_dominance(release.audit.dominance))
         summary = summarise(
             study, release, plan=plan, source=read, loss=loss, risk=risk, risk_before=before,
-            protocol=Protocol(tuple(steps.entries)), order=plan.output.order, warned=warned,
+            protocol=Protocol(tuple(steps.entries)), order=ordered, warned=warned,
             title=paths["release"].name, pictures=pictures and "internal report" in paths,
         )  # fmt: skip
         texts = {what: TEXTS[what](summary) for what in paths if what in TEXTS}
@@ -402,10 +403,20 @@ def _measure_risk(
     return risk, before
 
 
-def _order(plan: PlanFile, n: int) -> Integers | None:
+def _ordered(plan: PlanFile, release: Release) -> str:
+    """Return the order of the release; a posterior of at most 1/k holds in random order only."""
+    if not any(one.bounded for one in release.probabilistic):
+        return plan.output.order
+    if plan.output.order == "kept" and "order" in plan.output.model_fields_set:
+        raise PlanError(
+            "A step promises a posterior of at most 1/k, which the order of the records would "
+            'break. In [output], give order = "shuffled", or leave order out.'
+        )
+    return "shuffled"
+
+
+def _order(plan: PlanFile, n: int) -> Integers:
     """Draw the order of the released records: by the plan's seed, or by the system's entropy."""
-    if plan.output.order == "kept":
-        return None
     seeds = None if plan.seed is None else [plan.seed, SHUFFLING]
     return np.random.default_rng(np.random.SeedSequence(seeds)).permutation(n).astype(np.int64)
 

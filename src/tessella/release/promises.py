@@ -2,7 +2,7 @@
 
 A step whose groups have at least k records is a *promise*, which the audit counts in the released
 table. A step that only aims at k is *probabilistic*: what an intruder who knows it can do is
-measured, and its k is never shown as one.
+measured, and its k is never shown as one. So is a step that promises a posterior of at most 1/k.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..frame import Table
 from ..masking import registry
 from ..plan import Plan
 from .result import Entry, names_of_strata
-from .steps import Step
+from .steps import PREPARING, Step
 
 ATTACKED = 5000  # records of a larger table that the chance of naming is measured on
 
@@ -78,16 +78,29 @@ class NamingChance:
         The records that he attacked: all, or a sample.
     reason : str
         Why it was not measured.
+    bounded : bool
+        Whether the method promises that nobody is named with a probability above 1/k.
+    columns : tuple of names
+        The columns that it masked, by which the intruder names.
     """
 
     k: int
     named: int | None
     records: int
     reason: str = ""
+    bounded: bool = False
+    columns: tuple[Name, ...] = ()
 
     @property
     def public(self) -> str:
         """What may be published of it: no figure of risk."""
+        if self.bounded:
+            return (
+                "In random order: who knows the original, the method and all but the random draw "
+                f"names a released record by {', '.join(map(str, self.columns))} with a "
+                f"probability of at most 1/{self.k}. Records need not be alike: this is not "
+                f"{self.k} equal records."
+            )
         return f"Probabilistic: groups aim at {self.k} records, which is not guaranteed."
 
     def __str__(self) -> str:
@@ -101,9 +114,10 @@ class NamingChance:
 
 
 def naming_chance(
-    table: Table, masked: Any, method: Any, columns: list[Name], k: int
+    table: Table, masked: Any, method: Any, columns: list[Name], k: int, *, bounded: bool = False
 ) -> Callable[[], NamingChance]:
     """Return how to measure a probabilistic step; `method` as `tessella.risk.attack` takes it."""
+    kind: dict[str, Any] = {"bounded": bounded, "columns": tuple(columns)}
 
     def measure() -> NamingChance:
         n = table.n_rows
@@ -111,9 +125,9 @@ def naming_chance(
         try:
             found: Any = risk.attack(table, masked, method, known=columns, strict=False, **sample)
         except TessellaError as error:
-            return NamingChance(k=k, named=None, records=0, reason=str(error))
+            return NamingChance(k=k, named=None, records=0, reason=str(error), **kind)
         named = int((found.belief > (1 + 1e-9) / k).sum())
-        return NamingChance(k=k, named=named, records=len(found.belief))
+        return NamingChance(k=k, named=named, records=len(found.belief), **kind)
 
     return measure
 
@@ -121,9 +135,17 @@ def naming_chance(
 def as_counted(
     entries: Iterable[Entry], promises: Mapping[int, Promise], counted: int | None
 ) -> tuple[Entry, ...]:
-    """Return entries that show a k only where the audit counts it, elsewhere as what it aims at."""
+    """Return entries that show a k only where the audit counts it, elsewhere what it stands for."""
     out = []
     for place, entry in enumerate(entries):
+        if entry.method not in PREPARING and registry.find(entry.method).posterior:
+            options, public = (
+                {("posterior" if o == "k" else o): (f"at most 1/{v}" if o == "k" else v)
+                 for o, v in given.items() if o != "order"}
+                for given in (entry.options, entry.public)
+            )  # fmt: skip
+            out.append(replace(entry, options=options, public=public))
+            continue
         kept = entry.method in ("protect", "suppress") or place in promises
         k = promises[place].k if place in promises else entry.options.get("k")
         name = "k" if k is None or (kept and counted is not None and k <= counted) else "aimed_size"

@@ -17,6 +17,7 @@ from .._parameters import NONE, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
+from ..masking import registry
 from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
 from ..plan import Plan
 from ..rules import Confrontation, Rules
@@ -392,7 +393,13 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     after = _masked(here, step, Table.read(done.table), columns, strata, done.account)
     promise = Promise.of_step(step, done.masker, columns, here.table)
     kept = {} if promise is None else {len(study.steps): promise}
-    return replace(after, promises={**after.promises, **kept})
+    after = replace(after, promises={**after.promises, **kept})
+    if not registry.find(step.method).posterior:
+        return after
+    measure = naming_chance(
+        here.table, done.drawn, done.masker, columns, done.masker.k, bounded=True
+    )
+    return replace(after, uncertain=(*here.uncertain, measure))
 
 
 def _masked(

@@ -29,6 +29,9 @@ ATTACKS: dict[str, Callable[..., Candidates]] = {
     "individual ranking": _loaded(".ranks", "attack_individual_ranking"),
     "microaggregation": _loaded(".microaggregation", "attack_microaggregation"),
     "fuzzy microaggregation": _loaded(".fuzzy_microaggregation", "attack_fuzzy_microaggregation"),
+    "overlapping microaggregation": _loaded(
+        ".overlapping_microaggregation", "attack_overlapping_microaggregation"
+    ),
 }
 
 
@@ -99,6 +102,8 @@ def attack(
     means : bool, default True
         Released values are means without weights; False for medians and weighted means, for which
         nothing is proved, so that unknown groupings need a `margin`.
+    memberships, centres, sizes
+        Of overlapping microaggregation: what its fitted masker has under these names.
     m2, lambda2 : float
         Of fuzzy microaggregation: the fuzziness of the draw, one of the two. Those of the centres
         are not needed: the centres are published.
@@ -165,7 +170,7 @@ def _of_masker(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
     if method is None or method.attack not in ATTACKS:
         known = [m.masker.__name__ for m in registry.methods().values() if m.attack and m.masker]
         raise AttackError.no_attack(given=masker, offered=known)
-    if getattr(masker, "rules", None) is not None:
+    if getattr(masker, "rules", None) is not None and not method.posterior:
         raise AttackError.moved(masker=type(masker).__name__)
     found: dict[str, Any] = {
         "method": method.attack,
