@@ -42,6 +42,7 @@ from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse import csr_array
 
 from .._types import Floats, Integers
+from ..kernels.bound import sums_over
 from ..kernels.covering import anneal_covering, covering_costs, improve_covering
 from ..kernels.groups import weighted_centres
 from ..kernels.windows import balls, nearest_in_window, tile
@@ -56,8 +57,9 @@ from .search import EFFORTS, LARGE_WINDOW, PIECES, WHOLE_TABLE, Search, standard
 RUN, ROUNDS = (2.0, 0.002), ((0.3, 0.003), (0.1, 0.001))
 MOST_STEPS = 150  # of column generation
 MOST_SETS = 400_000  # that its search looks at in a piece, or it ends
-# Integer programmes: groups in a window, rounds of windows, branches, groups to choose from.
-WINDOW, TURNS, MOST_NODES, MOST_COLUMNS = 256, 2, 5, 6_000
+# Integer programmes: places in a window, rounds of windows, branches, groups to choose from. With
+# twice the places, or columns, a programme for k = 5 takes minutes and gains little.
+WINDOW, TURNS, MOST_NODES, MOST_COLUMNS = 768, 2, 5, 2_000
 PRICED = {"quick": 2_000, "standard": 6_000, "thorough": 20_000}  # records times k - 2, at most
 
 
@@ -236,8 +238,13 @@ class CoveringPool:
         columns = RootPrices(problem, wide, lambda: np.inf)
         columns.run(lambda value: value)
         groups = columns.groups[(columns.groups >= 0).sum(axis=1) == k]
-        self.rows = np.unique(np.concatenate([groups[:, :k], known]), axis=0)
+        held = np.concatenate([known, groups[:, :k]])
+        self.rows, first = np.unique(held, axis=0, return_index=True)
         self.cost = problem.costs(self.rows)
+        # What a group costs above its records' prices: those of the covering come first, so that
+        # it can be put together again, then those that the prices nearly pay.
+        excess = self.cost - sums_over(self.rows, columns.prices)
+        self.excess = np.where(first < len(known), -np.inf, excess)
         m = len(self.rows)
         places = (np.repeat(np.arange(m), k), self.rows.ravel())  # a kind may have several of a row
         self.table = csr_array((np.ones(m * k), places), shape=(m, problem.n_kinds))
@@ -264,7 +271,8 @@ class CoveringPool:
     def improve(self, rows: Integers, seed: int) -> Integers:
         """Put better groups of the pool in place of those of a window, for every window."""
         for turn in range(TURNS):
-            order, starts = cut_windows(self.problem.X[rows].mean(axis=1), WINDOW, seed + turn)
+            largest = max(2, WINDOW // self.problem.k)
+            order, starts = cut_windows(self.problem.X[rows].mean(axis=1), largest, seed + turn)
             parts = np.split(order, starts[1:-1])
             for part, found in zip(parts, each(lambda part: self._improved(rows[part]), parts)):
                 rows[part] = found
@@ -279,8 +287,9 @@ class CoveringPool:
         """Return groups that hold each kind as often as wanted, at little cost; None if unknown."""
         inside = np.flatnonzero((wanted[self.rows] > 0).all(axis=1))
         kinds = np.flatnonzero(wanted)
-        if len(inside) > MOST_COLUMNS or not len(inside):
+        if not len(inside):
             return None
+        inside = inside[np.argsort(self.excess[inside], kind="stable")[:MOST_COLUMNS]]
         found = milp(
             self.cost[inside],
             constraints=LinearConstraint(self.table[inside][:, kinds].T, *2 * [wanted[kinds]]),
