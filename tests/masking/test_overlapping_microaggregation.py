@@ -192,6 +192,9 @@ def test_a_study_says_which_of_the_two_is_promised():
     assert "at most 1/3" in text
     assert "need not be alike" in text
     assert release.probabilistic[0].named == 0
+    original, masked = study.views
+    assert attack(original, masked, study.disclosed).largest.max() <= 1 / 3 + 1e-12
+    assert study.protocol.entries[0].options["posterior"] == "at most 1/3"
 
 
 def test_a_study_keeps_linear_rules_and_withholds_others():

@@ -331,13 +331,20 @@ def _patterns(
 
 
 def disclosed_method(
-    steps: Sequence[Step], table: Any, *, schema: Schema, rules: Any, planned: Any = None
+    steps: Sequence[Step],
+    table: Any,
+    *,
+    schema: Schema,
+    rules: Any,
+    planned: Any = None,
+    fitted: Any = None,
 ) -> Any:
     """Return what an intruder knows who knows the method, as `tessella.risk` takes it.
 
-    `table` is the original, prepared alike; `planned` what a plan has masked, if one did. The
-    result is a masker or a mapping, or None where numbers were masked in several steps, or nothing
-    is known that helps. Steps that mask categories alone do not count.
+    `table` is the original, prepared alike; `planned` what a plan has masked, if one did; `fitted`
+    the masker of a step that promises a posterior. The result is a masker or a mapping, or None
+    where numbers were masked in several steps, or nothing is known that helps. Steps that mask
+    categories alone do not count.
     """
     masking = [step for step in steps if step.method not in PREPARING]
     numeric = [step for step in masking if registry.find(step.method).masks != "categories"]
@@ -346,6 +353,8 @@ def disclosed_method(
     (step,) = numeric or masking
     if _is_restored(step, rules):
         return None
+    if registry.find(step.method).posterior:
+        return fitted
     if planned is None:
         return make_masker(step, schema=schema, rules=rules, seed=None)
     return known_of_plan(planned, Table.read(table), schema)

@@ -68,6 +68,7 @@ class State:
     by_protect: bool = False
     promises: Mapping[int, Promise] = field(default_factory=dict)  # by the place of their step
     uncertain: tuple[Callable[[], NamingChance], ...] = ()  # of probabilistic steps
+    fitted: Any = None  # the last masker that promises a posterior: an intruder repeats it
     entry: Entry | None = None
     step: Step | None = None  # the one that led here
 
@@ -179,7 +180,7 @@ class Study:
         here = self._states[-1]
         return disclosed_method(
             self.steps, here.reference.table, schema=here.schema, rules=self.confrontation.rules,
-            planned=here.planned,
+            planned=here.planned, fitted=here.fitted,
         )  # fmt: skip
 
     @property
@@ -399,7 +400,7 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     measure = naming_chance(
         here.table, done.drawn, done.masker, columns, done.masker.k, bounded=True
     )
-    return replace(after, uncertain=(*here.uncertain, measure))
+    return replace(after, uncertain=(*here.uncertain, measure), fitted=done.masker)
 
 
 def _masked(
