@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from tessella.app import forms
 from tessella.app.folder import Folder
 from tessella.app.forms import first_values, schema_of, whole_number
+from tessella.cli.commands import app as command
+from tessella.datasets import make_business_survey
 from tessella.exceptions import TessellaError
 from tessella.io import read_file
 from tessella.planfile import read_plan
@@ -83,6 +86,41 @@ def test_the_whole_way_is_that_of_the_library(visitor):
     assert values["release"] == "firms-release.csv"
     answer = visitor.post("/verify", **values)
     assert "<strong>Verified.</strong>" in visitor.wait(answer.headers["location"]).text
+
+
+def test_fuzzy_masking_under_rules_gives_the_same_bytes_by_every_door(visitor):
+    """A dirty survey with 14 rules, by a plan file: app, command, and a study in Python."""
+    home = visitor.folder
+    firms, rules = make_business_survey(90, inconsistent=0.1, random_state=3, return_rules=True)
+    firms = firms.drop(columns="firm")
+    firms.to_csv(home / "firms.csv", index=False)
+    (home / "rules.txt").write_text("\n".join(rules))
+    text = drafted(visitor, **{"rules-file": "rules.txt"})
+    assert text.count('method = "protect"') == 1
+    step = 'method = "fuzzy microaggregation"\nm1 = 1.05\nm2 = 1.3'
+    text = text.replace('method = "protect"', step)
+    text = re.sub(r"(?m)^# *order = .*$|^order = .*$", "", text)
+    text = text.replace("[output]", '[output]\norder = "kept"')
+    answer = visitor.post("/plans/p.toml/protect", **quick(visitor, text))
+    assert answer.status_code == 303, answer.text
+    assert "all 14 rules hold" in visitor.wait(answer.headers["location"]).text
+    released = (home / "firms-release.csv").read_bytes()
+    done = CliRunner().invoke(command, ["protect", "--plan", str(home / "p.toml"), "--overwrite"])
+    assert done.exit_code == 0, done.output
+    assert (home / "firms-release.csv").read_bytes() == released
+    plan = read_plan(home / "p.toml")
+    study = plan.study(read_file(home / "firms.csv"))
+    for one in plan.steps:
+        study.do(one)
+    table = study.release().table
+    read = pd.read_csv(home / "firms-release.csv")
+    pd.testing.assert_frame_equal(read, table.to_pandas()[list(read)], check_dtype=False)
+    assert read.groupby(list(read)).size().min() >= 3
+    assert (read.wages == read.hours * read.hourly_rate).all()
+    assert (read.costs == read.wages + read.materials + read.other_costs).all()
+    assert (read.profit == read.turnover - read.costs).all()
+    shown = json.loads((home / "firms-release-manifest.json").read_text())["steps"][-1]["options"]
+    assert (shown["m2"], shown["at_least_k"]) == (1.3, True)
 
 
 def test_a_refusal_tells_its_reason_and_writes_nothing(visitor):

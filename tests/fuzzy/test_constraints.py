@@ -53,6 +53,35 @@ def test_equation_11_is_the_projection_of_the_means():
     np.testing.assert_allclose(found.cluster_centers_, expected, rtol=1e-9)
 
 
+ROWS = {
+    2: ([[1.16, 1.07, -1.0, 0.0]], [0.0], [[1.0, -1.0, 0.0, 0.0]], [4.0]),
+    3: ([[1.16, 1.07, -1.0, 0.0], [0.0, 0.0, 1.0, -2.0]], [0.0, 1.0], [[1, -1, 0, 0]], [4.0]),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("law", ["m", "lambda_"])
+def test_several_rows_against_whole_matrices(rows, law):
+    """Twelve sweeps of the papers' formulas, each centre projected by trying all active sets."""
+    X = np.column_stack([noisy(), noisy(1)[:, 2] / 2])
+    A, b, G, h = (np.asarray(part, dtype=float) for part in ROWS[rows])
+    V = start = reference.projected(X[:4] + 0.5, A, b, G, h)
+    for _ in range(12):
+        u = reference.degrees(X, V, 1.4) if law == "m" else reference.entropy_degrees(X, V, 0.01)
+        V = reference.means(X, u**1.4 if law == "m" else u, np.ones(12))
+        V = reference.projected(V, A, b, G, h)
+    shared = {"init": start, "constraints": LinearSystem(A, b, G, h), "accelerate": False,
+              "max_iter": 12, "tol": 0}  # fmt: skip
+    model = FuzzyCMeans(4, m=1.4, **shared)
+    if law == "lambda_":
+        model = EntropyFuzzyCMeans(4, lambda_=0.01, **shared)
+    with pytest.warns(match="still move"):
+        model.fit(X)
+    np.testing.assert_allclose(model.cluster_centers_, V, rtol=1e-7)
+    assert np.abs(V @ A.T - b).max() < 1e-9
+    assert (V @ G.T - h).max() < 1e-9
+
+
 @pytest.mark.parametrize("make", [FuzzyCMeans(4, m=1.4), EntropyFuzzyCMeans(4, lambda_=0.005)])
 def test_where_the_data_keep_the_rule_nothing_changes(make):
     """Propositions 5 and 7. The last total of the paper's table is rounded: it is recomputed."""

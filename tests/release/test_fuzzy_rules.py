@@ -273,3 +273,23 @@ def test_public_tables_and_a_dirty_survey(name, at_least_k):
         plain = Study(table, schema=masked_all(table), random_state=0)
         free = plain.do(FUZZY, k=5, at_least_k=at_least_k).release()
         assert release.loss == pytest.approx(free.loss, rel=0.02)
+
+
+def test_kappa_is_an_operator_of_crisp_groups():
+    """With m2 = 1 groups are those of the crisp search, and their values means by kappa."""
+    X = np.random.default_rng(4).normal(size=(60, 2))
+    table = pd.DataFrame(X, columns=["a", "b"])
+    options = {"m1": 1.5, "m2": 1.0}
+    release = protect(table, k=5, grouping="fuzzy", options=options, scale=None, random_state=0)
+    plain = protect(
+        table, k=5, grouping="fuzzy", options={**options, "m1": 1.0}, scale=None, random_state=0
+    )
+    labels, released = release.labels[0], release.table.to_numpy()
+    assert (labels == plain.labels[0]).all()
+    centres = np.array([X[labels == label].mean(axis=0) for label in range(labels.max() + 1)])
+    np.testing.assert_allclose(plain.table.to_numpy(), centres[labels])
+    u = reference.degrees(X, centres, 1.5)[np.arange(60), labels] ** 1.5
+    for label in range(len(centres)):
+        own = labels == label
+        kappa = np.maximum(u[own], u[own].max() / 2)  # none counts less than half of another
+        np.testing.assert_allclose(released[own], [kappa @ X[own] / kappa.sum()] * own.sum())

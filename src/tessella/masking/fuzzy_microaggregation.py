@@ -377,6 +377,7 @@ METHOD = register(
     Method(
         name="fuzzy microaggregation",
         masker=FuzzyMicroaggregation,
+        options=("fit", "edit", "small", "dominance", "on_dominance"),  # of its plan
         masks="both",  # its step draws categories, too
         tuned=Tuned(name="k", low=2, high=200, whole=True),
         defaults={"k": 3, "m1": 1.1, "m2": 1.2, "at_least_k": False},

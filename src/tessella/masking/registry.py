@@ -87,7 +87,7 @@ class Method:
         Has `fit_transform(table)`; options of the step are the arguments of its constructor.
         None where the study itself knows what to do.
     options : tuple of str
-        The options of a step without a masker.
+        The options of a step beside those of its masker.
     title : str or callable
         The heading of its advice in reports.
     masks : {"numbers", "categories", "both"}
@@ -146,7 +146,8 @@ class Method:
     def __post_init__(self) -> None:
         if self.masker is not None:
             taken = inspect.signature(self.masker).parameters
-            object.__setattr__(self, "options", tuple(n for n in taken if n not in GIVEN))
+            own = [name for name in taken if name not in GIVEN]
+            object.__setattr__(self, "options", (*own, *self.options))
 
     @property
     def signature_defaults(self) -> dict[str, Any]:

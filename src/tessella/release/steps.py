@@ -134,7 +134,7 @@ def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any) -> Any:
     if "rules" in taken and getattr(masker, "repairs", True) and len(rules):
         given["rules"] = rules
     try:
-        return masker(**given | dict(step.options))
+        return masker(**given | {n: v for n, v in step.options.items() if n in taken})
     except TypeError as error:
         raise BadOptionError("options", step.method, f"complete options: {error}") from None
 
