@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
-from tessella.risk import OWA, WeightedMean, certify, learn, link
+from tessella.risk import OWA, Choquet, WeightedMean, assess, certify, learn, link
 from tessella.risk.aligned import align_tables
 from tessella.risk.estimate import wilson
 from tessella.risk.learned.search import least_competitors, rows_of
+from tessella.schema import Schema
 
-from .brute import standardised
+from .brute import choquet, standardised
 
 
 def strictly(A, B, weights):
@@ -245,10 +247,134 @@ def test_bad_options(options, error, says):
 
 
 def test_bad_tables():
-    with pytest.raises(LinkageError, match="missing"):
-        learn(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0]]), random_state=0)
+    for family in ("bilinear", "maxitive"):
+        with pytest.raises(LinkageError, match="missing"):
+            learn(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0]]), family, random_state=0)
     with pytest.raises(LinkageError, match="one record"):
         learn(np.ones((1, 2)), np.ones((1, 2)), random_state=0)
+
+
+def test_components_by_hand():
+    """Range of age 40: |30 - 40| / 40 = 0.25; another town 1; a missing age counts as the town."""
+    original = pd.DataFrame({"age": [30.0, 40, 70, 35], "town": ["r", "r", "v", "v"]})
+    masked = pd.DataFrame({"age": [40.0, 45, 30, np.nan], "town": ["r", "v", "v", "v"]})
+    sides = align_tables(original, masked).components("OWA", "each", signed=False)
+    squares = sides.differences(np.array([0, 1, 2, 3, 3]), np.array([0, 1, 0, 0, 2])) ** 2
+    assert squares == pytest.approx(np.array([[0.25, 0], [0.125, 1], [0, 1], [1, 1], [0, 0]]))
+    # By age alone only record 1 is nearest to its own; record 3 has the town only, two originals
+    # of which agree. By the town alone 0, 2 and 3 tie with another. By both, an original of the
+    # right town is nearer than the own one of 1, and of a nearer age than those of 0 and 2.
+    for weights, tied in [([1, 0], [0, 1, 0, 2]), ([0, 1], [2, 0, 2, 2]), ([1, 1], [0, 0, 0, 2])]:
+        found = link(original, masked, distance=WeightedMean(weights))
+        assert np.where(found.nearer == 0, found.tied, 0).tolist() == tied
+    assert found.tied.tolist() == link(original, masked, distance="gower").tied.tolist()
+
+
+def mixed(n, seed):
+    """A number, an ordered and a plain category, some of them changed and some of them missing."""
+    rng = np.random.default_rng(seed)
+    level = pd.CategoricalDtype(["low", "middle", "high", "top"], ordered=True)
+    x, y, z = rng.normal(size=n), rng.integers(0, 4, size=n), rng.integers(0, 5, size=n)
+    tables = []
+    for share in (0.0, 0.3):
+        x = x + share * rng.normal(size=n)
+        y, z = (np.where(rng.random(n) < share, rng.integers(0, 4, size=n), one) for one in (y, z))
+        frame = pd.DataFrame({"x": x, "level": pd.Categorical.from_codes(y, dtype=level), "z": z})
+        frame["z"] = frame["z"].map("abcde".__getitem__)
+        tables.append(frame.mask(rng.random((n, 3)) < 0.1))
+    return tables
+
+
+def components(original, masked):
+    """Slow and obviously right: one pair and one column after the other."""
+    columns = [
+        (a, b) if name == "z" else (a.astype(float), b.astype(float))
+        for name in original
+        for a, b in [
+            (masked[name].cat.codes.where(masked[name].notna()), original[name].cat.codes.where(
+                original[name].notna())) if name == "level" else (masked[name], original[name])
+        ]
+    ]  # fmt: skip
+    out = np.empty((len(masked), len(original), 3))
+    for i, j in np.ndindex(out.shape[:2]):
+        cells = []
+        for a, b in columns:
+            if pd.isna(a[i]) or pd.isna(b[j]):
+                cells.append(None)
+            elif isinstance(a[i], str):
+                cells.append(float(a[i] != b[j]))
+            else:
+                width = max(a.max(), b.max()) - min(a.min(), b.min())
+                cells.append(abs(a[i] - b[j]) / width)
+        there = [one for one in cells if one is not None]
+        mean = sum(there) / len(there) if there else 1.0
+        out[i, j] = [mean if one is None else one for one in cells]
+    return out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mixed_tables_against_all_pairs(seed):
+    """An independent way: all components, then each distance by its definition."""
+    original, masked = mixed(24, seed)
+    apart, rng = components(original, masked), np.random.default_rng(seed)
+    for _ in range(5):
+        w = rng.dirichlet(np.ones(3))
+        measure = Choquet.neutral(3).repair(np.r_[0, rng.random(6), 1])
+        for member, by in [
+            (WeightedMean(w), lambda s, w=w: s @ w),
+            (OWA(w), lambda s, w=w: np.sort(s) @ w),
+            (measure, lambda s, mu=measure.measure: choquet(s, mu)),
+        ]:
+            far = np.apply_along_axis(by, 2, apart)
+            own = np.diag(far)[:, None]
+            same = np.isclose(far, own, rtol=1e-9, atol=1e-20)
+            found = link(original, masked, distance=member)
+            assert found.nearer.tolist() == ((far < own) & ~same).sum(axis=1).tolist()
+            assert found.tied.tolist() == same.sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("family", ["weighted mean", "owa", "choquet"])
+def test_mixed_tables_are_learned_and_certified(family):
+    """An independent way for weights: a grid; for all, what is learned is what `link` counts."""
+    original, masked = mixed(24, 1)
+    apart = components(original, masked)
+    best = certify(
+        original, masked, family, time_limit=1e9, effort="quick", held_out=True, random_state=0
+    )
+    assert best.proved
+    assert best.value == link(original, masked, distance=best.distance).value
+    assert best.value >= best.simpler["Gower"] == link(original, masked, distance="gower").value
+    if family == "choquet":
+        return
+    apart = np.sort(apart, axis=2) if family == "owa" else apart
+    grid = 0
+    for i in range(51):
+        for j in range(51 - i):
+            far = apart @ (np.array([i, j, 50 - i - j]) / 50)
+            own = np.diag(far).copy()
+            np.fill_diagonal(far, np.inf)
+            grid = max(grid, int((far.min(axis=1) > own * (1 + 1e-8) + 1e-12).sum()))
+    assert grid <= best.links <= grid + 1  # slivers between the points of the grid
+
+
+def test_only_a_category_links():
+    """Numbers are noise, the category tells all: the attack finds it, plain numbers do not."""
+    rng = np.random.default_rng(0)
+    names = [f"n{i}" for i in range(40)]
+    one, two = (
+        pd.DataFrame({"x": rng.normal(size=40), "y": rng.normal(size=40), "id code": names})
+        for _ in range(2)
+    )
+    assert learn(one, two, control=False, random_state=0).links == 40
+    assert learn(one, two, known=["x", "y"], control=False, random_state=0).value < 0.3
+    found = assess(one, two, attacks=["learned"], effort="quick", random_state=0)
+    assert found["learned"].value == 1.0
+    kinds = {"x": "continuous", "y": "continuous", "code": "nominal"}
+    schema = Schema({name: {"kind": kind} for name, kind in kinds.items()})
+    coded = [frame.assign(code=np.arange(40)).drop(columns="id code") for frame in (one, two)]
+    assert learn(*coded, schema=schema, control=False, random_state=0).links == 40
+    many = learn(one, two, max_records=10, control=False, held_out=False, random_state=0)
+    assert many.value == 1.0
 
 
 def test_census_noise(census):

@@ -284,6 +284,37 @@ def _gower(x: Floats, y: Floats, one_over: Floats, most: float) -> float:
 
 
 @kernel
+def gower_components(
+    A: Floats, B: Floats, one_over: Floats, records: Integers, which: Integers
+) -> Floats:
+    """Return how far masked records and originals are apart in each column, from 0 to 1.
+
+    A component that is missing counts as the mean of the pair's others, so the mean of all is what
+    `_gower` gives; where nothing can be compared, all are 1.
+    """
+    d = A.shape[1]
+    out = np.empty((records.shape[0], d))
+    for at in range(records.shape[0]):
+        x, y = A[records[at]], B[which[at]]
+        total, compared = 0.0, 0
+        for column in range(d):
+            a, b = x[column], y[column]
+            if one_over[column] < 0 and not (np.isnan(a) or np.isnan(b)):
+                out[at, column] = 1.0 if a != b else 0.0
+            else:
+                out[at, column] = abs(a - b) * one_over[column]
+            if not np.isnan(out[at, column]):
+                total += out[at, column]
+                compared += 1
+        if compared < d:
+            mean = total / compared if compared else 1.0
+            for column in range(d):
+                if np.isnan(out[at, column]):
+                    out[at, column] = mean
+    return out
+
+
+@kernel
 def count_gower(
     one_over: Floats, A: Floats, B: Floats, truth: Integers, cap: int, records: Integers
 ) -> tuple[Integers, Integers]:

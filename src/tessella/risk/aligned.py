@@ -23,7 +23,7 @@ from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..frame import Pair, View
 from ..kernels.groups import number_equal
-from ..kernels.linkage import box_tree, count_gower, count_in_tree
+from ..kernels.linkage import box_tree, count_gower, count_in_tree, gower_components
 from ..kernels.tree import order_by_leaves, rounded
 from ..parallel import each
 from ..schema import Schema
@@ -44,6 +44,10 @@ COVARIANCES = {
     "original": "of the original",
     "pooled": "mean of those of the two tables",
 }
+COMPONENTS = (
+    "differences by column from 0 to 1 (numbers by their range in both tables, categories equal or "
+    "not); a missing one counts as the mean of the others"
+)
 DAY = 86_400 * 10**6  # in microseconds
 PIECE = 2048  # records for a piece of work
 FLOOR = 1e-10  # of the largest eigenvalue: below, a direction counts as this wide
@@ -54,7 +58,8 @@ class AlignedTables:
     """A masked and an original table, aligned.
 
     `nominal` marks the columns of categories, `notes` lists what was decided while reading, `pair`
-    is where the columns were read from.
+    is where the columns were read from. `one_over` has 1 / range of each column (-1 for categories)
+    where families of distances take Gower's components in the place of squared differences.
     """
 
     columns: tuple[Name, ...]
@@ -64,6 +69,7 @@ class AlignedTables:
     nominal: Truths
     notes: tuple[str, ...] = ()
     pair: Pair | None = None
+    one_over: Floats | None = None
 
     def select(self, known: Any) -> AlignedTables:
         """Return some of the columns."""
@@ -86,6 +92,46 @@ class AlignedTables:
         if lacking.any():
             counts = {repr(name): int(count) for name, count in zip(self.columns, lacking) if count}
             raise LinkageError.missing(counts=counts, distance=distance)
+
+    def components(self, distance: str, standardise: str, *, signed: bool) -> AlignedTables:
+        """Prepare for a family: standardise, or take Gower's components if tables are mixed."""
+        mixed = self.nominal.any() or np.isnan(self.A).any() or np.isnan(self.B).any()
+        if signed or not mixed:
+            self.refuse_mixed(distance)
+            return self.scaled(standardise)
+        return replace(self, one_over=_one_over_ranges(self), notes=(*self.notes, COMPONENTS))
+
+    def differences(self, records: Integers, which: Integers) -> Floats:
+        """Return what families square: a - b, or the roots of Gower's components."""
+        if self.one_over is None:
+            return self.A[records] - self.B[which]
+        return np.sqrt(gower_components(self.A, self.B, self.one_over, records, which))
+
+    def gaps(self, records: Integers) -> Floats:
+        """Return the differences from own originals; components with both signs, so mean 0."""
+        found = self.differences(records, self.truth[records])
+        return found if self.one_over is None else np.vstack([found, -found])
+
+    def run(
+        self, kernel: Callable[..., Any], records: Integers, size: int, *options: Any
+    ) -> list[Any]:
+        """Call a kernel of both tables for some records at a time, on all cores.
+
+        With Gower's components for one record at a time: it is put at 0, and originals at their
+        differences from it.
+        """
+        if self.one_over is None or not len(records):
+            work = partial(kernel, self.A, self.B, self.truth, *options)
+            return in_pieces(work, records, size)
+        here, first = np.zeros((1, len(self.columns))), np.zeros(1, dtype=np.int64)
+        everyone = np.arange(len(self.B))
+
+        def alone(i: int) -> Any:
+            there = self.differences(np.full(len(everyone), i), everyone)
+            return kernel(here, there, self.truth[i : i + 1], *options, first)
+
+        pieces = in_pieces(lambda some: [alone(i) for i in some], records, size)
+        return [one for piece in pieces for one in piece]
 
     def scaled(self, standardise: str) -> AlignedTables:
         """Standardise both tables; a column that is constant in a table is only centred there."""
@@ -245,8 +291,7 @@ def measure(
 ) -> Measure:
     """Prepare the counting for a distance."""
     if isinstance(distance, Family):
-        sides.refuse_mixed(distance.name)
-        sides = sides.scaled(standardise)
+        sides = sides.components(distance.name, standardise, signed=distance.signed)
         return Measure(count_family(sides, distance), f"{distance.name} distance", sides.notes)
     if distance == "gower":
         count = _by_gower(sides)
@@ -272,9 +317,9 @@ def as_points(sides: AlignedTables, distance: str, *, standardise: str, covarian
 
 
 def count_family(sides: AlignedTables, family: Family) -> Count:
-    """Count for a distance with parameters, on sides that are already scaled."""
+    """Count for a distance with parameters, on sides that `components` prepared."""
     family.refuse_other(len(sides.columns))
-    turn = family.turn()
+    turn = family.turn() if sides.one_over is None else None
     if turn is not None:
         return _by_tree(sides.A @ turn, sides.B @ turn, sides.truth, 2)
     return _by_scan(sides, family.scan())
@@ -312,21 +357,23 @@ def _by_gower(sides: AlignedTables) -> Count:
     """Count by Gower's distance, categories first: one that differs often decides alone."""
     order = np.argsort(~sides.nominal, kind="stable")
     first = replace(sides, A=sides.A[:, order], B=sides.B[:, order])
+    return _by_scan(first, partial(count_gower, _one_over_ranges(sides)[order]))
+
+
+def _one_over_ranges(sides: AlignedTables) -> Floats:
+    """Return 1 / range of each number in both tables, 0 for a constant, -1 for categories."""
     low, high = (end.reduce(np.vstack([sides.A, sides.B])) for end in (np.fmin, np.fmax))
     width = high - low
-    # One over the range of each number in both tables, 0 for a constant, -1 for categories.
-    units = np.divide(1.0, width, out=np.zeros(len(width)), where=width > 0)
-    units = np.where(sides.nominal, -1.0, units)
-    return _by_scan(first, partial(count_gower, units[order]))
+    out = np.divide(1.0, width, out=np.zeros(len(width)), where=width > 0)
+    return np.where(sides.nominal, -1.0, out)
 
 
 def _by_scan(sides: AlignedTables, kernel: Callable[..., Counts]) -> Count:
-    A, B = np.ascontiguousarray(sides.A), np.ascontiguousarray(sides.B)
+    sides = replace(sides, A=np.ascontiguousarray(sides.A), B=np.ascontiguousarray(sides.B))
 
     def count(attacked: Integers, cap: int) -> Counts:
-        size = max(1, min(PIECE, 50_000_000 // len(B)))
-        work = partial(kernel, A, B, sides.truth, cap)
-        return _in_order(in_pieces(work, attacked, size), np.arange(len(attacked)))
+        size = max(1, min(PIECE, 50_000_000 // len(sides.B)))
+        return _in_order(sides.run(kernel, attacked, size, cap), np.arange(len(attacked)))
 
     return count
 

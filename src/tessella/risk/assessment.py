@@ -25,6 +25,7 @@ from .linkage import Linkage
 E = TypeVar("E", bound=Estimate)
 T = TypeVar("T")
 
+LEARN_MIXED = 50_000  # records, up to which a distance is learned from categories, too
 BESIDE = (*CONTROLS, "held_out")  # figures that an attack may have beside its share
 ENDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0)  # of strata, as shares of the records
 
@@ -165,6 +166,13 @@ class Case:
     def plain_tables(self) -> AlignedTables:
         """The two tables in the variables of `plain`; not kept, as that may be a copy of both."""
         return self.tables.select(self.plain)
+
+    def learnable(self, most_mixed: int = 1000) -> list[AlignedTables]:
+        """List what a distance is learned from: plain numbers, and up to so many of any kind."""
+        found = [self.plain_tables] if len(self.plain) > 1 else []
+        if self.mixed and 1 < len(self.known) <= most_mixed and len(self.tables.B) <= LEARN_MIXED:
+            found.append(self.tables)
+        return found
 
     @property
     def mixed(self) -> bool:

@@ -47,20 +47,27 @@ def _link(distance: str) -> Callable[[Case], Estimate]:
     return run
 
 
-def _learn(family: str) -> Callable[[Case], Estimate]:
+def _learn(family: str, most_mixed: int = 0) -> Callable[[Case], Estimate]:
     def run(case: Case) -> Estimate:
-        return risk.learn(
-            case.plain_tables, None, family, effort=case.effort,
-            max_records=LEARN_FROM[case.effort], held_out=case.held_out and case.effort != "quick",
-            random_state=case.seed,
-        )  # fmt: skip
+        found = [
+            risk.learn(
+                tables, None, family, effort=case.effort, max_records=LEARN_FROM[case.effort],
+                held_out=case.held_out and case.effort != "quick", random_state=case.seed,
+            )
+            for tables in case.learnable(most_mixed)
+        ]  # fmt: skip
+        return max(found, key=lambda one: one.value)
 
     return run
 
 
 def _certify(case: Case) -> Estimate:
     limit = 60.0 if case.seconds is None else case.seconds
-    return risk.certify(case.plain_tables, time_limit=limit, random_state=case.seed)
+    found = (
+        risk.certify(tables, time_limit=limit, random_state=case.seed)
+        for tables in case.learnable()
+    )
+    return max(found, key=lambda one: one.value)
 
 
 def _transparency(case: Case) -> Estimate:
@@ -166,6 +173,9 @@ REASONS: dict[str, tuple[Callable[[Case], bool], str]] = {
                   "no known variable is a number without missing values"),
     "single": (lambda case: len(case.plain) < 2,
                "fewer than two known variables are plain numbers"),
+    "one": (lambda case: not case.learnable(), "fewer than two known variables"),
+    "one or above 13": (lambda case: not case.learnable(13),
+                        "fewer than two plain numbers, and not 2 to 13 known variables"),
     "above 13": (lambda case: len(case.plain) > 13, "more than 13 plain numbers"),
     "above 30": (lambda case: len(case.plain) > 30, "more than 30 plain numbers"),
     "only numbers": (lambda case: not case.mixed, "all known variables are plain numbers"),
@@ -220,7 +230,8 @@ ATTACKS: dict[str, Attack] = {
                "takes the most frequent confidential value of equal records"),
         Attack("individual risk", "table", _individual, "quick", _no_weights,
                "looks for a record's person in the population"),
-        Attack("learned", "identity", _learn("weighted mean"), "quick", _unless("many", "single"),
+        Attack("learned", "identity", _learn("weighted mean", 1000), "quick",
+               _unless("many", "one"),
                "links by the weighted distance that links most records", expensive=True),
         Attack("one-to-one", "identity",
                lambda case: risk.link_one_to_one(case.plain_tables), "standard",
@@ -239,13 +250,13 @@ ATTACKS: dict[str, Attack] = {
                "looks for records that few variables single out"),
         Attack("learned bilinear", "identity", _learn("bilinear"), "thorough", _unless("single"),
                "links by the quadratic form that links most records", expensive=True),
-        Attack("learned choquet", "identity", _learn("choquet"), "thorough",
-               _unless("above 13", "single"),
+        Attack("learned choquet", "identity", _learn("choquet", 13), "thorough",
+               _unless("above 13", "one or above 13"),
                "links by the Choquet integral that links most records", expensive=True),
         Attack("learned maxitive", "identity", _learn("maxitive"), "thorough",
                _unless("above 30", "single"),
                "links by the best pairs of variables, found by learning", expensive=True),
-        Attack("certified", "identity", _certify, "thorough", _unless("not certified", "single"),
+        Attack("certified", "identity", _certify, "thorough", _unless("not certified", "one"),
                "links by the best weighted distance, proved to be the best", expensive=True),
     )
 }  # fmt: skip

@@ -26,12 +26,12 @@ from scipy.optimize import Bounds, LinearConstraint
 from ... import _clock
 from ..._types import Floats, Integers, SmallIntegers
 from ...kernels.cells import explore
-from ...kernels.linkage import SLACK
+from ...kernels.linkage import SLACK, TINY
 from ...linear.solvers import milp
 from ...parallel import each
 from ..aligned import AlignedTables
 from .choquet import Choquet
-from .families import OWA, Family, WeightedMean
+from .families import Family, WeightedMean
 from .search import Competitors, rows_of, starts_of, tried
 
 BATCH = 64  # cells that are searched before results are compared; not a matter of cores
@@ -80,28 +80,29 @@ def corners_of(member: Family) -> list[Floats]:
 def decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family) -> Floats:
     """Return rows whose product with θ is above zero wherever linkage may see a strict link.
 
-    Linkage wants a competitor farther by SLACK; half of it, and an allowance for the rounding of
-    standardised values, are left to the intruder.
+    Linkage wants a competitor farther by SLACK and TINY; half of them is left to the intruder. A
+    scan adds up the same squares; a tree those of values times roots of weights, so weighted means
+    have an allowance for their rounding as well.
     """
     rows = rows_of(sides, competitors, member, slack=SLACK / 2).matrix
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    A, own_B, their_B = _facing(sides, competitors)
-    slip = (np.abs(A) + np.abs(their_B)) * np.abs(A - their_B)
-    slip += (np.abs(A) + np.abs(own_B)) * np.abs(A - own_B)
-    slip = np.where(their_B == own_B, 0.0, ROUNDING * slip)
-    if isinstance(member, WeightedMean):
-        rows += slip
-    elif isinstance(member, OWA):
-        rows += slip.max(axis=1)[:, None]
-    else:
-        rows[:, -1] += slip.max(axis=1)  # the measure of all variables is 1
+    if isinstance(member, Choquet):
+        rows[:, -1] -= TINY / 2  # the measure of all variables is 1
+        return np.ascontiguousarray(rows)
+    rows -= TINY / 2
+    if isinstance(member, WeightedMean) and sides.one_over is None:
+        records, *facing = _facing(sides, competitors)
+        A, own_B, their_B = sides.A[records], *(sides.B[one] for one in facing)
+        slip = (np.abs(A) + np.abs(their_B)) * np.abs(A - their_B)
+        slip += (np.abs(A) + np.abs(own_B)) * np.abs(A - own_B)
+        rows += np.where(their_B == own_B, 0.0, ROUNDING * slip)
     return np.ascontiguousarray(rows)
 
 
-def _facing(sides: AlignedTables, competitors: Competitors) -> list[Floats]:
+def _facing(sides: AlignedTables, competitors: Competitors) -> list[Integers]:
     """Return, for each competitor, the masked record, its own original, and the competitor."""
     records = competitors.records[competitors.owner]
-    return [sides.A[records], sides.B[sides.truth[records]], sides.B[competitors.which]]
+    return [records, sides.truth[records], competitors.which]
 
 
 class _Cell(NamedTuple):
@@ -214,9 +215,10 @@ def by_programme(
     """
     records, starts, owner = competitors.records, competitors.starts, competitors.owner
     matrix = sparse.csr_matrix(rows_of(sides, competitors, member, slack=SLACK / 2).matrix)
-    A, own_B, their_B = _facing(sides, competitors)
+    who, *facing = _facing(sides, competitors)
+    own_squares, their_squares = (sides.differences(who, one) ** 2 for one in facing)
     # A monotone integral differs by no more than its integrands do.
-    big = np.maximum(((1 + SLACK / 2) * (A - own_B) ** 2 - (A - their_B) ** 2).max(axis=1), 0.0)
+    big = np.maximum(((1 + SLACK / 2) * own_squares - their_squares).max(axis=1), 0.0)
     own_class = classes[records]
     near = np.asarray(matrix @ member.theta)
     chosen = np.zeros(len(big), dtype=bool)

@@ -17,15 +17,16 @@ import numpy as np
 
 from ... import _clock
 from ..._parameters import EFFORT, FLAG, SEED, Number, OneOf, parameters
-from ..._types import Floats, Integers, Name
+from ..._types import Name
 from ...exceptions import BadOptionError
+from ...schema import Schema
 from ..aligned import AlignedTables, Measure, count_family
 from ..linkage import checked_within, linkage
 from .bounds import Proof, by_cells, by_programme, ready
 from .choquet import Choquet
 from .families import OWA, Family, WeightedMean
 from .learning import FAMILIES, LOWER, Learned, learned, prepared
-from .search import expected_rows, hopeful, least_competitors, tried
+from .search import classes_of, expected_rows, hopeful, least_competitors, tried
 from .trail import ALL_COMPETITORS, Options
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
@@ -108,6 +109,7 @@ def certify(
     *,
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
+    schema: Schema | None = None,
     standardise: str = "each",
     order: int | None = None,
     time_limit: float = 120.0,
@@ -121,7 +123,7 @@ def certify(
 
     Parameters
     ----------
-    original, masked, family, known, id, standardise, order
+    original, masked, family, known, id, schema, standardise, order
         As for `learn`, which comes first. At most 5,000 originals.
     effort, held_out, control, within, random_state
         As for `learn`.
@@ -168,7 +170,9 @@ def certify(
     """
     ks = checked_within(within)
     options = Options(order, effort, EVERYBODY, held_out, control, ks, random_state)
-    sides = prepared(original, masked, family, order, known=known, id=id, standardise=standardise)
+    sides = prepared(
+        original, masked, family, order, known=known, id=id, schema=schema, standardise=standardise
+    )
     if len(sides.B) > ALL_COMPETITORS:
         raise BadOptionError(
             "the number of originals", len(sides.B),
@@ -233,9 +237,9 @@ def _with(found: Learned, member: Family, sides: AlignedTables, family: str) -> 
 def _proof(
     sides: AlignedTables, family: str, order: int | None, found: Learned, until: float
 ) -> Proof:
-    classes = _classes(sides.A)
+    classes = classes_of(sides.A)
     if family == "bilinear":
-        alike = _classes(sides.B)
+        alike = classes_of(sides.B)
         once = np.bincount(alike)[alike[sides.truth]] == 1
         most = len(np.unique(classes[once]))
         unknown = "no sharper bound of the bilinear form is known"
@@ -256,9 +260,3 @@ def _proof(
     if isinstance(member, Choquet) and (member.additive or d > BY_CELLS):
         return by_programme(sides, competitors, classes, member, found.links, until)
     return by_cells(sides, competitors, classes, member, found.links, until)
-
-
-def _classes(X: Floats) -> Integers:
-    """Number the records so that those with the same values have the same number."""
-    places = np.unique(X + 0.0, axis=0, return_inverse=True)[1]
-    return places.reshape(-1).astype(np.int64)

@@ -6,7 +6,8 @@ other, so the parameters that link it form one convex cone: what learning builds
 integrals are not: their features also depend on the order of the parameters.
 
 All take differences a - b of standardised values; squares are taken inside. Weighted mean, OWA and
-bilinear form have the plain Euclidean distance in them (`neutral`).
+bilinear form have the plain Euclidean distance in them (`neutral`). In tables with categories or
+missing cells Gower's components, from 0 to 1, take the place of squares (all but bilinear forms).
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ class Family(ABC):
     text: str  # what the numbers of `explain` are
     kernel_kind: int = -1
     linear: bool = True  # whether `slack` is linear
+    signed: bool = False  # whether the sign of a difference counts: then all must be numbers
     d: int
     theta: Floats
 
@@ -251,6 +253,7 @@ class WeightedMean(_Weighted):
 
     name: ClassVar[str] = "weighted-mean"
     text = "weighted mean of squared differences, weights:"
+    kernel_kind = kernels.SUM
 
     def features(self, differences: Floats) -> Floats:
         """Return the squares."""
@@ -323,6 +326,7 @@ class Bilinear(Family):
     text = "bilinear form of differences, diagonal (interactions: as correlations):"
     matrix: Floats
     linear = False
+    signed = True
 
     def __post_init__(self) -> None:
         expected = "a symmetric matrix without negative eigenvalue, not zero"

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..._parameters import EFFORT, FLAG, SEED, OneOf, Whole, parameters
 from ..._types import Integers, Name
+from ...schema import Schema
 from ..aligned import AlignedTables, Measure, align_tables, count_family
 from ..estimate import Estimate
 from ..linkage import Linkage, checked_within, linkage
@@ -28,6 +29,7 @@ from .trail import LinkSearch, Options
 FAMILIES = ("weighted mean", "owa", "bilinear", "choquet", "maxitive")
 MOST_PAIRS = 400_000_000  # that a scan counts; beyond, a sample of records is attacked
 SCANNED = ("owa", "choquet", "maxitive")  # families without a tree
+SIGNED = ("bilinear", "maxitive")  # families that are learned from numbers only
 LOWER = "a lower bound of the worst case"
 CONTROLLED = 10_000  # records over which the links of the control are counted, at most
 
@@ -99,6 +101,7 @@ def learn(
     *,
     known: Sequence[Name] | Name | None = None,
     id: Name | None = None,
+    schema: Schema | None = None,
     standardise: str = "each",
     order: int | None = None,
     effort: str = "thorough",
@@ -116,7 +119,7 @@ def learn(
         The two tables, as for `link`.
     family : {"weighted mean", "owa", "bilinear", "choquet", "maxitive"}
         The family of distances; "maxitive" is the Choquet integral of a k-maxitive measure.
-    known, id, standardise, within
+    known, id, schema, standardise, within
         As for `link`.
     order : int, optional
         For "choquet": 2 for a 2-additive measure; by default whole up to eight variables. For
@@ -148,6 +151,12 @@ def learn(
     `value` or fewer `links`, unless it had to attack a sample. A k-maxitive integral contains the
     weighted mean only for k = d, so what is given for k < d may be a weighted mean.
 
+    Numbers without a missing cell are compared by φ of squared standardised differences. Where some
+    variable has categories or missing cells, weighted mean, OWA and Choquet integral take Gower's
+    components instead of squares: |a_k - b_k| / range for a number or an ordered category, 0 or 1
+    for others; one that is missing counts as the mean of the pair's others. So equal weights are
+    Gower's distance, which leaves it out.
+
     References
     ----------
     V. Torra, G. Navarro-Arribas (2020) Fuzzy meets privacy: a short overview. INFUS 2020.
@@ -169,23 +178,24 @@ def learn(
     """
     ks = checked_within(within)
     options = Options(order, effort, max_records, held_out, control, ks, random_state)
-    sides = prepared(original, masked, family, order, known=known, id=id, standardise=standardise)
+    sides = prepared(
+        original, masked, family, order, known=known, id=id, schema=schema, standardise=standardise
+    )
     return learned(sides, family, options)
 
 
 def prepared(
     original: Any, masked: Any, family: str, order: int | None, *, standardise: str, **reading: Any
 ) -> AlignedTables:
-    """Read and standardise both tables; `known` and `id` are as for `learn`."""
+    """Read and standardise both tables; `known`, `id` and `schema` are as for `learn`."""
     sides = align_tables(original, masked, **reading)
-    sides.refuse_mixed(family)
     if family == "choquet":
         Choquet.is_whole(len(sides.columns), order)
     if family == "maxitive":
         from .maxitive import checked_order
 
         checked_order(len(sides.columns), order)
-    return sides.scaled(standardise)
+    return sides.components(family, standardise, signed=family in SIGNED)
 
 
 def learned(
@@ -255,7 +265,9 @@ class _Searched:
         search = LinkSearch.of(sides, some, options)
         trail = search.fit(family, some, generator, proved=proved)
         passes = 1 + len(trail[family].theta) // 20 if family == "maxitive" else 1
-        if family in SCANNED and m * n * passes > MOST_PAIRS:
+        if sides.one_over is not None:
+            passes = 4  # components are computed for every pair
+        if (family in SCANNED or sides.one_over is not None) and m * n * passes > MOST_PAIRS:
             counted = max(options.max_records, 1000)
         attacked = np.arange(m) if counted is None else _drawn(m, counted, generator)
         reached = {name: tried(sides, member, attacked) for name, member in trail.items()}

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..._types import Floats, Integers, SmallIntegers, Truths
 from ...kernels import candidates as kernels
-from ..aligned import AlignedTables, count_family, in_pieces
+from ..aligned import AlignedTables, count_family
 from .families import Family
 
 PIECE = 64  # records for a piece of work
@@ -100,6 +99,12 @@ class Competitors:
         return out
 
 
+def classes_of(X: Floats) -> Integers:
+    """Number the records so that those with the same values have the same number."""
+    places = np.unique(np.where(np.isnan(X), -np.inf, X + 0.0), axis=0, return_inverse=True)[1]
+    return places.reshape(-1).astype(np.int64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rows:
     """The rows of records in the feature space of a family, dense or sparse."""
@@ -125,15 +130,14 @@ class Rows:
 
 def hopeful(sides: AlignedTables, records: Integers) -> Integers:
     """Return the records that no other original beats in every variable."""
-    work = partial(kernels.unbeaten, sides.A, sides.B, sides.truth)
-    found = in_pieces(work, records, PIECE)
-    return np.concatenate([some[good] for good, some in found])
+    found = sides.run(kernels.unbeaten, records, PIECE)
+    good: Truths = np.concatenate([one for one, _ in found])
+    return records[good]
 
 
 def least_competitors(sides: AlignedTables, records: Integers) -> Competitors:
     """Keep the competitors that no other beats in every variable, and the records with a chance."""
-    work = partial(kernels.least_rows, sides.A, sides.B, sides.truth)
-    found = in_pieces(work, records, PIECE)
+    found = sides.run(kernels.least_rows, records, PIECE)
     sizes = np.concatenate([np.diff(starts) for starts, _ in found])
     which = np.concatenate([each_which for _, each_which in found])
     return Competitors(records=records[sizes > 0], starts=starts_of(sizes[sizes > 0]), which=which)
@@ -158,6 +162,14 @@ def near_competitors(
     some = min(count + 1, len(sides.B))
     found = []
     for turn in turns:
+        if sides.one_over is not None:
+            weights = np.square(turn).sum(axis=1)
+
+            def nearest(_A: Any, B: Floats, *_: Any, by: Floats = weights) -> Integers:
+                return np.argpartition(np.square(B) @ by, some - 1)[:some]
+
+            found.append(np.stack(sides.run(nearest, records, PIECE)))
+            continue
         tree = cKDTree(sides.B @ turn)
         found.append(tree.query(sides.A[records] @ turn, k=some, workers=1)[1])
     near = np.sort(np.hstack(found), axis=1)
@@ -179,8 +191,8 @@ def rows_of(
     With `slack`, competitors must be farther by this share of the distance to the own original.
     """
     records, owner = competitors.records, competitors.owner
-    own = family.features(sides.A[records] - sides.B[sides.truth[records]])
-    theirs = family.features(sides.A[records[owner]] - sides.B[competitors.which])
+    own = family.features(sides.differences(records, sides.truth[records]))
+    theirs = family.features(sides.differences(records[owner], competitors.which))
     matrix = theirs - ((1 + slack) * own)[owner]
     if isinstance(matrix, np.ndarray):
         matrix = np.asfortranarray(matrix)

@@ -21,6 +21,7 @@ from .choquet import Choquet
 from .families import OWA, Bilinear, Family, WeightedMean
 from .search import (
     Competitors,
+    classes_of,
     expected_rows,
     hopeful,
     least_competitors,
@@ -73,7 +74,7 @@ class LinkSearch:
         if len(sides.B) > ALL_COMPETITORS:
             return cls(sides, options, _nearest(sides, records), None, True)
         chance = hopeful(sides, records)
-        most = len(np.unique(sides.A[chance], axis=0)) if len(chance) else 0
+        most = len(np.unique(classes_of(sides.A)[chance]))
         if expected_rows(sides, chance) <= 1.5 * MOST_ROWS:
             found = least_competitors(sides, chance)
             if len(found.which) <= MOST_ROWS:
@@ -94,14 +95,15 @@ class LinkSearch:
         same member for every richer family. `proved` weights join the trail and the starts.
         """
         d = len(self.sides.columns)
-        trail: dict[str, Family] = {"Euclidean": WeightedMean.neutral(d)}
-        gaps = self.sides.A[records] - self.sides.B[self.sides.truth[records]]
+        plainest = "Euclidean" if self.sides.one_over is None else "Gower"
+        trail: dict[str, Family] = {plainest: WeightedMean.neutral(d)}
+        gaps = self.sides.gaps(records)
         if family == "owa":
             trail["owa"] = self._search_lines(records, [OWA.neutral(d)], generator)
             return trail
         spread = np.maximum(gaps.var(axis=0), 1e-6 * max(float(gaps.var(axis=0).max()), 1e-12))
         trail["1 / variance"] = WeightedMean(1 / spread)
-        plain: list[Family] = [trail["1 / variance"], trail["Euclidean"]]
+        plain: list[Family] = [trail["1 / variance"], trail[plainest]]
         weighted = self._search_lines(records, plain, generator)
         if self.partial:  # those who are near under these weights may have been overlooked
             near = _nearest(self.sides, records, cast(WeightedMean, weighted).turn())
@@ -204,7 +206,7 @@ def _best_of(
 def _nearest(sides: AlignedTables, records: Integers, *turns: Floats) -> Competitors:
     """Return the nearest competitors by equal weights, by trusted ones, and by some maps."""
     d = len(sides.columns)
-    spread = (sides.A - sides.B[sides.truth]).std(axis=0)
+    spread = sides.gaps(np.arange(len(sides.A))).std(axis=0)
     trusted = 1 / np.maximum(spread, 1e-3 * max(float(spread.max()), 1e-12))
     count = min(max(75_000 // max(len(records), 1), NEAREST // 2), 2 * NEAREST)
     return near_competitors(sides, records, [np.eye(d), np.diag(trusted), *turns], count)
