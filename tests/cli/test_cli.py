@@ -22,6 +22,7 @@ from tessella.cli import app, main
 from tessella.cli.terminal import as_json, columns_of, options_of
 from tessella.datasets import make_business_survey
 from tessella.exceptions import BadOptionError
+from tessella.planfile import read_plan
 
 COMMANDS = [
     "demo", "check", "plan", "protect", "loss", "risk", "explore", "report", "verify", "schema",
@@ -377,3 +378,14 @@ def test_interrupted_leaves_nothing(tmp_path: Path) -> None:
     assert "Traceback" not in text
     assert "Stopped" in text
     assert {path.name for path in tmp_path.iterdir()} == {"firms.csv", "said.txt"}
+
+
+def test_a_grouping_and_its_options(home: Path, tmp_path: Path) -> None:
+    run(
+        "plan", str(home / "firms.csv"), "-k", "4", "--rules", str(home / "rules.txt"),
+        "--grouping", "fuzzy", "--option", "m2=1.4", "--option", "at_least_k=false",
+        "-o", str(tmp_path / "plan.toml"),
+    )  # fmt: skip
+    step = read_plan(tmp_path / "plan.toml").steps[-1]
+    assert step.options["grouping"] == "fuzzy"
+    assert step.options["options"] == {"m2": 1.4, "at_least_k": False}
