@@ -65,7 +65,10 @@ def measure(
     rows: list[dict[str, object]] = []
     small = np.random.default_rng(0).normal(size=(30, 6))
     certify(small, small + 0.5 * small[::-1], family, time_limit=1, random_state=0)
-    whole = np.asarray(DATASETS[name](frame="numpy"), dtype=np.float64)
+    if name == "normal":
+        whole = np.random.default_rng(0).normal(size=(max(sizes), max(columns) + 1))
+    else:
+        whole = np.asarray(DATASETS[name](frame="numpy"), dtype=np.float64)
     for n in sizes:
         X = np.ascontiguousarray(whole[:n, list(columns)])
         for masking, mask in MASKINGS.items():
@@ -104,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[400, 1000])
     parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--table", choices=DATASETS, default="Census")
+    parser.add_argument("--table", choices=[*DATASETS, "normal"], default="Census")
     parser.add_argument("--columns", nargs="+", type=int, default=list(range(6)))
     parser.add_argument("--family", default="weighted mean")
     parser.add_argument("--seed", type=int, default=0)

@@ -14,7 +14,7 @@ from tessella.exceptions import BadOptionError, LinkageError, UnknownOptionError
 from tessella.masking import RankSwapping
 from tessella.risk import OWA, Choquet, WeightedMean, certify, learn, link
 from tessella.risk.aligned import align_tables
-from tessella.risk.learned import bounds
+from tessella.risk.learned import bounds, certificate
 from tessella.risk.learned.bounds import BATCH, by_programme, constraints
 from tessella.risk.learned.search import least_competitors, tried
 from tests.clock import driven_clock
@@ -407,6 +407,28 @@ def test_bad_tables():
     many = np.random.default_rng(0).normal(size=(5001, 1))
     with pytest.raises(BadOptionError, match="certificate"):
         certify(many, many, random_state=0)
+
+
+def test_too_many_competitors_still_give_a_bound(monkeypatch):
+    """A bug once met: 4,000 records of 13 variables were given up without looking at a cell."""
+    original, masked = table(120, 9, 1.0, 1)
+    monkeypatch.setattr(certificate, "MOST_NUMBERS", 0)
+    monkeypatch.setattr(certificate, "FEWER", 12)
+    for family in ("weighted mean", "owa"):
+        with driven_clock():
+            best = certify(
+                original, masked, family, time_limit=200, effort="quick", control=False,
+                random_state=0,
+            )  # fmt: skip
+        assert best.cells > 0
+        rng = np.random.default_rng(0)
+        for _ in range(30):
+            assert links(original, masked, drawn(family, 9, rng)) <= best.most
+    small, moved = table(20, 3, 0.8, 2)
+    few = certify(small, moved, time_limit=ENOUGH, control=False, random_state=0)
+    monkeypatch.undo()
+    whole = certify(small, moved, time_limit=ENOUGH, control=False, random_state=0)
+    assert few.links == whole.links == whole.most <= few.most
 
 
 @pytest.mark.slow

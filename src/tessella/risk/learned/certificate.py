@@ -26,12 +26,14 @@ from .bounds import Proof, by_cells, by_programme, ready
 from .choquet import Choquet
 from .families import OWA, Family, WeightedMean
 from .learning import FAMILIES, LOWER, Learned, learned, prepared
-from .search import classes_of, expected_rows, hopeful, least_competitors, tried
+from .search import classes_of, expected_rows, hopeful, least_competitors, near_competitors, tried
 from .trail import ALL_COMPETITORS, Options
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
 RICHER = ("bilinear", "choquet", "maxitive")  # than the weighted mean, with which they begin
-MOST_NUMBERS = 60_000_000  # in the rows of a proof
+MOST_ROWS = 1_500_000  # of a proof: with more, few cells are looked at in minutes
+MOST_NUMBERS = 60_000_000  # in them; beyond both, only the nearest competitors decide:
+FEWER = 64  # by equal weights, and by learned ones
 EVERYBODY = 2**62  # records to learn from
 
 
@@ -142,7 +144,8 @@ def certify(
     inequality that holds at no corner is linked nowhere in the cell. Records of which two
     inequalities cannot hold together exclude each other. The number of records that remain, sets
     that exclude each other counted once, bounds the links in the cell; a cell whose bound is above
-    what was found is halved at its longest edge, the largest bound first. The proof uses half of
+    what was found is halved at a long edge with many inequalities that change along it, the largest
+    bound first. The proof uses half of
     the 1e-9 and an allowance for rounding, so it never errs to the low side. For the Choquet
     integral of more than three variables, and of up to three where 30,000 cells do not lower the
     bound (then for half of the time left), HiGHS solves
@@ -254,9 +257,11 @@ def _proof(
     if family == "choquet":
         best = found.distance
         member = best if isinstance(best, Choquet) else Choquet.neutral(d, order=order)
-    if expected_rows(sides, chance) * len(member.theta) > MOST_NUMBERS:
-        return Proof(most, None, beaten, "too many competitors for a sharper bound")
-    competitors = least_competitors(sides, chance)
+    if expected_rows(sides, chance) <= min(MOST_ROWS, MOST_NUMBERS / len(member.theta)):
+        competitors = least_competitors(sides, chance)
+    else:  # rows left out make a bound weaker, never wrong
+        turns = [one for one in (np.eye(d), found.strictest.turn()) if one is not None]
+        competitors = near_competitors(sides, chance, turns, FEWER)
     if isinstance(member, Choquet) and (member.additive or d > BY_CELLS):
         return by_programme(sides, competitors, classes, member, found.links, until)
     return by_cells(sides, competitors, classes, member, found.links, until)
