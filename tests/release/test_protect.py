@@ -637,7 +637,7 @@ def test_a_refusal_tells_no_value_of_a_record():
     "wishes",
     [
         {"strata": 3.5}, {"weights": ["tax"]}, {"schema": {"a": 1}}, {"plan": {"k": 4}},
-        {"blocks": 2}, {"blocks": ["income", "tax"]}, {"options": [1]}, {"random_state": "x"},
+        {"blocks": 0}, {"blocks": ["income", "tax"]}, {"options": [1]}, {"random_state": "x"},
         {"scale": {"income": 1.0}},
     ],
 )  # fmt: skip

@@ -265,7 +265,7 @@ def corners(codes: Integers) -> Floats:
 def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
     """Draw a centre for each record of a block; parts share none."""
     options = FuzzyOptions.of(read.plan.options)
-    options.size(read.plan.k, read.cells.n_rows)
+    options.size(read.plan.k if options.c is None else None, read.cells.n_rows)
     labels, first = np.empty(read.cells.n_rows, dtype=np.int64), 0
     drawn: list[DrawnPart] = []
     facts = out.known or FuzzyFacts(public=options.public)
