@@ -407,10 +407,8 @@ def _variants(setting: registry.Setting) -> Iterator[dict[str, Any]]:
 def _label(options: Mapping[str, Any]) -> str:
     blocks, grouping = options.get("blocks"), options[GROUPING]
     name = _GROUPINGS.get(grouping, str(grouping))
-    if blocks is None:
-        return name
     if not isinstance(blocks, Mapping):
-        return f"{name} in {len(blocks)} blocks"
+        return name if blocks is None else f"{name} in {len(blocks)} blocks"
     short = {"order": "adjacent", "correlation": "correlated", "contrast": "uncorrelated"}
     return f"blocks of {blocks['size']}, {short.get(blocks['by'], blocks['by'])}"
 
