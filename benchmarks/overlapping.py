@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks.tables import DATASETS, Floats, standardised, table
 from tessella.grouping import lower_bound
-from tessella.grouping.covering import find_covering
+from tessella.grouping.covering import Covering, find_covering
+from tessella.kernels.covering import draw_matching
 
 
 def tables(names: list[str], large: bool) -> Iterator[tuple[str, Floats]]:
@@ -46,6 +47,20 @@ def measure(name: str, X: Floats, k: int, effort: str, bound: str) -> dict[str, 
     }
 
 
+def frequencies(covering: Covering, draws: int) -> tuple[Floats, float]:
+    """Draw many times; return how often each membership was drawn, and its standard error."""
+    n, k = covering.members.shape
+    random, counts = np.random.default_rng(1), np.zeros((n, n))
+    for seed in range(draws):
+        words = random.integers(0, 2**53, n * k + 8)
+        counts[np.arange(n), draw_matching(covering.members, words, seed)] += 1
+    holds = np.zeros((n, n), bool)
+    holds[np.arange(n)[:, None], covering.members] = True
+    if counts[~holds].any():
+        raise AssertionError("a record was drawn for a group that it is not in")
+    return counts[holds] / draws, float(np.sqrt(1 / k * (1 - 1 / k) / draws))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
@@ -53,7 +68,14 @@ def main() -> None:
     parser.add_argument("--effort", default="standard")
     parser.add_argument("--bound", default="standard", help="effort of the crisp bound, or none")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--draws", type=int, help="only draw so often, 300 records, k = 5")
     given = parser.parse_args()
+    if given.draws:
+        X = np.random.default_rng(0).normal(size=(300, 2))
+        covering = find_covering(X, np.ones(300), 5, effort="quick", seed=0)
+        found, error = frequencies(covering, given.draws)
+        print(f"farthest from 1/5: {np.abs(found - 0.2).max() / error:.2f} standard errors")
+        return
     find_covering(
         np.random.default_rng(0).normal(size=(60, 3)), np.ones(60), 3, effort="quick", seed=0
     )
