@@ -68,7 +68,7 @@ def test_a_decorated_function_checks_and_names_what_was_renamed():
 def test_names_that_are_gone_say_the_new_one():
     with pytest.raises(AttributeError, match="BadOptionError"):
         _ = tessella.exceptions.OutOfRangeError
-    load, _ = on_first_use("tessella", {}, renamed={"old": "tessella.new"})
+    load, _ = on_first_use("tessella", renamed={"old": "tessella.new"})
     with pytest.raises(AttributeError, match=r"tessella\.old is gone: use tessella\.new"):
         load("old")
 

@@ -25,15 +25,14 @@ def homes_of(door: str) -> dict[str, str]:
 
 
 def on_first_use(
-    door: str, homes: Mapping[str, str] | None = None, *, renamed: Mapping[str, str] | None = None
+    door: str, *, renamed: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Build the `__getattr__` and `__dir__` of a door, the package that is called `door`.
 
-    `homes` has for each public name the module that defines it, relative to the door: ".mdav". In
-    {"datasets": ".datasets"} the module itself is meant. Without them, `homes_of` the door counts.
+    A name whose home is a module of the same name, as `tessella.datasets`, is that module.
     `renamed` has for each public name that is gone what to use instead.
     """
-    homes = homes_of(door) if homes is None else homes
+    homes = homes_of(door)
 
     def load(name: str) -> object:
         if renamed and name in renamed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .cmeans import EntropyFuzzyCMeans as EntropyFuzzyCMeans
@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from .comparison import cluster_loss as cluster_loss
     from .comparison import compare as compare
     from .tolerance import TolerantFuzzyCMeans as TolerantFuzzyCMeans
-
-_HOMES = {
-    "ClusterLoss": ".comparison",
-    "Comparison": ".comparison",
-    "EntropyFuzzyCMeans": ".cmeans",
-    "FuzzyCMeans": ".cmeans",
-    "TolerantFuzzyCMeans": ".tolerance",
-    "cluster_loss": ".comparison",
-    "compare": ".comparison",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+else:  # or a checker would believe that every name exists
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .base import Grouping as Grouping
@@ -22,25 +22,10 @@ if TYPE_CHECKING:
     from .reordering import IteratedOrdering as IteratedOrdering
     from .reordering import RepOrdMic as RepOrdMic
     from .search import Search as Search
-
-_HOMES = {
-    "CBFS": ".mdav",
-    "Grouping": ".base",
-    "IGD": ".refining",
-    "IteratedOrdering": ".reordering",
-    "MDAV": ".mdav",
-    "OrderedGrouping": ".ordering",
-    "RepOrdMic": ".reordering",
-    "Search": ".search",
-    "UnivariateOptimal": ".ordering",
-    "VMDAV": ".mdav",
-    "lower_bound": ".bound",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
+else:  # or a checker would believe that every name exists
     _RENAMED = {
         "LowerBound": "tessella.grouping.bound.LowerBound",
         "IMHM": 'IteratedOrdering (ours), or OrderedGrouping(order="given") (the published cut)',
     }
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES, renamed=_RENAMED)
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__, renamed=_RENAMED)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import on_first_use
+from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
     from .base import restore as restore
@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from .rank_swapping import RankSwapping as RankSwapping
     from .repair import Restoration as Restoration
     from .rounding import Rounding as Rounding
-
-_HOMES = {
-    "Fuzziness": ".fuzziness",
-    "FuzzyMicroaggregation": ".fuzzy_microaggregation",
-    "IndividualRanking": ".individual_ranking",
-    "Microaggregation": ".microaggregation",
-    "NoiseAddition": ".noise",
-    "OverlappingMicroaggregation": ".overlapping_microaggregation",
-    "PRAM": ".pram",
-    "RankSwapping": ".rank_swapping",
-    "Restoration": ".repair",
-    "Rounding": ".rounding",
-    "TopBottomCoding": ".coding",
-    "Uncertainty": ".fuzzy_microaggregation",
-    "choose_fuzziness": ".fuzziness",
-    "restore": ".base",
-}
-
-__all__ = sorted(_HOMES)
-if not TYPE_CHECKING:  # or a checker would believe that every name exists
-    __getattr__, __dir__ = on_first_use(__name__, _HOMES)
+else:  # or a checker would believe that every name exists
+    __all__ = sorted(homes_of(__name__))
+    __getattr__, __dir__ = on_first_use(__name__)

@@ -28,7 +28,7 @@ from .parts import (
 )
 from .repair import Grid, project_claims
 from .repair_dates import mend_dates
-from .repair_products import fit_free, project_mixed, project_products
+from .repair_products import at_edge, fit_free, project_mixed, project_products
 from .selection import Scale
 
 if TYPE_CHECKING:
@@ -202,9 +202,7 @@ def _compute(
     centres = np.where(signs == 0, 0.0, 1.0) * np.ones((own.count, len(names)))
     free = np.flatnonzero(signs != 0)
     distances = signs[free] * (own.values(names)[:, free] + offsets[free])
-    # Records that joined from another part may be on the other side: they stand at its edge.
-    smallest = np.where(distances > 0, distances, np.inf).min(axis=0)
-    distances = np.where(distances > 0, distances, smallest)
+    distances = at_edge(distances)
     centres[:, free] = (
         signs[free] * log_means(distances, own.weights, own.groups, own.count) - offsets[free]
     )

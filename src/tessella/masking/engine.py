@@ -89,7 +89,7 @@ def apply_plan(
     records that keep all rules, by default all. Seeds without a `random_state` are the system's.
     """
     out = MaskedBlocks()
-    chance = chance_of(random_state) if plan.grouping == "fuzzy" else None
+    chance = chance_of(random_state) if plan.is_fuzzy else None
     seeds = [0] * len(plan.blocks) if chance else _seeds(random_state, len(plan.blocks))
     for read, seed in zip(read_blocks(plan, view, strata, weights), seeds):
         cells, block, parts, embedded = read.cells, read.block, read.parts, read.embedded
@@ -100,8 +100,9 @@ def apply_plan(
             values = cells.matrix([n for n in cells.numbers(block) if view.is_number(n)])
             rows = [own.rows for own in parts]
             labels = enlarge(labels, embedded, values, weights, dominance, rows, MOST * plan.k)
+        computed = block.with_operator(*COMPUTED)
         for name in block.columns:
-            if name in block.with_operator(*COMPUTED):
+            if name in computed:
                 out.numbers[name] = np.zeros(view.n_rows)
             else:
                 out.rows[name] = np.arange(view.n_rows)
@@ -206,7 +207,7 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
     numbers = cells.numbers(block)
     values = cells.matrix(numbers)
     pieces = []
-    if plan.distance == "representation" and block.signs and plan.grouping != "fuzzy":
+    if plan.distance == "representation" and block.signs and not plan.is_fuzzy:
         pieces.append(_in_logarithms(values, numbers, block, parts, plan))
     elif numbers:
         pieces.append(scale.apply(values))

@@ -45,7 +45,7 @@ from ..linear import LinearSystem
 from ..plan import Block
 from .parts import Part
 from .repair import Grid, closed_system, rows_about
-from .repair_products import log_rows
+from .repair_products import at_edge, log_rows
 from .selection import Scale
 
 FEWER = (1, 0.9, 0.8, 0.7, 0.6, 0.5)  # of the centres of a part, until none coincide
@@ -65,6 +65,11 @@ class FuzzyOptions:
     tol: float = 1e-4
     max_iter: int = 1000
     neglect: float = 1e-12
+
+    @classmethod
+    def of_masker(cls, masker: Any) -> FuzzyOptions:
+        """Check the parameters of a masker."""
+        return cls.of({name: getattr(masker, name) for name in FUZZY_OPTIONS})
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> FuzzyOptions:
@@ -178,9 +183,7 @@ class FuzzyPart:
             records[:, j] = 0.0
             if signs[j]:
                 away = signs[j] * (values[:, j] + offsets[j])
-                # Records that joined from another part may be on the other side: at its edge.
-                away = np.where(away > 0, away, np.where(away > 0, away, np.inf).min())
-                records[:, j] = (np.log(away) - centre[j]) / unit[j]
+                records[:, j] = (np.log(at_edge(away)) - centre[j]) / unit[j]
         known = [j for j in range(d) if names[j] in grid.columns]
         plain = [j for j in known if j not in logs.places]
         system = _system(grid, part, constants, [names[j] for j in plain], names, signs, offsets)

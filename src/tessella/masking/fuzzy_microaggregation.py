@@ -7,7 +7,7 @@ centre at random, with its memberships as probabilities, which leaves him guessi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -26,7 +26,7 @@ from ..rules import Rules, forms
 from ..schema import Schema
 from .base import MaskedColumns, renamed
 from .engine import MaskedBlocks, apply_plan, mask_keeping_rules, read_blocks, write_blocks
-from .fuzzy_groups import FUZZY_OPTIONS, PARAMETERS, FuzzyOptions, FuzzyPart
+from .fuzzy_groups import PARAMETERS, FuzzyOptions, FuzzyPart
 from .microaggregation import GroupMasker
 from .registry import Method, Options, Setting, Tuned, register, shrunk
 from .selection import named_or_given
@@ -293,7 +293,7 @@ class FuzzyMicroaggregation(GroupMasker):
     def _prepare(self, table: Any, **given: Any) -> Prepared:
         """Read a table and plan how it is masked."""
         source = Table.read(table)
-        options = FuzzyOptions.of({name: getattr(self, name) for name in FUZZY_OPTIONS})
+        options = FuzzyOptions.of_masker(self)
         k = options.size(self.k, source.n_rows)
         read = self._read_blocks(source, **given or named_or_given(self, source))
         plan, systems = self._plan(read, k, options)
@@ -307,7 +307,7 @@ class FuzzyMicroaggregation(GroupMasker):
         none: list[LinearSystem | None] = [None] * len(chosen.blocks)
         shared: dict[str, Any] = {
             "k": k, "on_missing": self.on_missing, "scale": self.scale, "grouping": "fuzzy",
-            "options": {name: getattr(options, name) for name in FUZZY_OPTIONS},
+            "options": asdict(options),
         }  # fmt: skip
         if isinstance(self.rules, Rules):
             schema = self.schema or Schema.guess(view.table)
@@ -387,9 +387,7 @@ METHOD = register(
         groups=lambda options, columns: [list(columns)] if options.get("at_least_k") else [],
         step={"at_least_k": True},
         attack="fuzzy microaggregation",
-        attack_options=lambda masker: (
-            FuzzyOptions.of({name: getattr(masker, name) for name in FUZZY_OPTIONS}).public
-        ),
+        attack_options=lambda masker: FuzzyOptions.of_masker(masker).public,
         advice=advise,
     )
 )

@@ -65,6 +65,15 @@ def project_products(
     return _finish(moved, grid, claims, constants, frozen=signs == 0)
 
 
+def at_edge(distances: Floats) -> Floats:
+    """Return distances to a sign's edge, by column; those beyond it are as near as the nearest.
+
+    Records that joined from another part may be on the other side: they stand at the edge.
+    """
+    nearest = np.where(distances > 0, distances, np.inf).min(axis=0)
+    return np.where(distances > 0, distances, nearest)
+
+
 def log_rows(grid: Grid, claims: Sequence[Claim], offsets: Floats, signs: Floats) -> list[Row]:
     """Write products, bounds and orders as rows in logarithms of sign * (value + offset)."""
     rows = []
