@@ -238,7 +238,7 @@ def test_the_caret_stands_under_the_spot():
         "line 3: Rules have no function 'foo'.\n"
         "    if `my col` > 1: foo(x) == 2\n"
         "                     ^^^\n"
-        "  Rules know abs, col, known, max, mean, min, missing, observed, sum, table."
+        "  Rules know abs, col, count, known, max, mean, min, missing, observed, sum, table."
     )
 
 

@@ -69,7 +69,7 @@ def _tied_columns(
         tied: list[tuple[set[Name], list[int]]] = []
         for place, rule in enumerate(rules):
             names, places = set(rule.columns) & set(block.columns), [place]
-            if not names:
+            if not names or rule.unit is not None:  # no donor keeps what a whole unit must
                 continue
             for other in [other for other in tied if other[0] & names]:
                 tied.remove(other)

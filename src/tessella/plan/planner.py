@@ -143,11 +143,19 @@ def _masked(
 
 
 def _refuse_mixed(rules: Rules, masked: Iterable[Name], strata: Sequence[Name]) -> dict[str, str]:
-    """Refuse rules between masked columns and columns that stay; note those without any masked."""
+    """Refuse rules between masked columns and columns that stay; note those that no block keeps.
+
+    These are rules without masked columns, and rules across members, which no record keeps alone.
+    """
     hidden, apart, notes = set(masked), set(strata), {}
     for rule in rules:
         staying = [c for c in rule.columns if c not in hidden and c not in apart]
-        if not hidden.intersection(rule.columns):
+        if rule.unit is not None and (not staying or not hidden.intersection(rule.columns)):
+            notes[rule.name] = (
+                f"{rule.name} ({rule.text}) is about the members of a unit: it is checked after "
+                "masking."
+            )
+        elif not hidden.intersection(rule.columns):
             notes[rule.name] = f"{rule.name} ({rule.text}) is about columns that are not masked."
         elif staying:
             named = ", ".join(map(repr, staying))

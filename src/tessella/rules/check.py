@@ -138,7 +138,12 @@ def _uses(rule: Rule) -> Iterator[tuple[Name, str]]:
                         yield operand.name, "text" if isinstance(value, str) else "number"
             case tree.Aggregate(_, column):
                 yield column, "number"
-            case tree.Sum() | tree.Arithmetic() | tree.Negative() | tree.Function():
+            case tree.UnitAggregate("count"):
+                pass
+            case (
+                tree.Sum() | tree.Arithmetic() | tree.Negative() | tree.Function()
+                | tree.UnitAggregate()
+            ):  # fmt: skip
                 for below in tree.children(node):
                     if isinstance(below, tree.ColumnRef):
                         yield below.name, "number"

@@ -221,6 +221,8 @@ def as_product_equality(difference: Polynomial) -> Product | None:
 
 def forms_of(node: tree.Node) -> tuple[forms.Form, ...]:
     """Take a truth apart into forms that must all hold."""
+    if (unit := tree.unit_of(node)) is not None:
+        return (forms.AcrossMembers(tree.columns_of(node), unit, tree.write(node)),)
     if any(isinstance(each, tree.Aggregate) and each.value is None for each in tree.walk(node)):
         # Any value shows the shape; this one cancels against nothing that people write.
         def fix(each: tree.Node) -> tree.Node:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .._output import toml_text
 from .._parameters import Number
-from .._types import Name
+from .._types import Integers, Name
 from ..exceptions import BadOptionError, Mistake, RuleSyntaxError, UnknownOptionError
 from . import expressions as tree
 from .grammar import Reader
-from .rule import Rule, Wrong, check_tolerance, cut
+from .rule import Rule, Wrong, check_tolerance, check_unit, cut
 
 if TYPE_CHECKING:
     from ..schema import Schema
@@ -253,8 +253,9 @@ class Rules(Sequence[Rule]):
         return not any(tree.needs_original(node) for rule in self for node in rule.nodes())
 
     def confront(
-        self, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
-    ) -> Confrontation:
+        self, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None,
+        units: Integers | None = None,
+    ) -> Confrontation:  # fmt: skip
         """Find out which records break which rules, and by how much.
 
         Parameters
@@ -265,7 +266,9 @@ class Rules(Sequence[Rule]):
             Numbers are equal if they differ by no more than this, times the size of the terms;
             whole numbers only if they are the same. A rule's own ± comes on top.
         schema : Schema, optional
-            Says which values stand for "missing".
+            Says which values stand for "missing", and which column names the unit.
+        units : array of int of shape (n,), optional
+            The unit of each record, 0, 1, ..., where the table no longer has its column.
 
         Raises
         ------
@@ -275,7 +278,7 @@ class Rules(Sequence[Rule]):
         """
         from .confront import confront
 
-        return confront(self, table, tolerance=tolerance, schema=schema)
+        return confront(self, table, tolerance=tolerance, schema=schema, units=units)
 
     def check(self) -> list[Finding]:
         """Look for duplicate, always-true, contradictory and redundant rules, without data.
@@ -382,8 +385,10 @@ def parse_line(line: str, *, where: str, folder: str | Path | None = None) -> Ru
     parts = attempt(cut, line)
     if parts is None or parts.body is None:
         return mistakes
-    condition: Any = parts.condition and attempt(Reader(parts.condition, place).read)
-    body = attempt(Reader(parts.body, place).read)
+    condition: Any = parts.condition and attempt(Reader(parts.condition, place, parts.unit).read)
+    body = attempt(Reader(parts.body, place, parts.unit).read)
+    if not mistakes and parts.unit is not None:
+        attempt(check_unit, [condition, body], *parts.unit_at)
     if not mistakes and parts.tolerance is not None:
         attempt(check_tolerance, body, *parts.tolerance_at)
     if mistakes:

@@ -157,11 +157,12 @@ class Confrontation:
 
 @parameters(tolerance=[Number(least=0, below=1)])
 def confront(
-    rules: Rules, table: Any, *, tolerance: float = ROUNDING, schema: Schema | None = None
-) -> Confrontation:
+    rules: Rules, table: Any, *, tolerance: float = ROUNDING, schema: Schema | None = None,
+    units: Integers | None = None,
+) -> Confrontation:  # fmt: skip
     """Confront a table with rules: see `Rules.confront`."""
     rounding = float(tolerance)
-    columns = Operands(table, schema)
+    columns = Operands(table, schema, units)
     fitted = _fitted(rules, columns)
     signs = np.empty((columns.n_rows, len(rules)), dtype=np.int8, order="F")
     applies = np.full(len(rules), columns.n_rows, dtype=np.int64)
@@ -177,12 +178,19 @@ def confront(
         if rule.condition is not None:
             met = np.empty(columns.n_rows, dtype=np.int8)
             _judge(Rule(body=rule.condition), columns, rounding, domains, met)
+            if rule.unit is not None:
+                met = columns.units(rule.unit).reduce(np.maximum, met)
             applies[place] = (met > 0).sum()
         found = np.flatnonzero(signs[:, place] < 0)
         here = Judge(columns, found, rounding=rounding, domains=domains)
         here = here.loosened(rule.tolerance or 0.0)
         rows.append(found)
-        sizes.append(here.amount(tree.positive(rule.body)) if len(found) else np.empty(0))
+        amount = here.amount(tree.positive(rule.body)) if len(found) else np.empty(0)
+        if rule.unit is not None and len(found):  # a unit breaks a rule as its worst member does
+            worst = np.zeros(columns.n_rows)
+            worst[found] = amount
+            amount = columns.units(rule.unit).reduce(np.maximum, worst)[found]
+        sizes.append(amount)
     if problems:
         raise RuleTableError(problems)
     return Confrontation(
@@ -274,7 +282,10 @@ def _judge(
     rule: Rule, columns: Operands, rounding: float, domains: dict[tree.Node, Domain],
     signs: Signs, *, guarded: bool = False,
 ) -> str:  # fmt: skip
-    """Judge every record of a rule, block by block; return why it cannot be done, if so."""
+    """Judge every record of a rule, block by block; return why it cannot be done, if so.
+
+    A record breaks a rule across members if any member of its unit does.
+    """
     zero: list[Integers] = []
     try:
         with np.errstate(over="raise"):
@@ -289,6 +300,8 @@ def _judge(
                     signs[rows][verdict.undefined] = -1
                 elif verdict.undefined is not None:
                     zero.append(start + np.flatnonzero(verdict.undefined))
+        if rule.unit is not None:
+            signs[:] = columns.units(rule.unit).reduce(np.minimum, signs)
     except FloatingPointError:
         large = "numbers that are too large to calculate with (beyond 1e308)"
         hint = "Divide the columns by a power of ten first."

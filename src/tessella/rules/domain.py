@@ -6,23 +6,19 @@ to another. What is missing, and what equals what, is the view's answer (`tessel
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
-from pathlib import Path
+from functools import wraps
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, Truths
-from .._wording import suggest
 from ..exceptions import BadTableError, UnknownColumnError
 from ..frame import View
 from ..schema import Schema
 from . import expressions as tree
-from .rule import Wrong
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = Literal["number", "text", "date", "yes or no"]
@@ -46,13 +42,71 @@ def _once(read: F) -> F:
     return cast(F, kept)
 
 
-class Operands:
-    """The columns of one view, as operands of comparisons; what is derived is kept."""
+class Members:
+    """The members of each unit; `ids` numbers the units 0, 1, ..., shape (n,)."""
 
-    def __init__(self, table: Any, schema: Schema | None = None) -> None:
+    def __init__(self, ids: Integers) -> None:
+        self.ids = ids
+        self._order = np.argsort(ids, kind="stable")
+        counts = np.bincount(ids)
+        self._starts = np.cumsum(counts) - counts
+        self._counts, self.largest = counts, int(counts.max())
+
+    def reduce(self, ufunc: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+        """Return, for each record, a reduction over the members of its unit."""
+        return np.asarray(ufunc.reduceat(values[self._order], self._starts)[self.ids])
+
+    def aggregate(self, function: str, values: Floats) -> Floats:
+        """Return, for each record, "count", "sum", "mean", "min" or "max" of its unit."""
+        ufunc = {"min": np.minimum, "max": np.maximum}.get(function, np.add)
+        found = self.reduce(ufunc, values)
+        return found / self._counts[self.ids] if function == "mean" else found
+
+
+class Operands:
+    """The columns of one view, as operands of comparisons; what is derived is kept.
+
+    `units` numbers the unit of each record where the view does not know it: that of a masked table.
+    """
+
+    def __init__(
+        self, table: Any, schema: Schema | None = None, units: Integers | None = None
+    ) -> None:
         self.view = View.of(table, schema)
         self.n_rows = self.view.n_rows
+        self._units = units
         self._kept: dict[Any, Any] = {}
+
+    def keep(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return what was computed for a key before, or compute and keep it."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    def units(self, name: Name) -> Members:
+        """Return the units that a rule calls by the name of their column, or raise why not."""
+        found: Members = self.keep(("units", name), lambda: Members(self._unit_ids(name)))
+        return found
+
+    def _unit_ids(self, name: Name) -> Integers:
+        schema, text = self.view.schema, tree.column_text(name)
+        named = [] if schema is None else schema.names("unit")
+        if named and name not in named:
+            raise BadTableError(
+                f"`by {text}` asks for the members of {name!r}, and the units of this table are "
+                f"{named[0]!r}. Write: by {tree.column_text(named[0])}."
+            )
+        ids = self._units
+        if ids is None and named:
+            ids = getattr(self.view, "units", None)
+        elif ids is None and schema is None and self.view.table.has(name):
+            ids = self.view.group_ids([name])
+        if ids is None:
+            raise BadTableError(
+                f"`by {text}` asks for the members of a unit, and nothing says that {name!r} is "
+                f'one. Give unit={name!r}, or role = "unit" to column {text} of the plan.'
+            )
+        return np.asarray(ids)
 
     def kind(self, name: Name) -> Kind:
         """Return what a column holds, or raise that there is no such column."""
@@ -238,6 +292,11 @@ def misfits(node: tree.Node, columns: Operands) -> list[str]:
             columns.kind(name)
         except (UnknownColumnError, BadTableError) as error:
             found.append(str(error))
+    try:
+        if (unit := tree.unit_of(node)) is not None:
+            columns.units(unit)
+    except BadTableError as error:
+        found.append(str(error))
     return found or list(dict.fromkeys(_truth(node, columns)))
 
 
@@ -279,6 +338,9 @@ def _kind(node: tree.Node, columns: Operands) -> Kind:
 
 def _calculated(node: tree.Node, columns: Operands) -> Iterator[str]:
     """Only numbers can be added, multiplied and averaged."""
+    if isinstance(node, tree.UnitAggregate) and node.function == "count":
+        yield from () if node.operand is None else _truth(node.operand, columns)
+        return
     if isinstance(node, tree.Aggregate) and columns.kind(node.column) != "number":
         kind = _HOLDS[columns.kind(node.column)]
         yield f"{tree.write(node)} needs numbers, and the column holds {kind}."
@@ -340,78 +402,3 @@ def _as_number(node: tree.Node, columns: Operands) -> str:
     _, texts = columns.labels(node.name)
     hint = "numbers written as text: convert it, or write its values in quotes."
     return f" Column {node.name!r} holds {hint}" if texts and all(map(_is_number, texts)) else ""
-
-
-LARGEST_CSV = 64 * 2**20  # bytes of a file
-_problem = partial(Wrong, 0, 0)  # the reader of the rule knows where its text names the table
-
-
-def read_lookup(
-    path: str, columns: Sequence[Name], folder: Path | None
-) -> tuple[tuple[str, ...], ...]:
-    """Read the distinct rows of some columns of a CSV file in the folder or below it, as text."""
-    file = _find_file(path, folder)
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            lines = list(csv.reader(stream, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        message = f"The table {path!r} cannot be read: {error}."
-        raise _problem(message, "Save it as CSV, in UTF-8.") from None
-    header = [name.strip() for name in lines[0]] if lines else []
-    places = [_place(str(column), header, path) for column in columns]
-    rows: dict[tuple[str, ...], None] = {}
-    for number, line in enumerate(lines[1:], start=2):
-        if not line:
-            continue
-        where = f"Line {number} of the table {path!r} has"
-        if len(line) != len(header):
-            message = f"{where} {len(line)} cells, and the first line has {len(header)}."
-            hint = "Correct the file; a comma within a text needs quotes around the text."
-            raise _problem(message, hint)
-        row = tuple(line[place].strip() for place in places)
-        if "" in row:
-            hint = "List only rows that are complete: missing values are unknown to every rule."
-            raise _problem(f"{where} an empty cell.", hint)
-        rows[row] = None
-    if not rows:
-        raise _problem(f"The table {path!r} has no rows, so no record could obey.")
-    return tuple(rows)
-
-
-def _find_file(path: str, folder: Path | None) -> Path:
-    if folder is None:
-        message = f"The table {path!r} is not looked for: rules that are no file have no folder."
-        raise _problem(message, "Give one: Rules.parse(text, folder=...).")
-    try:
-        home = folder.resolve()
-        file = (home / path).resolve()
-        inside = file.is_relative_to(home) and not Path(path).is_absolute()
-        found = inside and file.is_file()
-        size = file.stat().st_size if found else 0
-    except (OSError, ValueError, RuntimeError):
-        inside, found, size = True, False, 0
-    if not inside:
-        hint = "Put the file beside the rules, or give folder=... that holds it."
-        raise _problem(f"The table {path!r} lies outside the folder of the rules.", hint)
-    if not found:
-        raise _problem(f"There is no table {path!r} in {str(folder)!r}.", _near(path, folder))
-    if size > LARGEST_CSV:
-        raise _problem(f"The table {path!r} has {size:,} bytes; {LARGEST_CSV:,} are allowed.")
-    return file
-
-
-def _near(path: str, folder: Path) -> str:
-    try:
-        names = sorted(each.name for each in folder.glob("*.csv"))[:1000]
-    except OSError:
-        names = []
-    return suggest(path, names) or "Put the file beside the rules."
-
-
-def _place(column: str, header: list[str], path: str) -> int:
-    if header.count(column) == 1:
-        return header.index(column)
-    if column in header:
-        raise _problem(f"The table {path!r} has two columns {column!r}.")
-    hint = f"{suggest(column, header)} Its first line names: {', '.join(header[:12])}."
-    raise _problem(f"The table {path!r} has no column {column!r}.", hint.lstrip())

@@ -69,6 +69,18 @@ class Aggregate(Node):
     value: float | None = field(default=None, compare=False, repr=False)
 
 
+class UnitAggregate(Node):
+    """count, sum, mean, min or max over the members of a record's unit: one number a unit.
+
+    `operand` is a truth in count, None where all members are counted, and else a number
+    expression; `unit` names the column whose values tell units apart.
+    """
+
+    function: Literal["count", "sum", "mean", "min", "max"]
+    operand: Node | None
+    unit: Name
+
+
 class Negative(Node):
     """Minus something."""
 
@@ -172,7 +184,7 @@ class Or(Node):
     operands: tuple[Node, ...]
 
 
-Computed = Constant | Sum | Arithmetic | Negative | Function | Aggregate  # certainly a number
+Computed = Constant | Sum | Arithmetic | Negative | Function | Aggregate | UnitAggregate  # numbers
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -219,6 +231,11 @@ def needs_original(node: Node) -> bool:
     if isinstance(node, Aggregate):
         return node.value is None
     return isinstance(node, Observed) and node.domain is None
+
+
+def unit_of(node: Node) -> Name | None:
+    """Return the column of the unit whose members a tree speaks of; None where of one record."""
+    return next((each.unit for each in walk(node) if isinstance(each, UnitAggregate)), None)
 
 
 def looked_up(node: Member | Observed) -> tuple[Name, ...]:
@@ -279,6 +296,9 @@ def _write(node: Node) -> tuple[str, int]:
             return column_text(name), _ATOM
         case Aggregate(function, column):
             return f"{function}({column_text(column)})", _ATOM
+        case UnitAggregate(function, operand, unit):
+            of = "" if operand is None else write(operand)
+            return f"{function}({of}) by {column_text(unit)}", _ATOM
         case Missing(column, missing):
             return f"{'missing' if missing else 'known'}({column_text(column)})", _ATOM
         case Observed(columns, _, inside):

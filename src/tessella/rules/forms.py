@@ -18,8 +18,8 @@ from ..linear.rows import Row, as_fraction
 from .expressions import Operator
 
 __all__ = [
-    "Always", "Either", "Factor", "Form", "General", "Governing", "Interval", "Linear",
-    "Members", "Missingness", "Multiplicative", "ObservedValues", "Tuples", "Unfixed",
+    "AcrossMembers", "Always", "Either", "Factor", "Form", "General", "Governing", "Interval",
+    "Linear", "Members", "Missingness", "Multiplicative", "ObservedValues", "Tuples", "Unfixed",
     "YesNo", "linear_rows",
 ]  # fmt: skip
 
@@ -175,6 +175,14 @@ class General(Form, kind="general"):
     """A comparison of none of the other shapes."""
 
     columns: tuple[Name, ...]
+    text: str
+
+
+class AcrossMembers(Form, kind="across members"):
+    """What must be true of the members of a unit together, such as one head in each household."""
+
+    columns: tuple[Name, ...]
+    unit: Name
     text: str
 
 

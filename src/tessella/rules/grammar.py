@@ -20,6 +20,7 @@ from typing import Any, cast
 from .._types import Name
 from . import expressions as tree
 from .classify import constant
+from .lookup import read_lookup
 from .rule import Fragment, Wrong
 
 LARGEST = 1e150  # the square of anything larger is infinite
@@ -34,7 +35,8 @@ _COMPARE = dict(zip(_ORDERS, ("<", "<=", "==", "!=", ">=", ">")))
 _NO_COLUMN = "This names no column, so it says nothing about a record."
 _OTHER_LANGUAGE = "& and | belong to another language."
 AGGREGATES = ("mean", "sum", "min", "max")
-NUMBER_FUNCTIONS = ("abs", *AGGREGATES, "col")
+NUMBER_FUNCTIONS = ("abs", "count", *AGGREGATES, "col")
+_HEADS = "count(relation == 1) == 1 by household"
 TRUTH_FUNCTIONS = ("observed", "missing", "known", "col")
 _EVERY_FUNCTION = sorted({*NUMBER_FUNCTIONS, *TRUTH_FUNCTIONS, "table"})
 
@@ -54,6 +56,7 @@ HABITS = (
     (r"\belse\b", "Write two rules, one for each case."),
     (r"%in%", "Write: x in {1, 2}."),
     (r"\bif\b", "A condition stands once, at the start; join conditions with `and`."),
+    (r"(?<=[\w)]) +by\b", f"After `by` stands the unit's column: {_HEADS}."),
 )
 INSTEAD: dict[type[ast.AST], tuple[str, str]] = {
     ast.Attribute: ("Rules have no attributes.", "A name with a dot goes in backticks: `a.b`."),
@@ -93,14 +96,15 @@ def _nested(read: Read) -> Read:
 class Reader:
     """Reads one part of a line; mistakes point into the line."""
 
-    def __init__(self, part: Fragment, folder: Path | None) -> None:
-        self.part, self.folder = part, folder
+    def __init__(self, part: Fragment, folder: Path | None, unit: Name | None = None) -> None:
+        self.part, self.folder, self.unit = part, folder, unit
         self.depth = 0
+        self.among_members = False  # within an aggregate over the members of a unit
 
     def read(self) -> tree.Node:
         """Read the part as a truth about one record."""
         node = self.truth(self._syntax())
-        if not tree.columns_of(node):
+        if not tree.columns_of(node) and tree.unit_of(node) is None:
             places, hint = self.part.places, "Texts are written in quotes, columns without."
             raise Wrong(places[0], places[-1], _NO_COLUMN, hint)
         return node
@@ -169,7 +173,11 @@ class Reader:
             case ast.Call(func=ast.Name(id="min" | "max" as function), args=[_, _, *_]):
                 amounts = tuple(self._amount(each) for each in self.arguments(node))
                 return tree.Function(cast(Any, function), amounts)
+            case ast.Call(func=ast.Name(id="count" as function)):
+                return self._over_members(node, function)
             case ast.Call(func=ast.Name(id="mean" | "sum" | "min" | "max" as function)):
+                if self.unit is not None:
+                    return self._over_members(node, function)
                 (column,) = self.arguments(node, count=1)
                 return tree.Aggregate(function, self.column(column).name)
             case ast.Call():
@@ -180,6 +188,26 @@ class Reader:
             case ast.Tuple() | ast.Set() | ast.List():
                 raise self.wrong(node, "Values in a row stand only before and after `in`.")
         raise self.refuse(node)
+
+    def _over_members(self, node: ast.Call, function: str) -> tree.Node:
+        """Read an aggregate over the members of a unit."""
+        if self.unit is None:
+            message = "count counts the members of a unit, and the rule names none."
+            raise self.wrong(node, message, f"Write by and its column: {_HEADS}.")
+        if self.among_members:
+            message = "An aggregate over members stands within another."
+            raise self.wrong(node, message, "Aggregate columns, or use two rules.")
+        self.among_members = True
+        try:
+            if function != "count":
+                operand: tree.Node | None = self._amount(self.arguments(node, count=1)[0])
+            elif node.args or node.keywords:
+                operand = self.truth(self.arguments(node, count=1)[0])
+            else:
+                operand = None
+        finally:
+            self.among_members = False
+        return tree.UnitAggregate(cast(Any, function), operand, self.unit)
 
     def _amount(self, node: ast.expr) -> tree.Node:
         """Read a value that one can calculate with."""
@@ -335,8 +363,6 @@ class Reader:
         return tuple(row)
 
     def _lookup(self, node: ast.Call, operands: tuple[tree.Node, ...]) -> tree.Lookup:
-        from .domain import read_lookup  # and with it the reading of tables
-
         (argument,) = self.arguments(node, count=1)
         if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
             raise self.wrong(argument, 'table("...") takes the name of a file, in quotes.')

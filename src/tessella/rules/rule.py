@@ -2,6 +2,10 @@
 
     name: if condition: rule ± tolerance  # label
 
+A rule across the members of a unit names the unit's column once, as `by NAME`, after an aggregate
+or at the end: `max(age) by household >= 16`, `count(relat == 1) == 1 by household`. Wherever it
+stands, every aggregate of the rule is then taken over the members of each unit.
+
 The line is cut before Python's parser sees any of it. Quotes, backticks and brackets are followed,
 so that a `#`, a `:` or a `±` inside of them means nothing. Every part remembers where in the line
 it stands, so that a caret can point there.
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -54,6 +58,13 @@ class Rule:
     ('conditional', ('status', 'hours'), 'paid work')
     >>> rule.forms
     (Interval(column='hours', low=0.0, high=3000.0, open_low=True, open_high=False),)
+
+    With `by` and the column of a unit, aggregates are over the members of each unit; a record
+    breaks such a rule if any member of its unit does.
+
+    >>> rule = Rules.parse("count(relation == 'head') == 1 by household")[0]
+    >>> rule.text, rule.kind, rule.unit
+    ('count(relation == "head") by household == 1', 'across members', 'household')
     """
 
     body: tree.Node
@@ -79,6 +90,12 @@ class Rule:
         """The columns that the rule names, condition first."""
         names = [name for truth in self.truths for name in tree.columns_of(truth)]
         return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def unit(self) -> Name | None:
+        """The column that names units, where the rule is about their members; else None."""
+        named = (tree.unit_of(truth) for truth in self.truths)
+        return next((unit for unit in named if unit is not None), None)
 
     @property
     def truths(self) -> tuple[tree.Node, ...]:
@@ -117,8 +134,8 @@ class Rule:
 
         "conditional", or the kind of its forms: "interval", "set", "tuples", "linear",
         "governing", "multiplicative", "yes or no", "missing", "observed", "either", "always",
-        "general". Where it says several things: the first of general, multiplicative, linear,
-        governing, interval that is among them, else "several".
+        "across members", "general". Where it says several things: the first of general,
+        multiplicative, linear, governing, interval that is among them, else "several".
         """
         if self.condition is not None:
             return "conditional"
@@ -178,6 +195,8 @@ _NAME = re.compile(r'\s*(?:([^\W\d][\w.\-]*)|"((?:[^"\\]|\\["\\])*)")\s*:(?!=)')
 _PLAIN = re.compile(r"[^\W\d][\w.\-]*")
 _IF = re.compile(r"\s*if\b")
 _NUMBER = re.compile(r"\s*(\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*")
+# The unit of a rule across members, after something that is whole: `by household`, by `my unit`.
+_BY = re.compile(r"by\s+(?:([^\W\d]\w*)|`([^`]+)`|col\((\d+)\)|col\(\"([^\"\\]+)\"\))(?![\w(.])")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -213,6 +232,8 @@ class LineParts:
     body: Fragment | None = None
     tolerance: float | None = None
     tolerance_at: tuple[int, int] = (0, 0)
+    unit: Name | None = None
+    unit_at: tuple[int, int] = (0, 0)
     label: str = ""
 
 
@@ -224,6 +245,7 @@ class _Marks:
     colons: list[int]
     tolerances: list[tuple[int, int]]
     ticks: list[tuple[int, int]]
+    units: list[tuple[int, int, Name]]
 
 
 def is_plain_name(name: str) -> bool:
@@ -241,6 +263,9 @@ def cut(line: str) -> LineParts:
     label = line[marks.end + 1 :].strip()
     if not line[: marks.end].strip():
         return LineParts(label=label)
+    unit, unit_at = _unit(marks)
+    for begin, end, _ in marks.units:  # places stay those of the line
+        line = f"{line[:begin]}{' ' * (end - begin)}{line[end:]}"
 
     name, start = _name(line, marks)
     condition = None
@@ -255,12 +280,24 @@ def cut(line: str) -> LineParts:
     tolerance, at, end = _tolerance(line, start, marks)
     return LineParts(
         name=name, condition=condition, body=_part(line, start, end, marks), tolerance=tolerance,
-        tolerance_at=at, label=label,
+        tolerance_at=at, unit=unit, unit_at=unit_at, label=label,
     )  # fmt: skip
 
 
+def _unit(marks: _Marks) -> tuple[Name | None, tuple[int, int]]:
+    """Return the unit that a rule names, and where."""
+    if not marks.units:
+        return None, (0, 0)
+    start, end, unit = marks.units[0]
+    for begin, after, other in marks.units[1:]:
+        if other != unit:
+            message = f"A rule is about the members of one unit, and this names {other!r} too."
+            raise Wrong(begin, after, message, "Write two rules, one for each unit.")
+    return unit, (start, end)
+
+
 def _mark(line: str) -> _Marks:
-    marks = _Marks(len(line), [], [], [])
+    marks = _Marks(len(line), [], [], [], [])
     open_brackets: list[tuple[str, int]] = []
     at = 0
     while at < len(line):
@@ -284,6 +321,9 @@ def _mark(line: str) -> _Marks:
         elif sign == "#":
             marks.end = at
             break
+        elif sign == "b" and (unit := _by(line, at)):
+            marks.units.append((at, unit.end(), _unit_name(unit)))
+            at = unit.end() - 1
         elif sign == ":" and not open_brackets:
             marks.colons.append(at)
         elif sign == "±" or line.startswith("+/-", at):
@@ -295,6 +335,22 @@ def _mark(line: str) -> _Marks:
         message = f"The bracket {sign!r} is opened and never closed."
         raise Wrong(at, at + 1, message, "A rule stands on one line.")
     return marks
+
+
+def _by(line: str, at: int) -> re.Match[str] | None:
+    """Match `by NAME`, where it follows something that is whole; a column may be named `by`."""
+    found, before = _BY.match(line, at), line[:at].rstrip()
+    if not found or not before or (len(before) == at and before[-1] not in ")]}`"):
+        return None
+    last = re.findall(r"\w*$", before)[0]
+    if keyword.iskeyword(last) or keyword.iskeyword(found[1] or ""):
+        return None
+    return found if last or before[-1] in ")]}`\"'." else None
+
+
+def _unit_name(found: re.Match[str]) -> Name:
+    bare, ticked, number, quoted = found.groups()
+    return int(number) if number else bare or ticked or quoted
 
 
 def _close(line: str, at: int, quote: str) -> int:
@@ -375,4 +431,12 @@ def check_tolerance(body: tree.Node, start: int, end: int) -> None:
         why = "`not` and != have no looser form." if strict else "this rule has none."
         message = f"A tolerance loosens comparisons of numbers; {why}"
         hint = "Take the tolerance away, or write the rule with ==, <= or >=."
+        raise Wrong(start, end, message, hint)
+
+
+def check_unit(truths: Iterable[tree.Node | None], start: int, end: int) -> None:
+    """Raise `Wrong` where `by NAME` stands in a rule without an aggregate."""
+    if all(truth is None or tree.unit_of(truth) is None for truth in truths):
+        message = "`by` names the unit of an aggregate, and the rule has none."
+        hint = "Aggregates are count(...), sum(x), mean(x), min(x) and max(x)."
         raise Wrong(start, end, message, hint)

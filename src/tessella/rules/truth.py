@@ -49,7 +49,7 @@ class Judge:
         return replace(self, allowance=allowance)
 
     def truth(self, node: tree.Node) -> Verdict:
-        """Judge every record."""
+        """Judge every record; in an aggregate over members, every member."""
         match node:
             case tree.And(operands):
                 return _fold([self.truth(each) for each in operands], np.minimum, -1)
@@ -148,6 +148,8 @@ class Judge:
                 return value
             case tree.ColumnRef(name):
                 return self.columns.numbers(name)[self.rows]
+            case tree.UnitAggregate():
+                return self._over_members(node)
             case tree.Negative(operand):
                 return -self.number(operand)
             case tree.Function("abs", (operand,)):
@@ -166,6 +168,34 @@ class Judge:
                 first, second = self.number(left), self.number(right)
                 return self._divide(first, second) if operator == "/" else first * second
         raise TypeError(f"no number: {node!r}")
+
+    def _over_members(self, node: tree.UnitAggregate) -> Any:
+        """Return the aggregate of each record's unit, NaN where a member's value is unknown."""
+
+        def aggregate() -> tuple[Floats, Truths | None]:
+            everyone, units = self._everyone(), self.columns.units(node.unit)
+            known = np.ones(self.columns.n_rows)
+            if node.operand is None:
+                values, undefined = known, None
+            elif node.function == "count":
+                verdict = everyone.truth(node.operand)
+                values = np.where(verdict.signs == 0, np.nan, verdict.signs > 0)
+                undefined = verdict.undefined
+            else:
+                values = everyone.number(node.operand) * known
+                undefined = everyone._undefined()
+            if undefined is not None:
+                undefined = units.reduce(np.logical_or, undefined)
+            return units.aggregate(node.function, values), undefined
+
+        values, undefined = self.columns.keep((node, self.rounding), aggregate)
+        if undefined is not None:
+            self._zero.append(undefined[self.rows])
+        return values[self.rows]
+
+    def _everyone(self) -> Judge:
+        """Return a judge of all records; a tolerance is of what is said about a unit."""
+        return replace(self, rows=slice(0, self.columns.n_rows), allowance=0.0)
 
     def _raise(self, base: Any, power: float) -> Any:
         """Return a power; no root of a negative number is known, as no division by zero is."""
@@ -216,6 +246,15 @@ class Judge:
                 return size(operand)
             case tree.Function(_, operands):
                 found = reduce(np.maximum, map(size, operands))
+            case tree.UnitAggregate("count") if largest:
+                return self.columns.units(node.unit).largest
+            case tree.UnitAggregate("sum" | "mean" | "min" | "max" as function, tree.Node() as of):
+                units, sums = self.columns.units(node.unit), function == "sum"
+                inner = self._everyone().size(of, largest=largest)
+                if largest:
+                    return inner * (units.largest if sums else 1)
+                inner = inner * np.ones(self.columns.n_rows)
+                found = units.aggregate("sum" if sums else "max", inner)[self.rows]
             case _:
                 found = np.abs(self.number(node))
         return float(found) if largest else found
@@ -227,8 +266,10 @@ class Judge:
                 return float(value).is_integer()
             case tree.ColumnRef(name):
                 return self.columns.whole(name)
-            case tree.Arithmetic("/", _, _) | tree.Aggregate():
+            case tree.Arithmetic("/", _, _) | tree.Aggregate() | tree.UnitAggregate("mean"):
                 return False
+            case tree.UnitAggregate("count"):
+                return True
         return all(map(self.whole, tree.children(node)))
 
     def _compare_texts(self, left: tree.Node, operator: str, right: tree.Node) -> Signs:

@@ -258,6 +258,13 @@ class _Translator:
                     message = "Without na.rm = TRUE, {} is unknown as soon as one value is."
                     raise self.wrong(token, message.format(function), hint)
                 return f"{function}({plain[0]})"
+            case "sum_by" | "mean_by" | "min_by" | "max_by" if len(plain) + len(named) == 2:
+                bare = re.sub(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'", "_", plain[0])
+                counts = function == "sum_by" and re.search(_TRUTH, bare)  # R adds up TRUE as 1
+                return f"{'count' if counts else function[:-3]}({plain[0]}){_by(plain, named)}"
+            case "exists_one" | "exists_any" if len(plain) + len(named) == 2:
+                compared = "== 1" if function == "exists_one" else ">= 1"
+                return f"(count({plain[0]}){_by(plain, named)} {compared})"
             case "in_range":
                 ends = plain[1:] + [named.get(n, "") for n in ("min", "max")[len(plain) - 1 :]]
                 if len(ends) == 2 and all(ends) and not set(named) - {"min", "max"}:
@@ -279,6 +286,12 @@ class _Translator:
         raise self.wrong(token, "After %in% stands c(...) with values.")
 
 
+def _by(plain: list[str], named: Mapping[str, str]) -> str:
+    """Return the unit of an aggregate of R, its second argument."""
+    return f" by {plain[1] if len(plain) > 1 else named.get('by', '')}"
+
+
+_TRUTH = r" (?:==|!=|<=?|>=?|in|and|or) |\(not |\bmissing\("
 _ASSIGN = "Rules assign nothing: write the expression where it is used."
 _REASONS = {
     ":=": _ASSIGN, "<-": _ASSIGN, "=": "An equality is written with ==.",
@@ -323,6 +336,11 @@ def _write(node: tree.Node) -> str:
             return _r_name(name)
         case tree.Aggregate(function, column):
             return f"{function}({_r_name(column)}, na.rm = TRUE)"
+        case tree.UnitAggregate(function, operand, unit):
+            if operand is None:
+                raise Unsayable("count() of all members")
+            function = "sum" if function == "count" else function
+            return f"{function}_by({_write(operand)}, by = {_r_name(unit)})"
         case tree.Missing(column, missing):
             return f"{'' if missing else '!'}is.na({_r_name(column)})"
         case tree.Negative(operand):
