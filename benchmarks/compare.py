@@ -26,9 +26,6 @@ CASES = {
     "FuzzyCMeans(20, random_state=0, max_iter=40).fit(X).cluster_centers_.round(6)",
     "linkage, 20,000 x 5": "n, d = 20000, 5; run = lambda X: "
     "link(X, X + np.random.default_rng(1).normal(0, .3, X.shape)).rank",
-    "linkage, 50,000 x 10": "n, d = 50000, 10; run = lambda X: "
-    "link(X, X + np.random.default_rng(1).normal(0, .3, X.shape), sample=5000, "
-    "random_state=0).rank",
 }
 
 SCRIPT = """

@@ -64,9 +64,9 @@ def test_kinds(values: Any, kind: str, word: str) -> None:
         ("UTILNAME", ["a", "b"] * 10, "identifier", "named"),
         ("e-mail", [None, "a@b"] * 10, "quasi-identifier", "one value"),
         ("email", ["c@b", "a@b"] * 10, "identifier", "named"),
-        ("hhid", [1, 1, 2, 2] * 5, "household", "household number"),
-        ("household_id", [1, 1, 2, 2] * 5, "household", "household number"),
-        ("HH", [1, 1, 2, 2] * 5, "household", "household number"),
+        ("hhid", [1, 1, 2, 2] * 5, "unit", "household number"),
+        ("household_id", [1, 1, 2, 2] * 5, "unit", "household number"),
+        ("HH", [1, 1, 2, 2] * 5, "unit", "household number"),
         ("household_income", [1, 1, 2, 2] * 5, "quasi-identifier", "whole"),
         ("wgt", [1.5, 2.5] * 10, "weight", "confirm the role"),
         ("AFNLWGT", [150, 250] * 10, "weight", "released as it is"),
@@ -92,7 +92,7 @@ def test_roles(name: Any, values: Any, role: str, word: str) -> None:
 )
 def test_a_guess_never_calls_a_column_harmless(name: str, values: list[Any]) -> None:
     column = guess(values, name)
-    assert column.role in ("identifier", "household", "weight", "quasi-identifier")
+    assert column.role in ("identifier", "unit", "weight", "quasi-identifier")
     assert column.guessed
     assert column.why
 
@@ -198,14 +198,14 @@ def test_keys_by_hand():
          "hh": [1, 1], "x": [1.0, 2.5], "ill": ["y", "n"], "name": ["A", "B"], "z": [1, 2]}
     )  # fmt: skip
     schema = Schema.from_keys(
-        table, keys=["sex", "age"], numeric_keys=["x"], weight="w", household="hh",
+        table, keys=["sex", "age"], numeric_keys=["x"], weight="w", unit="hh",
         confidential="ill", identifiers=["name"], others="untouched",
     )  # fmt: skip
     assert schema.names("quasi-identifier") == ["sex", "age", "x"]
     assert (schema["sex"].kind, schema["age"].kind, schema["x"].kind) == (
         "nominal", "ordinal", "continuous",
     )  # fmt: skip
-    assert schema.names("weight", "household", "confidential", "identifier", "untouched") == [
+    assert schema.names("weight", "unit", "confidential", "identifier", "untouched") == [
         "w", "hh", "ill", "name", "z",
     ]  # fmt: skip
     assert not any(column.guessed for column in schema)

@@ -53,17 +53,17 @@ class GroupSizeError(TessellaError, ValueError):
         "table."
     )
     small_strata = Sentence(
-        "k={k} cannot be kept in {sizes!n} of the strata, which have fewer records: {sizes!t}. "
+        "k={k} cannot be kept in {sizes!n} of the strata, which have fewer {what}: {sizes!t}. "
         "Merge these strata with others, or give a smaller k."
     )
     small_patterns = Sentence(
-        "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer records share "
+        "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer {what} share "
         "({sizes!p}). What a record lacks would single it out: fill these cells, drop these "
         "records or columns, or give a smaller k."
     )
     small_parts = Sentence(
         "k={k} cannot be kept in {sizes!n} of the parts into which conditions, signs, strata and "
-        "missing values cut the table; they have fewer records: {sizes!t}. Give a smaller k, merge "
+        "missing values cut the table; they have fewer {what}: {sizes!t}. Give a smaller k, merge "
         'strata, give up a condition, or give small="merge": such records then join the part that '
         "differs in the fewest rules."
     )

@@ -17,13 +17,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ._types import Name
-from .exceptions import BadTableError, UnknownColumnError, UnknownOptionError
+from .exceptions import BadOptionError, BadTableError, UnknownColumnError, UnknownOptionError
 from .frame import Facts, Table, View
 
 __all__ = ["Column", "Kind", "Role", "Schema"]
 
 Kind = Literal["continuous", "integer", "ordinal", "nominal"]
-Role = Literal["identifier", "quasi-identifier", "confidential", "weight", "household", "untouched"]
+Role = Literal["identifier", "unit", "quasi-identifier", "confidential", "weight", "untouched"]
 
 # fmt: off
 _IDENTIFIER = {
@@ -53,10 +53,11 @@ class Column:
         The column's name in the table.
     kind : {"continuous", "integer", "ordinal", "nominal"}
         Numbers, whole numbers, ordered categories, categories.
-    role : {"quasi-identifier", "identifier", "confidential", "weight", "household", "untouched"}
-        A quasi-identifier may be known to an intruder and is masked; an identifier or a household
-        number must not be released; a confidential or untouched column is released as it is; a
-        weight weighs the records and is released as it is.
+    role : {"quasi-identifier", "identifier", "unit", "confidential", "weight", "untouched"}
+        A quasi-identifier may be known to an intruder and is masked; an identifier must not be
+        released; a unit names the respondent that several records may belong to (a household, a
+        firm, a patient): k counts units, and the column is not released; a confidential or
+        untouched column is released as it is; a weight weighs the records and is released as it is.
     missing : tuple
         Codes for "missing", such as -9. -9, -9.0, "-9" and "-9.0" are one code and match cells of
         numbers and of text alike; a text such as "refused" matches equal texts only. Nulls and NaN
@@ -79,6 +80,8 @@ class Column:
 
     def __post_init__(self) -> None:
         for what, given, offered in (("kind", self.kind, Kind), ("role", self.role, Role)):
+            if str(given) == "household":
+                raise BadOptionError("role", given, "'unit': its name now")
             if given not in get_args(offered):
                 name = f"{what} of column {self.name!r}"
                 raise UnknownOptionError(name, given, get_args(offered))
@@ -134,7 +137,7 @@ class Schema:
 
         Notes
         -----
-        Every column that does not look like an identifier, a household number or a sampling weight
+        Every column that does not look like an identifier, a unit or a sampling weight
         is a quasi-identifier, which a masker masks: the careful side. `why` tells the reason.
         """
         table = Table.read(table)
@@ -143,11 +146,11 @@ class Schema:
     @classmethod
     def from_keys(
         cls, table: Any, *, keys: Iterable[Name] = (), numeric_keys: Iterable[Name] = (),
-        weight: Name | None = None, household: Name | None = None,
+        weight: Name | None = None, unit: Name | None = None,
         confidential: Iterable[Name] = (), identifiers: Iterable[Name] = (),
         others: Role | None = None,
     ) -> Schema:  # fmt: skip
-        """Build a schema as users of sdcMicro state it: key variables, weight, household.
+        """Build a schema as users of sdcMicro state it: key variables, weight, unit.
 
         Parameters
         ----------
@@ -159,8 +162,8 @@ class Schema:
             Numerical key variables (`numVars`): quasi-identifiers that are numbers.
         weight : name, optional
             The sampling weight (`weightVar`).
-        household : name, optional
-            The household's number (`hhId`).
+        unit : name, optional
+            The number of the household or other unit that k counts (`hhId`).
         confidential : names
             Sensitive variables (`sensibleVar`).
         identifiers : names
@@ -192,7 +195,7 @@ class Schema:
         assign(keys, "quasi-identifier", "nominal")
         assign(numeric_keys, "quasi-identifier")
         assign(() if weight is None else [weight], "weight")
-        assign(() if household is None else [household], "household")
+        assign(() if unit is None else [unit], "unit")
         assign(confidential, "confidential")
         assign(identifiers, "identifier")
         rest = [column.name for column in known if column.name not in changes]
@@ -250,6 +253,11 @@ class Schema:
             fresh |= {"guessed": False} if "role" in change else {}
             known[name] = replace(known[name], **{**fresh, **change})
         return Schema(known.values())
+
+    def with_unit(self, unit: Name) -> Schema:
+        """Return a schema in which a column names the units, and no other does."""
+        others: dict[Name, Any] = {name: {"role": "identifier"} for name in self.names("unit")}
+        return self.override({**others, unit: {"role": "unit"}})
 
     def check(self, table: Any) -> None:
         """Refuse a table whose columns are not those of the schema."""
@@ -395,7 +403,7 @@ def _guess_role(facts: Facts, values: _Values) -> tuple[Role, str]:
             "confirm the role by an override, or give role='quasi-identifier' to mask it"
         )
     if words & _HOUSEHOLD and words <= _HOUSEHOLD | _NUMBER_OF:
-        return "household", "named like a household number: must not be released; drop it"
+        return "unit", "named like a household number: k counts households; it is not released"
     if facts.family in ("text", "category", "integer", "float", "decimal", "other") and any(
         word in _IDENTIFIER or _SOMEONES_ID.fullmatch(word) or (in_words and word.endswith("name"))
         for word in words

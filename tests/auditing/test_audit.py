@@ -85,7 +85,7 @@ def test_categories_that_only_the_dtype_still_knows(kind):
 
 
 def test_what_the_schema_forbids_to_release():
-    schema = Schema.guess(SIX).override(tax={"role": "identifier"}, net={"role": "household"})
+    schema = Schema.guess(SIX).override(tax={"role": "identifier"}, net={"role": "unit"})
     problems = audit(SIX, SIX, schema=schema).problems
     assert [p.split(" has")[0] for p in problems] == ["Column 'net'", "Column 'tax'"]
 

@@ -49,7 +49,7 @@ def differences(pair: Pair) -> Iterator[str]:
     before, after = pair.original.table, pair.masked.table
     if before.kind != after.kind:
         yield f"The original is a {before.kind} table, the released one a {after.kind} table."
-    if before.columns != after.columns:
+    if tuple(name for name in before.columns if after.has(name)) != after.columns:
         yield "The columns of the released table are in another order."
     if not before.same_index(after):
         yield "The released table has another index: its rows are not those of the original."
@@ -79,10 +79,11 @@ def _described(facts: Facts) -> str:
     return words.get(facts.family, f"{facts.family} ({facts.dtype})")
 
 
-def _below(line: GroupLine, n: int, k: int) -> str:
+def _below(line: GroupLine, n: int, k: int, unit: Name | None) -> str:
     verb = "shares its" if line.n_below == 1 else "share their"
+    whom = "records" if unit is None else f"units of {unit!r}"
     return (
-        f"{line.n_below:,} of {n:,} records {verb} released values with fewer than {k} records "
+        f"{line.n_below:,} of {n:,} records {verb} released values with fewer than {k} {whom} "
         f"(the fewest: {line.k})"
     )
 
@@ -105,16 +106,19 @@ class Findings:
                     "record has, and some file formats write them out. Remove them before writing."
                 )
         if schema is not None:
-            for name in schema.names("identifier", "household"):
+            for name in schema.names("identifier", "unit"):
+                if not pair.masked.table.has(name):
+                    continue
                 self.problems.append(
                     f"Column {name!r} has the role {schema[name].role!r} in the schema and "
                     "must not be released. Drop it, or override the role if it is wrong."
                 )
 
     def of_groups(
-        self, lines: Sequence[GroupLine], joint: GroupLine | None, strata: Strata, k: int | None
-    ) -> None:
-        """Name blocks, and the strata in them, in which fewer than k records are alike."""
+        self, lines: Sequence[GroupLine], joint: GroupLine | None, strata: Strata, k: int | None,
+        unit: Name | None,
+    ) -> None:  # fmt: skip
+        """Name blocks, and the strata in them, in which fewer than k units are alike."""
         if k is None:
             return
         if joint is None:
@@ -127,11 +131,12 @@ class Findings:
             where = [name for name, below in zip(strata.names, line.below) if below]
             there = f" (in {named(where, quote=False)})" if len(strata.names) > 1 else ""
             self.problems.append(
-                f"Block {place + 1} ({named(line.columns)}): {_below(line, n, k)}{there}."
+                f"Block {place + 1} ({named(line.columns)}): {_below(line, n, k, unit)}{there}."
             )
         if len(lines) > 1 and joint.n_below:
             self.notes.append(
-                f"k={k} is counted within blocks. Over all blocks together {_below(joint, n, k)}."
+                f"k={k} is counted within blocks. Over all blocks together "
+                f"{_below(joint, n, k, unit)}."
             )
 
     def of_rules(self, lines: Sequence[RuleLine], unjudged: Mapping[str, str]) -> None:
@@ -214,7 +219,8 @@ def audit(
     original, masked : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The two tables, with the same records in the same order, and the same columns.
     k : int, optional
-        How many records must share their released values, in every block and every stratum.
+        How many records must share their released values, in every block and every stratum; where
+        the schema names a unit, how many distinct units, by the original's column.
     blocks : list of lists of column names, optional
         The columns in which records must be alike, block by block. By default one block: all
         columns that differ between the tables and, with a schema, all quasi-identifiers; without
@@ -301,23 +307,23 @@ def audit(
     k = None if k is None else check_k(k, n=sys.maxsize)
     wanted, rule = Rules() if rules is None else Rules.of(rules), DominanceRule.of(dominance)
     pair, found = _pair(original, masked, schema), Findings()
-    layers = find_strata(pair, strata)
+    layers, units, unit = find_strata(pair, strata), pair.masked.units, pair.original.unit
     weights = _find_weights(pair, schema, found)
     columns, unreadable = [], {}
-    for name in pair.columns:
+    for name in (name for name in pair.columns if name != unit):
         cells = read_cells(pair, name)
         columns.append(compare_column(cells, weights, few=max(k or 0, FEW)))
         if any(cells.unreadable):
             unreadable[name] = cells.unreadable
     chosen = _find_blocks(pair, schema, blocks, layers, columns, found)
     groups = [
-        count_groups(block, [pair.masked.codes(name) for name in block], layers, k)
+        count_groups(block, [pair.masked.codes(name) for name in block], layers, k, units)
         for block in chosen
     ]
     counted = tuple(name for block in chosen for name in block)
     joint = groups[0][0] if len(groups) == 1 else None
     if len(groups) > 1:
-        joint, _ = count_groups(counted, [sets for _, sets in groups], layers, k)
+        joint, _ = count_groups(counted, [sets for _, sets in groups], layers, k, units)
     lines, unjudged = compare_rules(
         wanted, pair, tolerance=tolerance, schema=schema, confronted=confronted
     )
@@ -334,7 +340,7 @@ def audit(
     ]
 
     found.of_form(pair, schema)
-    found.of_groups([line for line, _ in groups], joint, layers, k)
+    found.of_groups([line for line, _ in groups], joint, layers, k, unit)
     found.of_rules(lines, unjudged)
     found.of_columns(columns, unreadable)
     found.of_records(untouched, pair.n_rows, counted)
@@ -344,6 +350,7 @@ def audit(
         notes=tuple(found.notes),
         n_records=pair.n_rows,
         k=k,
+        unit=unit,
         weight=weights.column,
         strata=layers.names,
         blocks=tuple(line for line, _ in groups),
@@ -358,7 +365,8 @@ def audit(
 def _pair(original: Any, masked: Any, schema: Schema | None) -> Pair:
     pair = Pair(original, masked, schema)
     before, after = pair.original.table, pair.masked.table
-    lost = [name for name in before.columns if not after.has(name)]
+    unit = pair.original.unit
+    lost = [name for name in before.columns if not after.has(name) and name != unit]
     new = [name for name in after.columns if not before.has(name)]
     if lost or new:
         raise IncomparableError.columns(lost, new)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._types import Floats, Integers, Name, States, Truths
 from .._wording import counted, fill
 from ..exceptions import BadTableError, IncomparableError, RuleTableError
-from ..frame import Pair, Strata, View, group_ids, number_labels
+from ..frame import Pair, Strata, View, count_units, group_ids, number_labels
 from ..grouping.dominance import DominanceRule, find_dominated
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
@@ -107,14 +107,15 @@ def find_strata(pair: Pair, given: Any) -> Strata:
 
 
 def count_groups(
-    columns: Sequence[Name], equal: Sequence[Integers], strata: Strata, k: int | None
-) -> tuple[GroupLine, Integers]:
-    """Count the records that share a stratum and all values; also number their sets.
+    columns: Sequence[Name], equal: Sequence[Integers], strata: Strata, k: int | None,
+    units: Integers | None = None,
+) -> tuple[GroupLine, Integers]:  # fmt: skip
+    """Count who shares a stratum and all values, records or units; also number their sets.
 
     `equal` numbers the values of each column, or the sets of columns counted before.
     """
     sets = group_ids([strata.ids, *equal])
-    sizes = np.bincount(sets)
+    records, sizes = np.bincount(sets), count_units(sets, units)
     home = np.empty(len(sizes), dtype=np.int64)
     home[sets] = strata.ids  # all records of a set are in one stratum
     n_strata = len(strata.names)
@@ -123,7 +124,7 @@ def count_groups(
     below = None
     if k is not None:
         few = sizes < k
-        counted = np.bincount(home[few], weights=sizes[few], minlength=n_strata)
+        counted = np.bincount(home[few], weights=records[few], minlength=n_strata)
         below = tuple(counted.astype(np.int64).tolist())
     line = GroupLine(
         columns=tuple(columns),

@@ -45,7 +45,7 @@ class GroupLine(_Line):
         The columns in which records must agree to be alike.
     records, combinations, smallest : tuple of int, one for each stratum
         How many records there are, how many different combinations of released values they have,
-        and how many records share the rarest of them.
+        and how many records, or units where the original names them, share the rarest of them.
     below : tuple of int, one for each stratum, or None
         How many records share their combination with fewer than k; None where no k was asked for.
     """
@@ -257,6 +257,8 @@ class Audit:
         The number of records.
     k : int or None
         The k that was asked for.
+    unit : name or None
+        The column of the original that names the units that k counts; None where it counts records.
     weight : name or None
         The column that weighs totals, means and frequencies.
     strata : tuple of str
@@ -287,6 +289,7 @@ class Audit:
     columns: tuple[ColumnLine, ...]
     untouched: int
     dominance: tuple[DominanceLine, ...] = ()
+    unit: Name | None = None
 
     @property
     def dominated(self) -> int:
@@ -318,6 +321,7 @@ class Audit:
             "notes": list(self.notes),
             "n_records": self.n_records,
             "k": self.k,
+            "unit": None if self.unit is None else plain(self.unit),
             "weight": None if self.weight is None else plain(self.weight),
             "strata": list(self.strata),
             "blocks": [line.to_dict() | {"by_stratum": _by_stratum(line)} for line in self.blocks],
@@ -377,7 +381,8 @@ class Audit:
             counts = [sum(line.combinations), line.k, *([] if self.k is None else [line.n_below])]
             rows.append([name, *(f"{count:,}" for count in counts), listed(line.columns)])
         within = f", in each of {len(self.strata):,} strata" if len(self.strata) > 1 else ""
-        title = f"Records that share all released values{within}:"
+        whom = "Records" if self.unit is None else f"Units (distinct {self.unit})"
+        title = f"{whom} that share all released values{within}:"
         return ["", title, *align(rows), *_more(named)] if named else []
 
     def _rules_account(self) -> list[str]:

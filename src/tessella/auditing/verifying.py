@@ -214,12 +214,17 @@ def verify(
     names = _common(before, after, id, problems, notes)
     if schema is not None:
         schema.check(before)
-        schema = Schema([schema[name] for name in names])
     rows = _alignment(before, after, names, id, aligned, promised, notes)
+    unit = [] if schema is None else [name for name in schema.names("unit") if name not in names]
+    if unit and rows is None:
+        notes.append(f"Which records are of one {unit[0]!r} is not known: k is counted in records.")
+        unit = []
+    if schema is not None:
+        schema = Schema([schema[name] for name in (*names, *unit)])
     # The tables with the same columns, and the original in the order of the masked one.
     mine = Table.read(after.select(names))
     if rows is not None:
-        reference = Table.read(Table.read(before.select(names)).take(rows))
+        reference = Table.read(Table.read(before.select([*names, *unit])).take(rows))
         mine = Table.read(mine.take(np.arange(mine.n_rows)))  # an index of the same kind
     else:
         reference = mine

@@ -249,7 +249,7 @@ def _plan(
     keys: Annotated[Text, Option(help="Key variables that are categories.")] = None,
     numeric_keys: Annotated[Text, Option(help="Key variables that are numbers.")] = None,
     weight: Annotated[Text, Option(help="The sampling weight.")] = None,
-    household: Annotated[Text, Option(help="The household's number.")] = None,
+    unit: Annotated[Text, Option(help="The household, firm or patient that k counts.")] = None,
     confidential: Annotated[Text, Option(help="Sensitive columns, released as they are.")] = None,
     others: Annotated[
         Text, Option(help="Role of columns not named by these, such as untouched.")
@@ -269,7 +269,7 @@ def _plan(
 ) -> None:
     """Write a commented plan for a file, to edit and then to run.
 
-    Roles are guessed, or stated as in sdcMicro: key variables, weight, household.
+    Roles are guessed, or stated as in sdcMicro: key variables, weight, unit.
 
     tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
     """
@@ -277,12 +277,14 @@ def _plan(
     wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
     source = read_source(file, read, reporter)
     lists = {"keys": keys, "numeric_keys": numeric_keys, "confidential": confidential}
-    single = {"weight": weight, "household": household, "others": others}
+    single = {"weight": weight, "unit": unit, "others": others}
     schema = None
-    if any({**lists, **single}.values()):
+    if any(own for name, own in {**lists, **single}.items() if name != "unit"):
         schema = _schema_of_roles(
             source, {name: columns_of(text) or [] for name, text in lists.items()}, single
         )
+    elif unit is not None:
+        schema = source.schema().with_unit(unit)
     text = planfile.draft(
         source, k=k, rules=rules, strata=columns_of(strata) or (), output=release, seed=seed,
         folder=Path(out).parent if out else Path(), schema=schema, wishes=wishes,
@@ -301,7 +303,7 @@ def _schema_of_roles(
     from ..schema import Schema
 
     guess = source.schema()
-    named = {single["weight"], single["household"]}.union(*lists.values())
+    named = {single["weight"], single["unit"]}.union(*lists.values())
     identifiers = [name for name in guess.names("identifier") if name not in named]
     options: dict[str, Any] = {**lists, **single, "identifiers": identifiers}
     carried = {c.name: {"missing": c.missing, "labels": c.labels} for c in guess}

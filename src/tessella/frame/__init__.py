@@ -2,7 +2,15 @@
 
 from .columns import FIRST_CODE as FIRST_CODE
 from .columns import NULL as NULL
-from .columns import Facts, Numbers, group_ids, matches_code, number_labels, text_of
+from .columns import (
+    Facts,
+    Numbers,
+    count_units,
+    group_ids,
+    matches_code,
+    number_labels,
+    text_of,
+)
 from .pair import Pair, PairedCategories
 from .table import Table
 from .view import Categories, Strata, View
@@ -16,6 +24,7 @@ __all__ = [
     "Strata",
     "Table",
     "View",
+    "count_units",
     "group_ids",
     "matches_code",
     "number_labels",

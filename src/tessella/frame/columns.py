@@ -220,6 +220,23 @@ def group_ids(columns: Iterable[Integers]) -> Integers:
     return number_values(mixed)
 
 
+def count_units(sets: Integers, units: Integers | None, n_sets: int | None = None) -> Integers:
+    """Count the distinct units in each set of records; without units, the records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.frame import count_units
+    >>> count_units(np.array([0, 0, 0, 1]), np.array([7, 7, 8, 7]))
+    array([2, 1])
+    """
+    n_sets = int(sets.max()) + 1 if n_sets is None else n_sets
+    if units is not None:
+        first = np.unique(group_ids([sets, units]), return_index=True)[1]
+        sets = sets[first]
+    return np.bincount(sets, minlength=n_sets)
+
+
 def matches_code(label: str, code: object) -> bool:
     """Return whether a text is a code for "missing": -9, -9.0, "-9" and "-9.0" are the same."""
     return label == text_of(code) or label == code or as_number(label) == as_number(code)

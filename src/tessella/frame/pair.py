@@ -78,6 +78,9 @@ class Pair:
             raise UnpairedError.lengths(original=self.original.n_rows, masked=self.masked.n_rows)
         else:
             self.rows = np.arange(self.original.n_rows)
+        if self.masked.units is None and self.original.units is not None:
+            units = self._of_masked(self.original.units)
+            self.masked = View(self.masked.table, self.masked.schema, units)
 
     @property
     def n_rows(self) -> int:

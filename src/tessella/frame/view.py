@@ -17,6 +17,9 @@ texts alike; a code that does not read as a number matches texts only. The empty
 **What a weight is.** A positive, finite number for each record; None stands for ones. The schema's
 weight counts where its role was confirmed, not where it was guessed.
 
+**What a unit is.** The respondent whom k counts: the household, firm or patient that a record
+belongs to, by the schema's column of that role; every record has one. Without it, a record is one.
+
 **Memory.** For n records a column takes at most 8 n bytes as numbers (nothing where the frame holds
 complete float64), 8 n more where the schema's codes occur in it, 2 n for states where cells are
 missing, and 1 to 4 n as labels. `Table.forget` drops all of it.
@@ -26,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,6 +100,8 @@ class View:
         The table; it is never changed, and must not be while the view is used.
     schema : Schema, optional
         Says which values stand for "missing", which numbers are categories, what weighs.
+    units : array of shape (n,), optional
+        The unit of each record, for a table that does not hold its column: a released one.
 
     Examples
     --------
@@ -110,8 +116,11 @@ class View:
     array([0, 1, 0])
     """
 
-    def __init__(self, table: Any, schema: SchemaLike | None = None) -> None:
+    def __init__(
+        self, table: Any, schema: SchemaLike | None = None, units: Integers | None = None
+    ) -> None:
         self.table = Table.read(table)
+        self._given_units = units
         self.schema = schema
         self.columns = self.table.columns
         self.n_rows = self.table.n_rows
@@ -121,8 +130,10 @@ class View:
     @classmethod
     def of(cls, table: Any, schema: SchemaLike | None = None) -> View:
         """Return a view as it is if it has this schema, or make one that shares its columns."""
-        if isinstance(table, View) and (schema is None or schema is table.schema):
-            return table
+        if isinstance(table, View):
+            if schema is None or schema is table.schema:
+                return table
+            return cls(table, schema, table._given_units)
         return cls(table, schema)
 
     def kind(self, name: Name) -> str:
@@ -321,6 +332,31 @@ class View:
         if array.dtype.kind not in "fiu":
             raise BadTableError(f"weights has dtype {array.dtype}; numbers are needed.")
         return positive(array.astype(np.float64))
+
+    @cached_property
+    def unit(self) -> Name | None:
+        """The column that names the units, if the schema has one and the table holds it."""
+        named = [] if self.schema is None else self.schema.names("unit")
+        named = [name for name in named if self.table.has(name)]
+        if len(named) > 1:
+            raise BadTableError(
+                f"The schema names several units: {', '.join(map(repr, named))}. Give the role "
+                "'unit' to one, and 'identifier' to the others."
+            )
+        return named[0] if named else None
+
+    @cached_property
+    def units(self) -> Integers | None:
+        """The unit of each record, numbered as they first appear, or None where none is named."""
+        if self.unit is None:
+            return self._given_units
+        if self.any_missing(self.unit):
+            lacking = int(self.missing(self.unit).sum())
+            raise BadTableError(
+                f"{lacking} of {self.n_rows} records have no unit in {self.unit!r}. Give each one, "
+                "a number of its own where it stands alone."
+            )
+        return self.group_ids([self.unit])
 
     def is_name(self, given: Any) -> bool:
         """Return whether an argument names a column, rather than giving a value a record."""

@@ -112,7 +112,7 @@ def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
     sizes = np.bincount(place, minlength=len(found))
     if (sizes < k).any():
         small = {str(found[s]): int(sizes[s]) for s in np.flatnonzero(sizes < k)}
-        raise GroupSizeError.small_strata(k=k, sizes=small)
+        raise GroupSizeError.small_strata(k=k, sizes=small, what="records")
     order = np.argsort(place, kind="stable")
     return np.split(order, np.cumsum(sizes)[:-1])
 

@@ -123,7 +123,7 @@ class ComparedTables:
             named = weights is not None and self.original.is_name(weights)
             aside = {weights} if named else set()
             if self.schema is not None:
-                aside |= set(self.schema.names("identifier", "household", "weight"))
+                aside |= set(self.schema.names("identifier", "unit", "weight"))
             names = tuple(name for name in before.columns if name not in aside)
             lost = [name for name in names if not after.has(name)]
             new = [name for name in after.columns if not before.has(name)]

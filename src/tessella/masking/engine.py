@@ -36,9 +36,9 @@ from .parts import (
     BlockCells,
     Part,
     partition,
-    recompute_products,
 )
 from .repair_dates import UNMOVED
+from .repair_products import recompute_products
 from .selection import Scale
 
 MANY = 64  # categories
@@ -300,7 +300,9 @@ def _group(out: MaskedBlocks, read: ReadBlock, weights: Floats, seed: int) -> In
         ids = np.empty(len(embedded), dtype=np.int64)
         for number, part in enumerate(parts):
             ids[part.rows] = number
-    out.groupings.append(grouping.fit(embedded, sample_weight=weights, strata=ids))
+    units = read.cells.view.units
+    counted = {} if units is None else {"units": units}
+    out.groupings.append(grouping.fit(embedded, sample_weight=weights, strata=ids, **counted))
     found: Integers = grouping.labels_
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 from .._parameters import OneOf
 from .._types import Floats, Integers
 from ..exceptions import BrokenPromiseError
-from ..frame import Numbers, group_ids
+from ..frame import Numbers, count_units, group_ids
 from ..frame.columns import number_values
 from ..grouping.base import check_k
 from ..grouping.ordering import UnivariateOptimal
@@ -83,19 +83,22 @@ class IndividualRanking(Perturbation):
     grouping: str = "optimal"
 
     def _perturb(self, read: MaskedColumns) -> Floats:
-        values, weights = read.original.values, read.chosen.weights
+        values, weights, units = read.original.values, read.chosen.weights, read.view.units
         n, d = values.shape
         k = check_k(self.k, n)
         out, self.labels_ = np.empty_like(values), np.empty((n, d), dtype=np.int64)
         for j in range(d):
             column = np.where(read.known[:, j], values[:, j], 0.0)[:, None]
-            parts = parts_of(read.original, [j], read.chosen.strata, k)
+            parts = parts_of(read.original, [j], read.chosen.strata, k, units)
             if self.grouping == "optimal":
                 scaled = read.scale.part([j]).apply(values[:, [j]])
-                grouping = UnivariateOptimal(k).fit(scaled, sample_weight=weights, strata=parts)
+                counted = {} if units is None else {"units": units}
+                grouping = UnivariateOptimal(k).fit(
+                    scaled, sample_weight=weights, strata=parts, **counted
+                )
                 labels = grouping.labels_
             else:
-                labels = _cut(column[:, 0], parts, k)
+                labels = _cut(column[:, 0], parts, k, units)
             means = group_means(column, weights, labels, int(labels.max()) + 1)
             out[:, j], self.labels_[:, j] = means[labels, 0], labels
         return out
@@ -106,22 +109,36 @@ class IndividualRanking(Perturbation):
         states = released.state.astype(np.int64)
         columns = zip(filled.T, states.T)
         apart = [group_ids([strata, number_values(x), state]) for x, state in columns]
-        sizes = [int(np.bincount(alike).min()) for alike in apart]
+        units = read.view.units
+        sizes = [int(count_units(alike, units).min()) for alike in apart]
         self.column_k_ = dict(zip(read.chosen.masked, sizes))
-        self.joint_k_ = int(np.bincount(group_ids(apart)).min())
+        self.joint_k_ = int(count_units(group_ids(apart), units).min())
         if self.rules is None and min(sizes) < self.k:
             method = type(self).__name__
             raise BrokenPromiseError.group_too_small(k=self.k, smallest=min(sizes), method=method)
 
 
-def _cut(column: Floats, parts: Integers, k: int) -> Integers:
-    """Cut each part, in ascending order, into groups of k; the last takes what is left over."""
+def _cut(column: Floats, parts: Integers, k: int, units: Integers | None) -> Integers:
+    """Cut each part, in ascending order, into groups of k; the last takes what is left over.
+
+    With units, a group is cut off as soon as it has k distinct ones.
+    """
     labels, groups = np.empty(len(column), dtype=np.int64), 0
     for rows in rows_of_strata(parts):
         ranked = rows[np.argsort(column[rows], kind="stable")]
-        many = len(rows) // k
-        labels[ranked] = groups + np.minimum(np.arange(len(rows)) // k, many - 1)
-        groups += many
+        if units is None:
+            many = len(rows) // k
+            labels[ranked] = groups + np.minimum(np.arange(len(rows)) // k, many - 1)
+            groups += many
+            continue
+        first, seen = groups, set()
+        for row in ranked:
+            seen.add(units[row])
+            labels[row] = groups
+            if len(seen) == k:
+                groups, seen = groups + 1, set()
+        if labels[ranked[-1]] == groups and groups > first:  # the rest has too few units
+            labels[ranked[labels[ranked] == groups]] = groups - 1
     return labels
 
 

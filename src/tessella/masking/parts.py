@@ -14,7 +14,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Name, Signs, Truths
 from ..exceptions import BadTableError, GroupSizeError
-from ..frame import Numbers, Strata, View, group_ids
+from ..frame import Numbers, Strata, View, count_units, group_ids
 from ..kernels.groups import medians_of_runs, weighted_centres
 from ..plan import Block
 from ..plan.plan import Case, Claim, rows_of
@@ -22,7 +22,6 @@ from ..rules import forms
 from ..rules.confront import amounts, judge
 from ..rules.domain import Operands
 from .base import rows_of_strata
-from .repair_products import solve_for
 
 
 @dataclass(eq=False)
@@ -160,9 +159,10 @@ class Part:
 
 
 def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str) -> list[Part]:
-    """Cut the records into parts that can be grouped on their own, each with at least k."""
+    """Cut the records into parts that can be grouped on their own, each with at least k units."""
     view, rules = cells.view, list(block.cases)
-    _refuse_small_strata(strata, k)
+    units = view.units
+    _refuse_small_strata(strata, k, units)
     keys = [strata.ids]
     for name in rules:
         keys.append(_case_of_each(cells, block.cases[name]))
@@ -175,9 +175,9 @@ def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small:
     first = np.unique(ids, return_index=True)[1]
     distinct = np.column_stack([key[first] for key in keys])
     if not rules and not block.signs and lacking:
-        _refuse_rare_patterns(distinct, np.bincount(ids), strata, lacking, k)
+        _refuse_rare_patterns(distinct, count_units(ids, units), strata, lacking, k, units)
     fixed = 1 + len(rules) + len(block.signs)
-    merged = _join_small(distinct, rows_of_strata(ids), k, small, fixed=fixed)
+    merged = _join_small(distinct, rows_of_strata(ids), k, small, units, fixed=fixed)
     parts = []
     for at, (own_rows, joined) in sorted(merged.items()):
         chosen = distinct[at, 1 : 1 + len(rules)]
@@ -188,33 +188,40 @@ def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small:
     return parts
 
 
-def parts_of(original: Numbers, places: list[int], strata: Strata, k: int) -> Integers:
+def parts_of(
+    original: Numbers, places: list[int], strata: Strata, k: int, units: Integers | None = None
+) -> Integers:
     """Number the sets of records that may share a group: same stratum, same cells missing.
 
     They count up by stratum, then by what is missing.
     """
-    _refuse_small_strata(strata, k)
+    _refuse_small_strata(strata, k, units)
     lacking = [j for j in places if original.state[:, j].any()]
     keys = np.column_stack([strata.ids, original.state[:, lacking]])
     ids = group_ids(keys.T)
     distinct = keys[np.unique(ids, return_index=True)[1]]
     names = [original.columns[j] for j in lacking]
-    _refuse_rare_patterns(distinct, np.bincount(ids), strata, names, k)
+    _refuse_rare_patterns(distinct, count_units(ids, units), strata, names, k, units)
     ranks = np.empty(len(distinct), dtype=np.int64)
     ranks[np.lexsort(distinct.T[::-1])] = np.arange(len(distinct))
     return ranks[ids]
 
 
-def _refuse_small_strata(strata: Strata, k: int) -> None:
-    sizes = np.bincount(strata.ids)
+def _refuse_small_strata(strata: Strata, k: int, units: Integers | None) -> None:
+    sizes = count_units(strata.ids, units)
     if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
-        raise GroupSizeError.small_strata(k=k, sizes=few)
+        raise GroupSizeError.small_strata(k=k, sizes=few, what=_respondents(units))
+
+
+def _respondents(units: Integers | None) -> str:
+    return "records" if units is None else "units"
 
 
 def _refuse_rare_patterns(
-    keys: Integers, sizes: Integers, strata: Strata, lacking: Sequence[Name], k: int
-) -> None:
-    """Refuse patterns of missing cells that fewer than k records of a stratum have."""
+    keys: Integers, sizes: Integers, strata: Strata, lacking: Sequence[Name], k: int,
+    units: Integers | None,
+) -> None:  # fmt: skip
+    """Refuse patterns of missing cells that fewer than k units of a stratum have."""
     small: dict[str, int] = {}
     few = np.flatnonzero(sizes < k)
     for at in few[np.lexsort(keys[few].T[::-1])]:
@@ -229,7 +236,7 @@ def _refuse_rare_patterns(
             name += f" in stratum {strata.names[stratum]}"
         small[name] = min(int(sizes[at]), small.get(name, k))  # two codes may share a name
     if small:
-        raise GroupSizeError.small_patterns(k=k, sizes=small)
+        raise GroupSizeError.small_patterns(k=k, sizes=small, what=_respondents(units))
 
 
 def _case_of_each(cells: BlockCells, cases: Sequence[Case]) -> Integers:
@@ -252,16 +259,21 @@ def _case_of_each(cells: BlockCells, cases: Sequence[Case]) -> Integers:
 
 
 def _join_small(
-    keys: Integers, rows: list[Integers], k: int, wish: str, *, fixed: int
+    keys: Integers, rows: list[Integers], k: int, wish: str, units: Integers | None, *, fixed: int
 ) -> dict[int, tuple[Integers, int]]:
     """Let parts below k join another, or refuse them; strata and what is missing never mix."""
+
+    def size(own: Integers) -> int:
+        return len(own) if units is None else len(np.unique(units[own]))
+
     parts = {at: (own, 0) for at, own in enumerate(rows)}
-    small = [at for at, own in enumerate(rows) if len(own) < k]
+    small = {at: count for at, own in enumerate(rows) if (count := size(own)) < k}
+    what = _respondents(units)
     if small and wish == "refuse":
-        raise GroupSizeError.small_parts(k=k, sizes=sorted(len(rows[at]) for at in small))
-    for at in sorted(small, key=lambda at: len(rows[at])):
+        raise GroupSizeError.small_parts(k=k, sizes=sorted(small.values()), what=what)
+    for at in sorted(small, key=lambda at: small[at]):
         own, joined = parts[at]
-        if len(own) >= k:
+        if size(own) >= k:
             continue
         others = [
             other
@@ -271,35 +283,12 @@ def _join_small(
             and (keys[other, fixed:] == keys[at, fixed:]).all()
         ]
         if not others:
-            raise GroupSizeError.small_parts(k=k, sizes=[len(own)])
+            raise GroupSizeError.small_parts(k=k, sizes=[size(own)], what=what)
         best = min(others, key=lambda o: ((keys[o] != keys[at]).sum(), -len(parts[o][0])))
         rest, earlier = parts[best]
         parts[best] = np.sort(np.concatenate([rest, own])), earlier + joined + len(own)
         del parts[at]
     return parts
-
-
-def recompute_products(cells: BlockCells, block: Block) -> int:
-    """Recompute a factor where a product cannot hold for its zeros or signs; count the records.
-
-    Hours of 0 and wages of 100 have no nearest point with a geometric mean: the record is first
-    edited, by what the rule says of the factor that stands alone.
-    """
-    changed = np.zeros(cells.n_rows, dtype=bool)
-    for claim in block.always:
-        form = claim.product
-        if form is None:
-            continue
-        left, right = cells.sides(form)
-        wrong = (np.sign(left) != np.sign(right)) & ~np.isnan(left) & ~np.isnan(right)
-        alone = form.alone
-        if alone is None or not wrong.any():
-            continue
-        solved = solve_for(form, alone, cells.column)
-        fixable = wrong & np.isfinite(solved)
-        cells.values[fixable, cells.place(alone.column)] = solved[fixable]
-        changed |= fixable
-    return int(changed.sum())
 
 
 def group_means(values: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from ..linear.rows import Row
 from ..plan.plan import Claim
 from ..rules import forms
 from .repair import MARGIN, Grid, closed_system, project_claims, rows_about, unclear
+
+if TYPE_CHECKING:
+    from ..plan import Block
+    from .parts import BlockCells
 
 CONVERGED = 1e-12  # units of the columns: a sweep that moves less is the last
 SWEEPS = 60  # 300 random systems of three rules took 4 to 17, half of them 4
@@ -402,3 +407,26 @@ def solve_for(
                 power = float(-alone.power * factor.power)
                 value = value * (column(factor.column) + factor.offset) ** power
     return value - alone.offset
+
+
+def recompute_products(cells: BlockCells, block: Block) -> int:
+    """Recompute a factor where a product cannot hold for its zeros or signs; count the records.
+
+    Hours of 0 and wages of 100 have no nearest point with a geometric mean: the record is first
+    edited, by what the rule says of the factor that stands alone.
+    """
+    changed = np.zeros(cells.n_rows, dtype=bool)
+    for claim in block.always:
+        form = claim.product
+        if form is None:
+            continue
+        left, right = cells.sides(form)
+        wrong = (np.sign(left) != np.sign(right)) & ~np.isnan(left) & ~np.isnan(right)
+        alone = form.alone
+        if alone is None or not wrong.any():
+            continue
+        solved = solve_for(form, alone, cells.column)
+        fixable = wrong & np.isfinite(solved)
+        cells.values[fixable, cells.place(alone.column)] = solved[fixable]
+        changed |= fixable
+    return int(changed.sum())

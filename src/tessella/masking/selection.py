@@ -197,7 +197,7 @@ def _apply_roles(table: Table, schema: Schema, weights: Any) -> Any:
             "tessella.Schema.guess(table)."
         )
     schema.check(table)
-    if telling := schema.names("identifier", "household"):
+    if telling := schema.names("identifier"):
         named = ", ".join(f"{name!r} ({schema[name].role})" for name in telling)
         raise BadTableError(
             f"The schema says that these columns must not be released: {named}. Drop them from "

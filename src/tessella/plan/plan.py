@@ -267,7 +267,9 @@ class Plan:
     Attributes
     ----------
     k : int
-        The least number of records that share their released values, in every part.
+        The least number of units that share their released values, in every part.
+    unit : name or None
+        The column that names the units, which is not released; None where a record is one.
     blocks : tuple of Block
         Columns that are grouped together.
     strata : tuple of names
@@ -294,6 +296,7 @@ class Plan:
     grouping: Any
     options: dict[str, Any]
     notes: tuple[str, ...] = ()
+    unit: Name | None = None
 
     @property
     def is_fuzzy(self) -> bool:
@@ -310,10 +313,12 @@ class Plan:
         where = "In each block, every" if len(self.blocks) > 1 else "Every"
         grouping = self.grouping
         named = grouping if isinstance(grouping, str) else type(grouping).__name__
+        respondents = "" if self.unit is None else f" units (distinct {self.unit})"
         if self.is_fuzzy:
             named = "a draw from fuzzy clusters, whose centres keep the rules"
         lines = [
-            f"{where} released record stands for at least {self.k}; groups are made by {named}."
+            f"{where} released record stands for at least {self.k}{respondents}; groups are made "
+            f"by {named}."
             if self.keeps_k
             else f"Probabilistic: groups aim at {self.k} records; they are made by {named}."
         ]

@@ -120,7 +120,8 @@ def make_plan(
     taken = set(masked)
     return Plan(
         k=k, blocks=tuple(planned), strata=tuple(strata),
-        untouched=tuple(c.name for c in schema if c.name not in taken), rules=rules,
+        untouched=tuple(c.name for c in schema if c.name not in taken and c.role != "unit"),
+        unit=next(iter(schema.names("unit")), None), rules=rules,
         grouping=grouping, options=dict(options or {}), scale=scale, notes=tuple(notes.values()),
         fit=fit, edit=edit, small=small, on_missing=on_missing, distance=distance,
     )  # fmt: skip

@@ -47,7 +47,7 @@ ROLES = (
     "Kinds: continuous, integer, ordinal, nominal. Roles:",
     "  quasi-identifier  may be known to an intruder: is masked",
     "  identifier        names the respondent: must be dropped",
-    "  household         names the household: must be dropped",
+    "  unit              names the household, firm or patient that k counts: is not released",
     "  confidential      is released as it is, and protected by not knowing whose it is",
     "  weight            weighs the records, and is released as it is",
     "  untouched         is released as it is",
@@ -157,10 +157,10 @@ def _draft_steps(
     k = wishes["k"]
     steps: list[Step] = []
     notes: dict[str, Sequence[str]] = {}
-    table, telling = Table.read(source.table), schema.names("identifier", "household")
+    table, telling = Table.read(source.table), schema.names("identifier")
     if telling:
         steps.append(Step(method="drop", options={"columns": [str(name) for name in telling]}))
-        notes["steps.0"] = ["Columns that name respondents or households must not be released."]
+        notes["steps.0"] = ["Columns that name respondents must not be released."]
         left, schema = drop(table, schema, telling)
         table = Table.read(left)
     if rare := count_rare(table, schema, k):

@@ -27,6 +27,7 @@ def protect(
     strata: Any = (),
     blocks: Sequence[Sequence[Hashable]] | None = None,
     weights: Hashable | None = None,
+    unit: Hashable | None = None,
     fit: str = "project",
     edit: str = "fix",
     small: str = "merge",
@@ -47,7 +48,7 @@ def protect(
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The original table; it is not changed.
     k : int
-        The least number of records that share their released values.
+        The least number of units that share their released values; of records without a unit.
     rules : Rules, text, or list of lines, optional
         What must be true of every released record.
     plan : Plan, optional
@@ -58,6 +59,9 @@ def protect(
         See `tessella.plan.make_plan`.
     weights : name, optional
         The column of sampling weights, if the schema does not say so.
+    unit : name, optional
+        The column that names the respondent of each record, if the schema does not say so: the
+        household, firm or patient. k counts distinct units; the column is not released.
     dominance : float or mapping, default 10
         When a group's total gives its largest contribution away: p of the p% rule in per cent,
         {"p": 10}, or {"n": 1, "k": 85}: the n largest contribute more than k per cent.
@@ -109,7 +113,7 @@ def protect(
     }  # fmt: skip
     study = Study(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
-        tolerance=tolerance, random_state=_seed(random_state),
+        unit=unit, tolerance=tolerance, random_state=_seed(random_state),
     )  # fmt: skip
     refuse_identifying(study.schema)
     usual = DEFAULTS | {"plan": None}

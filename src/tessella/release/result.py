@@ -237,7 +237,7 @@ def judge(
     """
     schema: Any = reference.schema
     plan = None if planned is None else planned.plan
-    view = View(released, schema)
+    view = without_unit(released, reference)
     if planned is not None and planned.table is released:
         after = planned.after
     else:
@@ -257,7 +257,7 @@ def judge(
     away = np.mean(list(squares.values()), axis=0) if squares else np.zeros(reference.n_rows)
     wrong = before.breaking()
     return Release(
-        table=released.native,
+        table=view.table.native,
         plan=plan,
         audit=found,
         loss=sum(column_loss.values()) / len(column_loss) if column_loss else 0.0,
@@ -268,11 +268,19 @@ def judge(
         edited=0 if planned is None else planned.masked.edited,
         merged=0 if planned is None else planned.masked.merged,
         donated=0 if planned is None else planned.masked.donated,
-        schema=schema,
+        schema=Schema([column for column in schema if column.role != "unit"]),
         rules=before.rules,
         protocol=protocol,
         labels=[] if planned is None else planned.masked.labels,
     )
+
+
+def without_unit(table: Table, reference: View) -> View:
+    """Return a masked table as it may be seen: without the column of units, which still count."""
+    if reference.unit is None:
+        return View.of(table, reference.schema)
+    kept = [name for name in table.columns if name != reference.unit]
+    return View(table.select(kept), reference.schema, reference.units)
 
 
 def _withheld(found: Audit, before: Confrontation, after: Confrontation, plan: Plan | None) -> str:
@@ -361,6 +369,7 @@ def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
     if plan.k != k:
         raise GroupSizeError.given_twice(masker=k, method=plan.k)
     planned = {*plan.untouched, *(name for block in plan.blocks for name in block.columns)}
+    planned |= set() if plan.unit is None else {plan.unit}
     if planned != set(source.columns):
         differ = ", ".join(map(repr, planned.symmetric_difference(source.columns)))
         raise PlanError(f"The plan is for a table with other columns; they differ in: {differ}.")

@@ -10,7 +10,9 @@ from ..frame import Table
 from ..schema import Schema
 
 
-def confirmed_schema(source: Table, schema: Schema | None, weights: Hashable | None) -> Schema:
+def confirmed_schema(
+    source: Table, schema: Schema | None, weights: Hashable | None, unit: Hashable | None
+) -> Schema:
     """Return the schema of a table that may still have columns that must not be released."""
     if schema is not None and not isinstance(schema, Schema):
         raise BadOptionError("schema", type(schema).__name__, "a tessella.Schema")
@@ -23,12 +25,16 @@ def confirmed_schema(source: Table, schema: Schema | None, weights: Hashable | N
     elif schema is None:
         guessed = [c.name for c in known if c.role == "weight"]
         known = known.override({name: {"role": "quasi-identifier"} for name in guessed})
+    if unit is not None:
+        if not isinstance(unit, Hashable):
+            raise BadOptionError("unit", type(unit).__name__, "the name of a column")
+        known = known.with_unit(unit)
     return known
 
 
 def refuse_identifying(known: Schema) -> None:
-    """Refuse columns that name a respondent or a household."""
-    if telling := known.names("identifier", "household"):
+    """Refuse columns that name a respondent."""
+    if telling := known.names("identifier"):
         named = ", ".join(f"{name!r} ({known[name].role})" for name in telling)
         raise PlanError(
             f"These columns must not be released: {named}. Drop them from the table, or give a "

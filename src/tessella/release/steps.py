@@ -17,7 +17,7 @@ import numpy as np
 
 from .._types import Integers, Name
 from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
-from ..frame import Table, View, group_ids
+from ..frame import Table, View, count_units, group_ids
 from ..grouping.base import check_k
 from ..masking import registry, restore
 from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
@@ -327,7 +327,7 @@ def _patterns(
     own = group_ids([view.states(name).astype(np.int64) for name in names])
     first = np.unique(own, return_index=True)[1]
     patterns = np.column_stack([view.states(name)[first] for name in names]).astype(np.int64)
-    return patterns, own, np.bincount(own)
+    return patterns, own, count_units(own, view.units)
 
 
 def disclosed_method(

@@ -35,6 +35,7 @@ from .result import (
     judge,
     mask_planned,
     still_valid,
+    without_unit,
 )  # fmt: skip
 from .steps import (
     PREPARING,
@@ -86,6 +87,8 @@ class Study:
         What must be true of every released record.
     weights : name, optional
         The column of sampling weights, if the schema does not say so.
+    unit : name, optional
+        The column that names the units that k counts, if the schema does not say so.
     tolerance : float, default 1e-9
         How far sides of a rule between floats may be off, times the size of the terms.
     random_state : int or None, default None
@@ -117,11 +120,12 @@ class Study:
         schema: Schema | None = None,
         rules: Any = None,
         weights: Hashable | None = None,
+        unit: Hashable | None = None,
         tolerance: float = 1e-9,
         random_state: int | None = None,
     ) -> None:
         source = Table.read(table)
-        known = roles.confirmed_schema(source, schema, weights)
+        known = roles.confirmed_schema(source, schema, weights, unit)
         self.rules = Rules() if rules is None else Rules.of(rules)
         unknown = [rule for rule in self.rules if not set(rule.columns) <= set(source.columns)]
         Rules(unknown).fix(source, schema=known)  # raises, and names the columns
@@ -133,7 +137,7 @@ class Study:
     @property
     def table(self) -> Any:
         """The table as it is after the last step: not yet judged, and not to be published."""
-        return self._states[-1].table.native
+        return self.views[1].table.native
 
     @property
     def original(self) -> Any:
@@ -187,7 +191,7 @@ class Study:
     def views(self) -> tuple[View, View]:
         """The reference and the table as it is now, read once: what other rooms compare."""
         here = self._states[-1]
-        return here.reference, View.of(here.table, here.schema)
+        return here.reference, without_unit(here.table, here.reference)
 
     @property
     def schema(self) -> Schema:

@@ -205,7 +205,7 @@ def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
     if not len(worst):
         return []
     first = study.replay(())
-    naming = first.schema.names("identifier", "household")
+    naming = first.schema.names("identifier", "unit")
     chosen = Table.read(first.views[0].table.take(np.asarray(worst, dtype=np.int64)))
     labels = {plain(name): chosen.labels(name) for name in naming}
     return [

@@ -229,7 +229,7 @@ def _known(pair: Pair, known: Any, id: Name | None, schema: Schema | None) -> tu
     left_out = set() if id is None else {id}
     if schema is not None:
         schema.check(before)
-        left_out |= set(schema.names("identifier", "household", "weight"))
+        left_out |= set(schema.names("identifier", "unit", "weight"))
     columns = tuple(name for name in pair.columns if name not in left_out)
     if not columns:
         mine, theirs = (

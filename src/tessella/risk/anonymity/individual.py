@@ -281,7 +281,7 @@ def individual_risk(
 
 def _households(view: View, given: Any, schema: Schema | None) -> Integers | None:
     if given is None and schema is not None:
-        given = next((name for name in schema.names("household") if view.table.has(name)), None)
+        given = next((name for name in schema.names("unit") if view.table.has(name)), None)
     if given is None:
         return None
     if view.is_name(given):
