@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessella import Rules
+from tessella import Rules, Schema
 from tessella.exceptions import RuleSyntaxError, RuleTableError
+from tessella.frame import View
 from tessella.rules.forms import AcrossMembers
 
 HOMES = pd.DataFrame(
@@ -113,7 +114,14 @@ def test_units_that_a_table_lacks_are_named():
     with pytest.raises(RuleTableError, match="unit='home'"):
         signs("max(age) by home >= 16", released)
     units = np.array([0, 0, 1, 1, 1, 2])
-    assert signs("max(age) by home >= 16", released, units=units) == [1, 1, -1, -1, -1, 1]
+    assert signs("max(age) by home >= 16", View(released, units=units)) == [1, 1, -1, -1, -1, 1]
+    schema = Schema.guess(HOMES).with_unit("home")
+    assert signs("max(age) by home >= 16", HOMES, schema=schema) == [1, 1, -1, -1, -1, 1]
+    assert signs("max(age) by home >= 16", View(released, schema, units)) == [1, 1, -1, -1, -1, 1]
+    with pytest.raises(RuleTableError, match="Write: by home"):
+        signs("max(age) by relat >= 16", HOMES, schema=schema)
+    with pytest.raises(RuleTableError, match="unit='relat'"):
+        signs("max(age) by relat >= 16", HOMES, schema=Schema.guess(HOMES))
     with pytest.raises(RuleTableError, match="calculates with name"):
         signs("max(name) by home >= 16", HOMES.assign(name="x"))
     with pytest.raises(RuleTableError, match="stands as a truth"):

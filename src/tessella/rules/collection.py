@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .._output import toml_text
 from .._parameters import Number
-from .._types import Integers, Name
+from .._types import Name
 from ..exceptions import BadOptionError, Mistake, RuleSyntaxError, UnknownOptionError
 from . import expressions as tree
 from .grammar import Reader
@@ -253,9 +253,8 @@ class Rules(Sequence[Rule]):
         return not any(tree.needs_original(node) for rule in self for node in rule.nodes())
 
     def confront(
-        self, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None,
-        units: Integers | None = None,
-    ) -> Confrontation:  # fmt: skip
+        self, table: Any, *, tolerance: float = 1e-9, schema: Schema | None = None
+    ) -> Confrontation:
         """Find out which records break which rules, and by how much.
 
         Parameters
@@ -267,8 +266,6 @@ class Rules(Sequence[Rule]):
             whole numbers only if they are the same. A rule's own ± comes on top.
         schema : Schema, optional
             Says which values stand for "missing", and which column names the unit.
-        units : array of int of shape (n,), optional
-            The unit of each record, 0, 1, ..., where the table no longer has its column.
 
         Raises
         ------
@@ -278,7 +275,7 @@ class Rules(Sequence[Rule]):
         """
         from .confront import confront
 
-        return confront(self, table, tolerance=tolerance, schema=schema, units=units)
+        return confront(self, table, tolerance=tolerance, schema=schema)
 
     def check(self) -> list[Finding]:
         """Look for duplicate, always-true, contradictory and redundant rules, without data.

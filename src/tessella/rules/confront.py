@@ -157,12 +157,11 @@ class Confrontation:
 
 @parameters(tolerance=[Number(least=0, below=1)])
 def confront(
-    rules: Rules, table: Any, *, tolerance: float = ROUNDING, schema: Schema | None = None,
-    units: Integers | None = None,
-) -> Confrontation:  # fmt: skip
+    rules: Rules, table: Any, *, tolerance: float = ROUNDING, schema: Schema | None = None
+) -> Confrontation:
     """Confront a table with rules: see `Rules.confront`."""
     rounding = float(tolerance)
-    columns = Operands(table, schema, units)
+    columns = Operands(table, schema)
     fitted = _fitted(rules, columns)
     signs = np.empty((columns.n_rows, len(rules)), dtype=np.int8, order="F")
     applies = np.full(len(rules), columns.n_rows, dtype=np.int64)

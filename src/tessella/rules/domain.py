@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, UnknownColumnError
-from ..frame import View
+from ..frame import View, group_ids
 from ..schema import Schema
 from . import expressions as tree
 
@@ -43,10 +43,10 @@ def _once(read: F) -> F:
 
 
 class Members:
-    """The members of each unit; `ids` numbers the units 0, 1, ..., shape (n,)."""
+    """The members of each unit; `ids` tells the units apart, shape (n,)."""
 
     def __init__(self, ids: Integers) -> None:
-        self.ids = ids
+        self.ids = ids = group_ids([ids])  # without gaps
         self._order = np.argsort(ids, kind="stable")
         counts = np.bincount(ids)
         self._starts = np.cumsum(counts) - counts
@@ -64,17 +64,11 @@ class Members:
 
 
 class Operands:
-    """The columns of one view, as operands of comparisons; what is derived is kept.
+    """The columns of one view, as operands of comparisons; what is derived is kept."""
 
-    `units` numbers the unit of each record where the view does not know it: that of a masked table.
-    """
-
-    def __init__(
-        self, table: Any, schema: Schema | None = None, units: Integers | None = None
-    ) -> None:
+    def __init__(self, table: Any, schema: Schema | None = None) -> None:
         self.view = View.of(table, schema)
         self.n_rows = self.view.n_rows
-        self._units = units
         self._kept: dict[Any, Any] = {}
 
     def keep(self, key: Any, compute: Callable[[], Any]) -> Any:
@@ -96,10 +90,8 @@ class Operands:
                 f"`by {text}` asks for the members of {name!r}, and the units of this table are "
                 f"{named[0]!r}. Write: by {tree.column_text(named[0])}."
             )
-        ids = self._units
-        if ids is None and named:
-            ids = getattr(self.view, "units", None)
-        elif ids is None and schema is None and self.view.table.has(name):
+        ids = self.view.units
+        if ids is None and schema is None and self.view.table.has(name):
             ids = self.view.group_ids([name])
         if ids is None:
             raise BadTableError(
