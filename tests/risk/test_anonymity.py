@@ -181,14 +181,14 @@ def test_household_risk_by_hand():
     """1 - (1 - r1)(1 - r2), for both; who lives alone keeps the own risk."""
     table = PRINTED.assign(home=[1, 2, 3, 4, 5, 6, 7, 3, 9, 10])
     alone = individual_risk(table, known=KEYS, weights="weight").chance
-    found = individual_risk(table, known=KEYS, weights="weight", household="home")
+    found = individual_risk(table, known=KEYS, weights="weight", unit="home")
     both = 1 - (1 - alone[2]) * (1 - alone[7])
     assert found.chance[[2, 7]] == pytest.approx([both, both])
     assert found.chance[0] == pytest.approx(alone[0])
     assert found.individual == pytest.approx(alone)
-    certain = individual_risk(table[:2], known="labour", weights=np.ones(2), household=["a", "a"])
+    certain = individual_risk(table[:2], known="labour", weights=np.ones(2), unit=["a", "a"])
     assert certain.chance == pytest.approx([0.75, 0.75])
-    sure = individual_risk(table[:1], known="labour", weights=np.ones(1), household=["a"])
+    sure = individual_risk(table[:1], known="labour", weights=np.ones(1), unit=["a"])
     assert sure.chance.tolist() == [1.0]
 
 
@@ -265,10 +265,10 @@ def test_k_refuses(options, error, says):
 def test_others_refuse():
     with pytest.raises(BadOptionError, match="sampling weights"):
         individual_risk(FOUR)
-    with pytest.raises(UnknownColumnError, match="household="):
-        individual_risk(FOUR, weights=np.ones(4), household="home")
-    with pytest.raises(BadTableError, match="1 of 4 records have no household"):
-        individual_risk(FOUR, weights=np.ones(4), household=[1, 2, 3, None])
+    with pytest.raises(UnknownColumnError, match="unit="):
+        individual_risk(FOUR, weights=np.ones(4), unit="home")
+    with pytest.raises(BadTableError, match="1 of 4 records have no unit"):
+        individual_risk(FOUR, weights=np.ones(4), unit=[1, 2, 3, None])
     with pytest.raises(BadOptionError, match="fraction"):
         uniques(FOUR, fraction=0)
     for both in (uniques, log_linear_risk):

@@ -17,8 +17,7 @@ texts alike; a code that does not read as a number matches texts only. The empty
 **What a weight is.** A positive, finite number for each record; None stands for ones. The schema's
 weight counts where its role was confirmed, not where it was guessed.
 
-**What a unit is.** The respondent whom k counts: the household, firm or patient that a record
-belongs to, by the schema's column of that role; every record has one. Without it, a record is one.
+**What a unit is.** Whom k counts: the household, firm or patient of a record, by the schema's role.
 
 **Memory.** For n records a column takes at most 8 n bytes as numbers (nothing where the frame holds
 complete float64), 8 n more where the schema's codes occur in it, 2 n for states where cells are
@@ -348,15 +347,24 @@ class View:
     @cached_property
     def units(self) -> Integers | None:
         """The unit of each record, numbered as they first appear, or None where none is named."""
-        if self.unit is None:
-            return self._given_units
-        if self.any_missing(self.unit):
-            lacking = int(self.missing(self.unit).sum())
+        return self._given_units if self.unit is None else self.read_units(self.unit)
+
+    def read_units(self, given: Any = None) -> Integers | None:
+        """Return the unit of each record, by a column or by one value for each; else `units`."""
+        if given is None:
+            return self.units
+        if self.is_name(given):
+            self.table.place(given, who="unit=")
+            lacking, own = self.missing(given), self.group_ids([given])
+        else:
+            own, _ = number_labels(self.table.per_record(given, who="unit="))
+            lacking = own < 0
+        if count := int(lacking.sum()):
             raise BadTableError(
-                f"{lacking} of {self.n_rows} records have no unit in {self.unit!r}. Give each one, "
-                "a number of its own where it stands alone."
+                f"{count} of {self.n_rows} records have no unit. Give each one, a number of "
+                "its own where it stands alone."
             )
-        return self.group_ids([self.unit])
+        return own
 
     def is_name(self, given: Any) -> bool:
         """Return whether an argument names a column, rather than giving a value a record."""

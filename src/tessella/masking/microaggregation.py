@@ -17,7 +17,7 @@ import numpy as np
 from .._parameters import FLAG, NONE, SEED, Instance, OneOf
 from .._types import Floats, Integers, Name, States
 from ..exceptions import BrokenPromiseError, MissingValuesError, SmallJointGroupsWarning
-from ..frame import Numbers, Table, View, group_ids
+from ..frame import Numbers, Table, View, count_units, group_ids
 from ..frame.columns import number_values
 from ..grouping.base import check_k
 from ..plan import Block, Plan
@@ -63,14 +63,15 @@ class GroupMasker(NumberMasker):
         self.labels_ = labels[0] if self.blocks is None else np.column_stack(labels)
         self.blocks_ = [list(block) for block in read.chosen.blocks]
         self._keep_facts(read.view.table, read.chosen)
-        self._count_alike(released, read.chosen, labels, k)
+        self._count_alike(released, read.chosen, labels, k, read.view.units)
         self._measure_loss(read, released)
         return released
 
     def _count_alike(
-        self, released: Numbers, chosen: Selection, labels: Sequence[Integers], k: int | None
-    ) -> None:
-        """Count, in the released table, the records that share their values; refuse less than k."""
+        self, released: Numbers, chosen: Selection, labels: Sequence[Integers], k: int | None,
+        units: Integers | None,
+    ) -> None:  # fmt: skip
+        """Count, in the released table, the units that share their values; refuse less than k."""
         strata, sets = chosen.strata.ids, []
         method = type(self).__name__
         for block, groups in zip(chosen.blocks, labels):
@@ -79,12 +80,12 @@ class GroupMasker(NumberMasker):
                 released.values[:, places], released.state[:, places], groups, strata,
                 method=method,
             )  # fmt: skip
-            smallest = int(np.bincount(alike).min())
+            smallest = int(count_units(alike, units).min())
             if k is not None and smallest < k:
                 raise BrokenPromiseError.group_too_small(k=k, smallest=smallest, method=method)
             sets.append(alike)
         joint = group_ids([strata, *sets])
-        self.joint_group_sizes_ = sizes = np.bincount(joint)
+        self.joint_group_sizes_ = sizes = count_units(joint, units)
         self.joint_k_ = int(sizes.min())
         if k is not None and self.joint_k_ < k:
             below = int(sizes[sizes < k].sum())

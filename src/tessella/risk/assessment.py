@@ -134,8 +134,8 @@ class Case:
     id: Name | None = None  # the column that says who is who
     method: Any = None  # how the table was masked, if he knows it: a masker or a mapping
     confidential: tuple[Name, ...] = ()  # what he wants to know of a person
-    weights: Any = None  # of a sample: a name or an array, and so is `household`
-    household: Any = None
+    weights: Any = None  # of a sample: a name or an array, and so is `unit`
+    unit: Any = None  # the household, firm or patient of each record
     effort: str = "standard"  # how hard he tries: "quick", "standard" or "thorough"
     held_out: bool = True  # try learned distances on records that they were not learned from, too
     seconds: float | None = None  # how long a single attack may take, where it can be stopped

@@ -19,7 +19,7 @@ from .. import (
 from .._parameters import EFFORT, NONE, SEED, Number, Whole, parameters
 from .._types import Name, Progress
 from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
-from ..frame import View
+from ..frame import Pair, View
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables, as_list
 from .assessment import Assessment, Attack, Case, Tried
@@ -149,8 +149,7 @@ def _no_homogeneity(case: Case) -> str:
 
 def _individual(case: Case) -> Estimate:
     return risk.individual_risk(
-        case.masked, known=case.keys, weights=case.weights, household=case.household,
-        schema=case.schema,
+        case.masked, known=case.keys, weights=case.weights, unit=case.unit, schema=case.schema
     )  # fmt: skip
 
 
@@ -208,7 +207,8 @@ ATTACKS: dict[str, Attack] = {
     attack.name: attack
     for attack in (
         Attack("k-anonymity", "table",
-               lambda case: risk.k_anonymity(case.masked, known=case.keys, schema=case.schema),
+               lambda case: risk.k_anonymity(
+                   case.masked, known=case.keys, schema=case.schema, unit=case.unit),
                description="counts who shares the released values"),
         Attack("euclidean", "identity", _link("euclidean"), "quick", _unless("no number"),
                "links to the nearest record, Euclidean distance"),
@@ -281,7 +281,7 @@ def find_attacks(given: Iterable[Any], known: Mapping[str, Attack] = ATTACKS) ->
 
 
 @parameters(
-    {"knowledge": "known"},
+    {"knowledge": "known", "household": "unit"},
     effort=[EFFORT],
     sample=[Whole(1), NONE],
     time_limit=[Number(above=0), NONE],
@@ -297,7 +297,7 @@ def assess(
     schema: Schema | None = None,
     id: Name | None = None,
     weights: Any = None,
-    household: Any = None,
+    unit: Any = None,
     effort: str = "standard",
     attacks: Iterable[str | Attack] | None = None,
     sample: int | None = None,
@@ -324,8 +324,10 @@ def assess(
         Kinds, roles and missing codes.
     id : name, optional
         A column of both tables that says which records belong together.
-    weights, household : name or array, optional
+    weights : name or array, optional
         Of a sample, for the risk with respect to the population.
+    unit : name or array, optional
+        The household, firm or patient of each record, which k counts; otherwise the schema's.
     effort : {"quick", "standard", "thorough"}
         Which attacks are tried, and how hard.
     attacks : list of names, optional
@@ -365,11 +367,13 @@ def assess(
     else:
         chosen = find_attacks(attacks)
     original, masked = View.of(original, schema), View.of(masked, schema)
+    if unit is None and masked.units is None and original.units is not None:
+        masked = Pair(original, masked, schema, id).masked  # knows the units of the original
     scenarios = _scenarios(original, masked, known, id, schema)
     case = Case(
         original=original, masked=masked, known=(), schema=schema, id=id, method=method,
         confidential=_confidential(masked, confidential, schema), weights=weights,
-        household=household, effort=effort, seed=random_state, sample=sample,
+        unit=unit, effort=effort, seed=random_state, sample=sample,
     )  # fmt: skip
     tried: list[Tried] = []
     skipped: dict[str, str] = {}

@@ -16,14 +16,14 @@ import numpy as np
 
 from ..._parameters import OneOf, check, parameters
 from ..._types import Floats, Integers, Name
-from ...exceptions import BadOptionError, BadTableError
-from ...frame import View, number_labels
+from ...exceptions import BadOptionError
+from ...frame import View
 from ...kernels.groups import number_equal
 from ...schema import Schema
 from ..aligned import AlignedTables, Measure, align_tables, as_points, measure
 from ..estimate import RecordEstimate
 from ..learned.families import Family
-from .keys import COUNT, MISSING, RENAMED, count_matches, first_rows, read_column, read_keys
+from .keys import COUNT, MISSING, RENAMED, count_matches, first_rows, read_keys
 from .population import mean_inverse
 
 
@@ -193,13 +193,13 @@ class IndividualRisk(RecordEstimate):
         return int((self.chance > risk).sum())
 
 
-@parameters(RENAMED, missing_as=[OneOf(MISSING)])
+@parameters(RENAMED | {"household": "unit"}, missing_as=[OneOf(MISSING)])
 def individual_risk(
     masked: Any,
     *,
     known: Sequence[Name] | Name | None = None,
     weights: Any = None,
-    household: Any = None,
+    unit: Any = None,
     schema: Schema | None = None,
     missing_as: str = "category",
 ) -> IndividualRisk:
@@ -211,9 +211,9 @@ def individual_risk(
         As in `k_anonymity`.
     weights : name or array-like of shape (n,)
         Sampling weights: how many persons each record stands for. Otherwise the schema's.
-    household : name or array-like of shape (n,), optional
-        The household of each record; an array if the number is not released. Otherwise the
-        schema's, if the table has it.
+    unit : name or array-like of shape (n,), optional
+        The household, or other unit, of each record; an array if the number is not released.
+        Otherwise the schema's, if the table has it.
 
     Notes
     -----
@@ -242,8 +242,8 @@ def individual_risk(
     array([0.005425, 0.005425, 0.025096])
     """
     view = View.of(masked, schema)
-    home = _households(view, household, schema)
-    read = read_keys(view, known, schema=schema, besides=(weights, household))
+    home = view.read_units(unit)
+    read = read_keys(view, known, schema=schema, besides=(weights, unit))
     mass = read.weights(weights)
     if mass is None:
         raise BadOptionError(
@@ -277,21 +277,3 @@ def individual_risk(
         population=population,
         household=home,
     )
-
-
-def _households(view: View, given: Any, schema: Schema | None) -> Integers | None:
-    if given is None and schema is not None:
-        given = next((name for name in schema.names("unit") if view.table.has(name)), None)
-    if given is None:
-        return None
-    if view.is_name(given):
-        view.table.place(given, who="household=")
-        home = read_column(view, given)
-    else:
-        home, _ = number_labels(view.table.per_record(given, who="household="))
-    if lacking := int((home < 0).sum()):
-        raise BadTableError(
-            f"{lacking} of {len(home)} records have no household. Give each a household, a number "
-            "of its own if it lives alone."
-        )
-    return home

@@ -24,7 +24,7 @@ import pandas as pd
 from ..._parameters import Constraint, Number, OneOf, Whole, check, parameters
 from ..._types import Floats, Integers, Name
 from ...exceptions import BadOptionError, BadTableError
-from ...frame import View, group_ids
+from ...frame import View, count_units, group_ids
 from ...schema import Schema
 from ..estimate import RecordEstimate
 
@@ -326,9 +326,10 @@ def k_anonymity(
     schema: Schema | None = None,
     missing_as: str = "category",
     weights: Any = None,
+    unit: Any = None,
     below: Sequence[int] = (2, 3, 5, 10),
 ) -> Anonymity:
-    """Count how many records share each key.
+    """Count how many records, or units, share each key.
 
     Parameters
     ----------
@@ -344,6 +345,9 @@ def k_anonymity(
         or agrees with every value.
     weights : name or array-like of shape (n,), optional
         Sampling weights.
+    unit : name or array-like of shape (n,), optional
+        The household, firm or patient of each record: then distinct units are counted. Otherwise
+        the schema's, if the table has it.
     below : sequence of int
         The k for which records below k are counted.
 
@@ -372,18 +376,24 @@ def k_anonymity(
     k = 1 (3 keys; records: 2 below 2, 4 below 3)
     75.0 % of 4 records (all of them; by guessing 25.0 %): look up the key, pick one that shares it
     """
-    read = read_keys(masked, known, schema=schema, besides=(weights,))
-    mass = read.weights(weights)
+    read = read_keys(masked, known, schema=schema, besides=(weights, unit))
+    mass, units = read.weights(weights), View.of(masked, schema).read_units(unit)
     found = count_matches(read, missing_as=missing_as, weights=mass)
+    notes = read.notes
+    if units is not None:
+        if missing_as != "category":
+            raise BadOptionError("missing_as", missing_as, "'category', where units are counted")
+        found = replace(found, count=count_units(found.classes, units)[found.classes])
+        notes = (*notes, f"f counts distinct units ({int(units.max()) + 1:,} in all)")
     limits = sorted(set(below))
     for k in limits:
         check({"below": COUNT}, {"below": k})
     return Anonymity.of(
         float((1 / found.count).sum()),
         read.n,
-        baseline=1 / read.n,
+        baseline=1 / (read.n if units is None else int(units.max()) + 1),
         attack="look up the key, pick one that shares it",
-        assumptions=(*read.notes, "he knows that the person is in the table", MISSING[missing_as]),
+        assumptions=(*notes, "he knows that the person is in the table", MISSING[missing_as]),
         exact=True,
         k=int(found.count.min()),
         n_classes=int(found.classes.max()) + 1,
