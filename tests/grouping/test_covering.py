@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from tessella.exceptions import GroupSizeError
 from tessella.grouping import lower_bound
 from tessella.grouping.covering import cyclic_covering, find_covering
 from tessella.kernels.covering import draw_matching
@@ -128,6 +129,26 @@ def test_every_record_is_in_k_groups_of_k(seed, k, n, values):
     assert is_covering(found.members, k)
     assert found.sse == pytest.approx(sum(sse(X, w, g) for g in found.members) / k, abs=1e-9)
     assert found.bound <= found.sse + 1e-9 <= found.crisp + 2e-9
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(12, 60), st.integers(1, 4))
+def test_no_group_has_two_records_of_a_unit(seed, k, n, size):
+    """An invariant, down to units of exactly n / k records, for which all places are needed."""
+    random = np.random.default_rng(seed)
+    X = np.repeat(random.normal(size=(-(-n // size), 2)), size, axis=0)[:n]  # a unit is alike
+    units = random.permutation(np.arange(n) // size)
+    if seed % 3 == 0:
+        units[: n // k] = -1
+    w, most = np.ones(n), np.unique(units, return_counts=True)[1].max()
+    if most * k > n:
+        with pytest.raises(GroupSizeError, match="A unit has"):
+            find_covering(X, w, k, effort="quick", seed=seed, units=units)
+        return
+    found = find_covering(X, w, k, effort="quick", seed=seed, units=units)
+    assert is_covering(found.members, k)
+    assert all(len(set(group)) == k for group in units[found.members].tolist())
+    assert found.bound <= found.sse * (1 + 1e-9) + 1e-9
 
 
 def test_windows_of_a_large_table():

@@ -15,8 +15,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from tessella import Rules, publish, verify
+from tessella.cli import app
 from tessella.exceptions import (
     BadFileError,
     BadOptionError,
@@ -169,6 +171,10 @@ file = "numbers.csv"
 kind = "continuous"
 [columns.b]
 kind = "continuous"
+[columns.c]
+kind = "nominal"
+[rules]
+lines = ["a <= b", 'if c == "x": a > 0']
 [[steps]]
 method = "overlapping microaggregation"
 k = 3
@@ -183,14 +189,26 @@ manifest = "manifest.json"
 
 
 def test_a_posterior_is_promised_in_random_order_only(tmp_path):
-    numbers = np.random.default_rng(0).normal(size=(60, 2)).round(3)
-    pd.DataFrame(numbers, columns=["a", "b"]).to_csv(tmp_path / "numbers.csv", index=False)
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(60, 2)).round(3), columns=["a", "b"])
+    table["c"] = random.choice(list("xyz"), 60)
+    table.to_csv(tmp_path / "numbers.csv", index=False)
     published = publish(parse_plan(OVERLAPPING, folder=tmp_path), pictures=False)
     assert json.loads((tmp_path / "manifest.json").read_text())["order"] == "shuffled"
     report = (tmp_path / "report.html").read_text()
     for text in ("order drawn by chance", "at most 1/3", "this is not 3 equal records"):
         assert text in report
     assert "names 0 of 60 records" in str(published)
+    read = pd.read_csv(tmp_path / "release.csv")
+    assert (read.a <= read.b).all()
+    assert (read.a[read.c == "x"] > 0).all()
+    (tmp_path / "plan.toml").write_text(OVERLAPPING)
+    written = (tmp_path / "release.csv").read_bytes()
+    done = CliRunner().invoke(
+        app, ["protect", "--plan", str(tmp_path / "plan.toml"), "--overwrite"]
+    )
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "release.csv").read_bytes() == written
     with pytest.raises(PlanError, match='order = "shuffled"'):
         publish(
             parse_plan(OVERLAPPING + 'order = "kept"', folder=tmp_path), overwrite=True,

@@ -68,7 +68,8 @@ Strata = Annotated[
     Text, Option(help="Columns that put records apart and are released as they are.")
 ]
 Grouping = Annotated[
-    Text, Option(help="How groups are made: search, mdav, ..., or fuzzy. By default search.")
+    Text,
+    Option(help="How groups are made: search (the default), mdav, ..., fuzzy, overlapping."),
 ]
 GroupingOption = Annotated[
     list[str] | None,

@@ -40,8 +40,10 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse import csr_array
+from scipy.spatial import KDTree
 
 from .._types import Floats, Integers
+from ..exceptions import GroupSizeError
 from ..kernels.bound import sums_over
 from ..kernels.covering import anneal_covering, covering_costs, improve_covering
 from ..kernels.groups import weighted_centres
@@ -92,17 +94,28 @@ class Covering:
         return means
 
 
-def find_covering(X: Floats, weights: Floats, k: int, *, effort: str, seed: int) -> Covering:
-    """Find a covering with little loss, never above that of a `Search` of the same effort."""
+def find_covering(
+    X: Floats, weights: Floats, k: int, *, effort: str, seed: int, units: Integers | None = None
+) -> Covering:
+    """Find a covering with little loss, never above that of a `Search` of the same effort.
+
+    With `units`, numbers of shape (n,), no group has two records of a unit; `Search` does not ask
+    for that here, and may then lose less.
+    """
     n = len(X)
+    owner = np.arange(n) if units is None else np.unique(units, return_inverse=True)[1]
+    apart = int(owner.max()) + 1 == n
+    if (most := int(np.bincount(owner).max())) * k > n:
+        raise GroupSizeError.crowded(k=k, most=most, n=n)
     if n < 2 * k:
         labels = np.zeros(n, dtype=np.int64)
     else:
         labels = Search(k, effort=effort, random_state=seed).fit_predict(X, sample_weight=weights)
     centres = weighted_centres(X, weights, labels, int(labels.max()) + 1)
     crisp = float(weights @ ((X - centres[labels]) ** 2).sum(axis=1))
-    work = CoveringSearch(X - X.mean(axis=0), weights, k, np.random.default_rng(seed))
-    work.offer(cyclic_covering(labels, k))
+    work = CoveringSearch(X - X.mean(axis=0), weights, k, np.random.default_rng(seed), owner)
+    start = cyclic_covering(labels, k)
+    work.offer(start if apart else separate_units(X, start, owner))
     bound = work.sse
     if n > k:
         moves = standard_moves(n) * EFFORTS[effort].moves
@@ -110,7 +123,7 @@ def find_covering(X: Floats, weights: Floats, k: int, *, effort: str, seed: int)
         if n <= WHOLE_TABLE:
             work.run(moves / 8)
         work.rounds(moves / 8)
-        if n >= 2 * k and n * (k - 2) <= PRICED[effort]:
+        if apart and n >= 2 * k and n * (k - 2) <= PRICED[effort]:
             bound = max(bound, work.generate_columns())
     return Covering(members=work.best, sse=work.sse, crisp=crisp, bound=min(bound, work.sse))
 
@@ -126,11 +139,52 @@ def cyclic_covering(labels: Integers, k: int) -> Integers:
     return members
 
 
+def separate_units(X: Floats, members: Integers, owner: Integers) -> Integers:
+    """Exchange records between near groups until no group has two records of a unit.
+
+    An exchange takes a record out of a group that has its unit twice, and makes no group worse.
+    Where none is found all places are dealt anew, unit by unit, to the groups in turn: a unit has
+    at most n of the n k places, so no two of them in a group.
+    """
+    members, (n, k) = members.copy(), members.shape
+    groups = (np.argsort(members.ravel(), kind="stable") // k).reshape(n, k)  # of each record
+    tree = KDTree(X)
+    for g in range(n):
+        while (at := _repeated(owner[members[g]])) >= 0:
+            i = members[g, at]
+            others = np.delete(owner[members[g]], at)
+            for near in (32, n):
+                h = np.unique(groups[tree.query(X[i], min(near, n))[1]])
+                free = (owner[members[h]] == owner[i]).sum(axis=1) == 0
+                fits = free[:, None] & ~np.isin(owner[members[h]], others)
+                if fits.any():
+                    break
+            else:
+                flat = np.repeat(np.argsort(owner, kind="stable"), k)
+                return flat.reshape(k, n).T.copy()
+            away = np.where(fits, ((X[members[h]] - X[i]) ** 2).sum(axis=2), np.inf)
+            row, b = np.unravel_index(away.argmin(), away.shape)
+            t, other = members[h[row], b], h[row]
+            members[g, at], members[other, b] = t, i
+            groups[i, groups[i] == g] = other
+            groups[t, groups[t] == other] = g
+    return members
+
+
+def _repeated(owners: Integers) -> int:
+    """Return the place of an entry that stands in a row before, or -1."""
+    first = np.unique(owners, return_index=True)[1]
+    left = np.setdiff1d(np.arange(len(owners)), first)
+    return int(left[0]) if len(left) else -1
+
+
 class CoveringSearch:
     """One table under search, and its best covering so far."""
 
-    def __init__(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> None:
-        self.X, self.weights, self.k, self.random = X, weights, k, random
+    def __init__(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, owner: Integers
+    ) -> None:
+        self.X, self.weights, self.k, self.random, self.owner = X, weights, k, random, owner
         self.sse, self.count = np.inf, min(2 * k + 14, 128, len(X) - 1)
         self.halt = np.zeros(1, dtype=np.uint8)
 
@@ -150,7 +204,7 @@ class CoveringSearch:
         if self.sse > 0.0:
             near = nearest_in_window(self.X, self.count)
             anneal_covering(
-                self.X, self.weights, near, members, int(moves * len(members)),
+                self.X, self.weights, self.owner, near, members, int(moves * len(members)),
                 RUN[0] * float((costs**2).sum() / costs.sum()) / self.k,
                 RUN[1] * float(costs.mean()), self._seed(), 0, self.halt,
             )  # fmt: skip
@@ -172,8 +226,8 @@ class CoveringSearch:
 
         def improve(piece: tuple[int, int]) -> None:
             improve_covering(
-                self.X, self.weights, members, order, starts, piece[0], piece[1], self.count,
-                moves, *heat, seed, self.halt,
+                self.X, self.weights, self.owner, members, order, starts, piece[0], piece[1],
+                self.count, moves, *heat, seed, self.halt,
             )  # fmt: skip
 
         each(improve, pairwise(cuts))

@@ -50,13 +50,13 @@ def replace_in(row: Integers, old: int, new: int) -> None:
 
 @kernel
 def anneal_covering(
-    X: Floats, weights: Floats, near: SmallIntegers, members: Integers, steps: int, hot: float,
-    cold: float, seed: int, number: int, halt: Bytes,
+    X: Floats, weights: Floats, owner: Integers, near: SmallIntegers, members: Integers,
+    steps: int, hot: float, cold: float, seed: int, number: int, halt: Bytes,
 ) -> None:  # fmt: skip
     """Anneal a covering in place, from temperature hot to cold; see `random_moves.anneal`.
 
     A move: record i leaves group g for a group h of a near record j, and a member t of h, not j,
-    takes its place. No group has a record twice.
+    takes its place. No group has two records of an `owner`, the unit of each record.
     """
     m, k = members.shape
     n, d = X.shape
@@ -88,7 +88,7 @@ def anneal_covering(
             continue
         free = True
         for c in range(k):
-            free &= members[h, c] != i and members[g, c] != t
+            free &= owner[members[h, c]] != owner[i] and owner[members[g, c]] != owner[t]
         if not free:
             continue
         cost = swap_cost(X, weights, i, t, g, h, mass, centre)
@@ -108,8 +108,9 @@ def anneal_covering(
 
 @kernel
 def improve_covering(
-    X: Floats, weights: Floats, members: Integers, order: Integers, starts: Integers, first: int,
-    last: int, count: int, moves: float, hot: float, cold: float, seed: int, halt: Bytes,
+    X: Floats, weights: Floats, owner: Integers, members: Integers, order: Integers,
+    starts: Integers, first: int, last: int, count: int, moves: float, hot: float, cold: float,
+    seed: int, halt: Bytes,
 ) -> None:  # fmt: skip
     """Anneal windows first .. last - 1 of groups, `order`[starts[t]:starts[t + 1]]; keep gains.
 
@@ -131,8 +132,8 @@ def improve_covering(
             continue
         near = nearest_in_window(near_X, min(count, rows.shape[0] - 1))
         anneal_covering(
-            near_X, near_weights, near, inner, int(moves * m), hot * before / m, cold * before / m,
-            seed, t, halt,
+            near_X, near_weights, owner[rows], near, inner, int(moves * m), hot * before / m,
+            cold * before / m, seed, t, halt,
         )  # fmt: skip
         if covering_costs(near_X, near_weights, inner).sum() < before:
             for p in range(m):

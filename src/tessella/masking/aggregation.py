@@ -16,6 +16,7 @@ from ..exceptions import ContradictionError, NoWholeSolutionError, RefusedError
 from ..fuzzy.drawing import Chance
 from ..plan import Block, Plan
 from .fuzzy_groups import DrawnPart, FuzzyOptions, draw_record
+from .overlapping_groups import CoveredPart
 from .parts import (
     AGGREGATES,
     BlockCells,
@@ -51,6 +52,7 @@ class PartOfBlock:
         self.embedded, self.claims, self.strata = embedded, part.claims, plan.strata
         self.lacking = {n for n in block.columns if cells.view.states(n)[part.rows[0]]}
         self.drawn: DrawnPart | None = None  # where groups are fuzzy
+        self.covered: CoveredPart | None = None  # where they overlap
 
     @property
     def constants(self) -> dict[Name, float]:
@@ -65,6 +67,10 @@ class PartOfBlock:
         self.count = len(distinct)
         # The records whose values stand for a group: its own, or those that count in its centre.
         self.members, self.member_groups, self.member_weights = self.rows, self.groups, self.weights
+        if self.covered is not None:  # group p stands in the place of the p-th record
+            at = self.covered.covering.members
+            self.members, self.member_weights = self.rows[at.ravel()], self.weights[at.ravel()]
+            self.member_groups = np.repeat(self.groups, at.shape[1])
         if self.drawn is not None:
             self.centres = self.drawn.values(own, distinct)
             if any(c.operator not in COMPUTED for c in self.block.choices):
@@ -75,15 +81,16 @@ class PartOfBlock:
                 self.member_groups = np.searchsorted(distinct, groups[used])
 
     def values(self, names: list[Name]) -> Floats:
-        """Return the cells of some columns of numbers, shape (n, d)."""
+        """Return the members' cells of some columns of numbers, shape (n, d)."""
         places = np.array([self.cells.place(name) for name in names])
-        found: Floats = self.cells.values[np.ix_(self.rows, places)]
+        found: Floats = self.cells.values[np.ix_(self.members, places)]
         return found
 
     def start(self, names: list[Name], operator: str = "mean") -> Floats:
         """Return the values of the groups before any repair: means, or what is in the centres."""
         if self.drawn is None:
-            return AGGREGATES[operator](self.values(names), self.weights, self.groups, self.count)
+            weights, groups = self.member_weights, self.member_groups
+            return AGGREGATES[operator](self.values(names), weights, groups, self.count)
         numbers = self.cells.numbers(self.block)
         return self.centres[:, [numbers.index(name) for name in names]]
 
@@ -124,7 +131,7 @@ def aggregate(
             allowed = allowed_of(cells, members, names, own.claims, own.strata)
             found = members[draw_record(inner, weights, count, allowed, chance)]
         else:
-            found = modes(cells, rows, names, weights, groups, count, own.claims, own.strata)
+            found = modes(cells, members, names, weights, inner, count, own.claims, own.strata)
         for name in names:
             out.rows[name][rows] = found[groups]
     mend_dates(out, own, [name for name in chosen if name not in both])
@@ -204,7 +211,8 @@ def _compute(
     distances = signs[free] * (own.values(names)[:, free] + offsets[free])
     distances = at_edge(distances)
     centres[:, free] = (
-        signs[free] * log_means(distances, own.weights, own.groups, own.count) - offsets[free]
+        signs[free] * log_means(distances, own.member_weights, own.member_groups, own.count)
+        - offsets[free]
     )
     return project_products(centres, grid, own.claims, constants, offsets, signs)
 

@@ -156,6 +156,16 @@ class NumberMasker(Masker):
             return None
         return decimals
 
+    def _stays_whole(self, view: View, name: Name) -> bool:
+        """Return whether to round to whole numbers: by the schema, or as it would be guessed."""
+        facts = view.table.facts(name)
+        if not self.round_integers:
+            return False
+        if view.schema is not None or facts.family != "float":
+            return view.kind(name) == "integer" if view.schema is not None else facts.decimals == 0
+        numbers = view.numbers(name)
+        return bool((np.isnan(numbers) | (numbers == np.rint(numbers))).all())
+
     def _write(
         self, read: MaskedColumns, released: Floats, *, unrounded: Collection[Name] = ()
     ) -> Any:

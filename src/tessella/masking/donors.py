@@ -52,9 +52,9 @@ def take_from_donors(
     for number, columns, places in _tied_columns(plan.blocks, before.rules):
         broken = (after.signs[:, places] < 0).any(axis=1)
         if broken.any():
-            labels = masked.labels[number]
+            labels, members = masked.labels[number], masked.members(number, weights)
             named = {name for place in places for name in before.rules[place].columns}
-            exchange = _Exchange(masked, view, plan, columns, named, labels, weights)
+            exchange = _Exchange(masked, view, plan, columns, named, labels, members)
             clean, kept = (np.all(f.signs[:, places] >= 0, axis=1) for f in (before, after))
             needy = np.isin(labels, labels[broken])
             changed |= exchange.serve(needy, clean, kept, places, in_strata_of)
@@ -84,10 +84,10 @@ class _Exchange:
 
     def __init__(
         self, masked: MaskedBlocks, view: View, plan: Plan, columns: list[Name], named: set[Name],
-        labels: Integers, weights: Floats,
+        labels: Integers, members: tuple[Integers, Integers, Floats],
     ) -> None:  # fmt: skip
         self.masked, self.view, self.columns = masked, view, columns
-        self.labels, self.weights = labels, weights
+        self.labels, self.members = labels, members  # rows, groups and weights: who counts
         self.states = np.column_stack([view.states(name).astype(np.int64) for name in columns])
         self.strata = view.strata(plan.strata).ids
         self.named = view.strata([name for name in plan.strata if name in named]).ids
@@ -145,17 +145,20 @@ class _Exchange:
         """Return a donor for each row: of its own group if that has one, else the nearest one."""
         from scipy.spatial import KDTree
 
-        _, groups = np.unique(self.labels[rows], return_inverse=True)
-        count = int(groups.max()) + 1
-        own = np.ascontiguousarray(self.original[rows][:, axes])
-        centres = weighted_centres(own, self.weights[rows], groups, count)
+        distinct, groups = np.unique(self.labels[rows], return_inverse=True)
+        count = len(distinct)
+        needed = np.isin(self.members[1], distinct)
+        members, weights = self.members[0][needed], self.members[2][needed]
+        inner = np.searchsorted(distinct, self.members[1][needed])
+        own = np.ascontiguousarray(self.original[members][:, axes])
+        centres = weighted_centres(own, weights, inner, count)
         points = (self.released if from_released else self.original)[donors][:, axes]
         nearest = donors[KDTree(points).query(centres)[1]]
-        inside = np.isin(rows, donors) & (not from_released)
-        away = np.where(inside, ((own - centres[groups]) ** 2).sum(axis=1), np.inf)
-        order = np.lexsort((rows, away, groups))
-        first = order[np.searchsorted(groups[order], np.arange(count))]
-        return np.asarray(np.where(inside[first], rows[first], nearest)[groups])
+        inside = np.isin(members, donors) & (not from_released)
+        away = np.where(inside, ((own - centres[inner]) ** 2).sum(axis=1), np.inf)
+        order = np.lexsort((members, away, inner))
+        first = order[np.searchsorted(inner[order], np.arange(count))]
+        return np.asarray(np.where(inside[first], members[first], nearest)[groups])
 
     def _copy(self, rows: Integers, at: Integers, known: Truths, *, from_released: bool) -> None:
         for name in (name for name, own in zip(self.columns, known) if own):

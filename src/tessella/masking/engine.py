@@ -1,7 +1,8 @@
 """Apply a plan: partition each block, group its records, and find the values of the groups.
 
-This is the one engine of microaggregation, crisp and fuzzy. `Microaggregation` and
-`FuzzyMicroaggregation` are plans; those with rules have groups whose values keep them.
+This is the one engine of microaggregation: crisp, fuzzy and overlapping. `Microaggregation`,
+`FuzzyMicroaggregation` and `OverlappingMicroaggregation` are plans; those with rules have groups
+whose values keep them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from sklearn.base import clone
 from .. import grouping as groupings
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import (
+    BadOptionError,
     BadTableError,
     GroupSizeError,
+    RefusedError,
     UnknownOptionError,
 )
 from ..frame import Strata, Table, View
@@ -32,6 +35,7 @@ from .aggregation import COMPUTED, PartOfBlock, aggregate, grid_of
 from .base import write_numbers
 from .donors import take_from_donors
 from .fuzzy_groups import DrawnPart, FuzzyFacts, FuzzyOptions, FuzzyPart, Logarithms
+from .overlapping_groups import CoveredPart, OverlappingFacts, dealt, effort_of
 from .parts import (
     BlockCells,
     Part,
@@ -68,12 +72,40 @@ class MaskedBlocks:
     groupings: list[Grouping] = field(default_factory=list)  # none where centres are drawn
     drawn: list[list[DrawnPart]] = field(default_factory=list)  # by block, where they are
     known: FuzzyFacts | None = None  # to an intruder who has the original, where they are
+    covered: list[CoveredPart] = field(default_factory=list)  # where groups overlap
+    overlap: OverlappingFacts | None = None  # what is promised then, counted
     donated: int = 0  # records whose group took the values of a donor
     edited: int = 0  # records in which a product was recomputed before grouping
     merged: int = 0  # records that joined another part
 
+    def members(self, block: int, weights: Floats) -> tuple[Integers, Integers, Floats]:
+        """Return the records that stand for the groups of a block: rows, groups and weights."""
+        labels = self.labels[block]
+        if not self.covered:
+            return np.arange(len(labels)), labels, weights
+        rows = np.concatenate([part.members.ravel() for part in self.covered])
+        k = self.covered[0].covering.members.shape[1]
+        groups = np.concatenate([np.repeat(labels[part.rows], k) for part in self.covered])
+        return rows, groups, weights[rows]
 
-def apply_plan(
+    def deal(self) -> None:
+        """Give the values of overlapping groups to the records that drew them."""
+        source = dealt(self.covered, len(self.labels[0]))
+        self.numbers = {name: own[source] for name, own in self.numbers.items()}
+        self.rows = {name: own[source] for name, own in self.rows.items()}
+        self.dates = {name: own[source] for name, own in self.dates.items()}
+        self.labels = [self.labels[0][source]]
+
+
+def apply_plan(plan: Plan, view: View, **given: Any) -> MaskedBlocks:
+    """Find the values of all records; `given` is for `find_values`."""
+    out = find_values(plan, view, **given)
+    if plan.is_overlapping:
+        out.deal()
+    return out
+
+
+def find_values(
     plan: Plan,
     view: View,
     *,
@@ -83,19 +115,26 @@ def apply_plan(
     dominance: DominanceRule | None = None,
     random_state: Any = None,
 ) -> MaskedBlocks:
-    """Find the values of all records; those of different strata share no group.
+    """Find the values of the groups of all records; those of different strata share none.
 
     Groups that a record dominates by `dominance` grow up to MOST times k records. `valid` are the
     records that keep all rules, by default all. Seeds without a `random_state` are the system's.
+    Values of overlapping groups are not yet dealt, and must be: see `MaskedBlocks.deal`.
     """
     out = MaskedBlocks()
-    chance = chance_of(random_state) if plan.is_fuzzy else None
+    chance = chance_of(random_state) if plan.is_drawn else None
     seeds = [0] * len(plan.blocks) if chance else _seeds(random_state, len(plan.blocks))
+    if plan.is_overlapping and dominance is not None:
+        expected = "'report' or 'refuse' with overlapping groups, all of which have k records"
+        raise BadOptionError("on_dominance", "enlarge", expected)
     for read, seed in zip(read_blocks(plan, view, strata, weights), seeds):
         cells, block, parts, embedded = read.cells, read.block, read.parts, read.embedded
         out.edited += read.edited
         out.merged += sum(own.part.merged for own in parts)
-        labels = _draw(out, read, chance) if chance else _group(out, read, weights, seed)
+        if chance is None:
+            labels = _group(out, read, weights, seed)
+        else:
+            labels = (_draw if plan.is_fuzzy else _cover)(out, read, chance)
         if dominance is not None:
             values = cells.matrix([n for n in cells.numbers(block) if view.is_number(n)])
             rows = [own.rows for own in parts]
@@ -108,7 +147,7 @@ def apply_plan(
                 out.rows[name] = np.arange(view.n_rows)
         for own in parts:
             own.group(labels)
-            aggregate(out, own, valid, chance)
+            aggregate(out, own, valid, chance if plan.is_fuzzy else None)
         out.labels.append(labels)
     return out
 
@@ -165,12 +204,12 @@ def mask_keeping_rules(
 ) -> tuple[Table, MaskedBlocks, Confrontation]:
     """Apply a plan and confront what is written with its rules; donors are the last resort.
 
-    `before` is the table confronted with the same rules; `given` is for `apply_plan`.
+    `before` is the table confronted with the same rules; `given` is for `find_values`.
     """
     schema: Any = view.schema
     confront = partial(before.rules.confront, tolerance=tolerance, schema=schema)
     valid = np.asarray((before.signs >= 0).all(axis=1))
-    masked = apply_plan(plan, view, valid=valid, **given)
+    masked = find_values(plan, view, valid=valid, **given)
     table = write_blocks(view, plan, masked)
     after = confront(table)
     if plan.fit == "project" and not after.all_hold:
@@ -180,7 +219,25 @@ def mask_keeping_rules(
         )  # fmt: skip
         table = write_blocks(view, plan, masked)
         after = confront(table)
+    if plan.is_overlapping:
+        masked.deal()
+        table = write_blocks(view, plan, masked)
+        after = confront(table)
+        columns = plan.blocks[0].columns
+        masked.overlap = OverlappingFacts.count(
+            View(table, schema), columns, masked.covered, plan.k, view.units
+        )
     return table, masked, after
+
+
+def refuse_broken(after: Confrontation) -> None:
+    """Refuse a masked table that breaks a rule although donors were asked."""
+    if not after.all_hold:
+        broken = [rule.name for rule, rows in zip(after.rules, after.rows) if len(rows)]
+        raise RefusedError(
+            f"The masked table is withheld, for it breaks {', '.join(broken)}, and no record that "
+            "keeps these rules can stand for others. Give up one of them."
+        )
 
 
 def _seeds(random_state: Any, count: int) -> list[int]:
@@ -284,6 +341,18 @@ def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
     out.drawn.append(drawn)
     out.known = facts
     return labels
+
+
+def _cover(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
+    """Cover each part by overlapping groups, and draw; group p is in the place of record p."""
+    plan, effort = read.plan, effort_of(read.plan.options)
+    for own in sorted(read.parts, key=lambda own: own.part.key):
+        points = read.embedded[own.rows]
+        own.covered = CoveredPart.draw(
+            points, own.weights, own.rows, plan.k, effort, chance, read.cells.view.units
+        )
+        out.covered.append(own.covered)
+    return np.arange(read.cells.n_rows)
 
 
 def _group(out: MaskedBlocks, read: ReadBlock, weights: Floats, seed: int) -> Integers:

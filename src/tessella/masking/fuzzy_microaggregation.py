@@ -15,7 +15,7 @@ import numpy as np
 
 from .._parameters import FLAG, OneOf
 from .._types import Floats, Integers
-from ..exceptions import BadTableError, RefusedError
+from ..exceptions import BadTableError
 from ..frame import Table
 from ..fuzzy.drawing import Drawing
 from ..fuzzy.field import as_system
@@ -25,7 +25,14 @@ from ..plan.plan import Claim
 from ..rules import Rules, forms
 from ..schema import Schema
 from .base import MaskedColumns, renamed
-from .engine import MaskedBlocks, apply_plan, mask_keeping_rules, read_blocks, write_blocks
+from .engine import (
+    MaskedBlocks,
+    apply_plan,
+    mask_keeping_rules,
+    read_blocks,
+    refuse_broken,
+    write_blocks,
+)
 from .fuzzy_groups import PARAMETERS, FuzzyOptions, FuzzyPart
 from .microaggregation import GroupMasker
 from .registry import Method, Options, Setting, Tuned, register, shrunk
@@ -265,12 +272,7 @@ class FuzzyMicroaggregation(GroupMasker):
         if len(plan.rules):
             before = plan.rules.confront(read.view, schema=self.schema)
             table, blocks, after = mask_keeping_rules(plan, read.view, before=before, **given)
-            if not after.all_hold:
-                broken = [rule.name for rule, rows in zip(after.rules, after.rows) if len(rows)]
-                raise RefusedError(
-                    f"The masked table is withheld, for it breaks {', '.join(broken)}, and no "
-                    "record that keeps these rules can stand for others. Give up one of them."
-                )
+            refuse_broken(after)
         else:
             blocks = apply_plan(plan, read.view, **given)
             table = write_blocks(read.view, plan, blocks)

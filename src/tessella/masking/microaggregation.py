@@ -15,9 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._parameters import FLAG, NONE, SEED, Instance, OneOf
-from .._types import Floats, Integers, Name, States
-from ..exceptions import BrokenPromiseError, MissingValuesError, SmallJointGroupsWarning
-from ..frame import Numbers, Table, View, count_units, group_ids
+from .._types import Floats, Integers, States
+from ..exceptions import (
+    BadOptionError,
+    BrokenPromiseError,
+    MissingValuesError,
+    SmallJointGroupsWarning,
+)
+from ..frame import Numbers, Table, count_units, group_ids
 from ..frame.columns import number_values
 from ..grouping.base import check_k
 from ..plan import Block, Plan
@@ -44,16 +49,6 @@ class GroupMasker(NumberMasker):
         if self.on_missing == "error" and (counts := read.original.count_missing()):
             raise MissingValuesError({str(n): c for n, c in counts.items()}, source.n_rows)
         return read
-
-    def _stays_whole(self, view: View, name: Name) -> bool:
-        """Return whether to round to whole numbers: by the schema, or as it would be guessed."""
-        facts = view.table.facts(name)
-        if not self.round_integers:
-            return False
-        if view.schema is not None or facts.family != "float":
-            return view.kind(name) == "integer" if view.schema is not None else facts.decimals == 0
-        numbers = view.numbers(name)
-        return bool((np.isnan(numbers) | (numbers == np.rint(numbers))).all())
 
     def _keep(
         self, read: MaskedColumns, masked: Any, labels: Sequence[Integers], k: int | None
@@ -227,6 +222,11 @@ class Microaggregation(GroupMasker):
 
     def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
         k = check_k(self.k, source.n_rows)
+        if isinstance(self.grouping, str) and self.grouping == "overlapping":
+            raise BadOptionError(
+                "grouping", self.grouping, "groups of k equal records; those that overlap are made "
+                "by OverlappingMicroaggregation(k)"
+            )  # fmt: skip
         read = self._read_blocks(source, weights=weights, strata=strata)
         plan = self._plan(read, k)
         blocks = apply_plan(

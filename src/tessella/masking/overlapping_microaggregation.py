@@ -7,47 +7,29 @@ pair with probability 1/k. **What is promised is a posterior of at most 1/k, not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from .._parameters import EFFORT, FLAG, OneOf
-from .._types import Floats, Integers
-from ..exceptions import BrokenPromiseError, MissingValuesError
-from ..frame import Table, group_ids
-from ..frame.columns import number_values
-from ..fuzzy.drawing import Chance, chance_of
-from ..grouping.base import check_k
-from ..grouping.covering import Covering, find_covering
-from ..kernels.covering import draw_matching
+from .._types import Floats
+from ..exceptions import MissingValuesError
+from ..frame import Table
+from ..fuzzy.drawing import chance_of
+from ..grouping.base import check_k, check_seed
+from ..plan import Plan, make_plan
 from ..rules.collection import Rules
-from .base import MaskedColumns, Perturbation, rows_of_strata
-from .parts import parts_of
+from ..schema import Schema
+from .base import MaskedColumns, NumberMasker
+from .engine import mask_keeping_rules, refuse_broken
+from .overlapping_groups import CoveredPart
 from .registry import Method, Options, Tuned, register, shrunk
-
-SPARE = 64  # words that a draw may refuse; it refuses one of 10^14
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Part:
-    """Records of one stratum that lack the same cells, and their covering."""
-
-    rows: Integers
-    covering: Covering
-    centres: Floats  # the mean of each group, in the table's units
-    drawn: Integers  # (n,) the member, among `rows`, that got the mean of each group
-
-    @property
-    def members(self) -> Integers:
-        """The rows of the table in each group."""
-        members: Integers = self.rows[self.covering.members]
-        return members
 
 
 @dataclass(eq=False, repr=False)
-class OverlappingMicroaggregation(Perturbation):
+class OverlappingMicroaggregation(NumberMasker):
     r"""Replace each record's numbers by the mean of one of its k overlapping groups, drawn.
 
     An intruder who knows the original table, the method, its parameters, and everything but the
@@ -66,8 +48,9 @@ class OverlappingMicroaggregation(Perturbation):
         travel; an index counts up anew. "kept" is for who compares the tables, and shuffles
         before release, as a step of a plan with ``order = "shuffled"`` does.
     rules : Rules or text, optional
-        Means are moved to the nearest point that keeps those that say linear things of masked
-        columns, before the draw: no probability depends on it. `restoration_` names the others.
+        What every released record obeys, even where the input does not: rules of any kind, as
+        `protect` keeps them. The values of groups are moved before the draw: no probability depends
+        on it.
     scale, on_missing, columns, strata, weights, schema, round_integers
         As for `Microaggregation`.
     random_state : int, RandomState or None, default None
@@ -78,8 +61,8 @@ class OverlappingMicroaggregation(Perturbation):
     ----------
     memberships_ : scipy.sparse.csr_array of shape (n, n_centres)
         The probability that a record gets a released centre, before the draw.
-    centres_ : ndarray of shape (n_centres, d)
-        The released centres, NaN where cells are missing.
+    centres_ : the same kind of table
+        The released values of each centre.
     sizes_ : ndarray of shape (n_centres,)
         How many records are released at each: the same in every draw.
     posterior_ : float
@@ -94,7 +77,9 @@ class OverlappingMicroaggregation(Perturbation):
         That of the groups of at least k from which the overlapping ones were found.
     lower_bound_ : float
         What no memberships with a posterior of at most 1/k lose less than, without rounding.
-    column_loss_, untouched_, columns_, restoration_
+    parts_ : ndarray of shape (n,)
+        Records of different parts (strata, missing cells, cases of rules) share no centre.
+    column_loss_, untouched_, columns_
         As for other maskers.
 
     Notes
@@ -105,7 +90,8 @@ class OverlappingMicroaggregation(Perturbation):
     the draw: at centre j stands record i with probability :math:`u_{ij} / s_j \le 1/k`. The best
     ones have :math:`s_j = 1` and k records at each centre; see `tessella.grouping.covering`. The
     posterior is that of who knows the masked columns and the strata of all originals. Who also
-    knows a column that is released as it is can do more, as with k equal records.
+    knows a column that is released as it is can do more, as with k equal records. The step of a
+    study, and ``protect(grouping="overlapping")``, mask categories, too.
 
     References
     ----------
@@ -116,11 +102,11 @@ class OverlappingMicroaggregation(Perturbation):
     --------
     >>> import pandas as pd
     >>> from tessella.masking import OverlappingMicroaggregation
-    >>> table = pd.DataFrame({"income": [1.0, 2, 3, 4, 5]})
+    >>> table = pd.DataFrame({"income": [0.5, 1.5, 2.5, 3.5, 4.5]})
     >>> masker = OverlappingMicroaggregation(k=2, random_state=0)
     >>> released = masker.fit_transform(table)
     >>> sorted(released["income"])
-    [1.5, 1.5, 3.5, 4.0, 4.5]
+    [1.0, 1.0, 3.0, 3.5, 4.0]
     >>> masker.posterior_, round(masker.crisp_loss_, 1), round(masker.expected_loss_, 1)
     (0.5, 25.0, 20.0)
     """
@@ -136,6 +122,7 @@ class OverlappingMicroaggregation(Perturbation):
     _: KW_ONLY
     effort: str = "standard"
     order: str = "shuffled"
+    rules: Any = None
     scale: Any = "zscore"
     on_missing: str = "error"
 
@@ -146,93 +133,52 @@ class OverlappingMicroaggregation(Perturbation):
 
     def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
         k = check_k(self.k, source.n_rows)
-        rules = None if self.rules is None else Rules.of(self.rules)
         read = self._read(source, weights=weights, strata=strata, scale=self.scale)
         if self.on_missing == "error" and (counts := read.original.count_missing()):
             raise MissingValuesError({str(n): c for n, c in counts.items()}, source.n_rows)
-        repair = None if rules is None else self._repair(read, rules)
-        chance = chance_of(self.random_state)
-        places = list(range(len(read.chosen.masked)))
-        parts = [
-            self._draw(read, rows, chance)
-            for rows in rows_of_strata(parts_of(read.original, places, read.chosen.strata, k))
-        ]
-        taken = np.concatenate([part.rows[part.drawn] for part in parts])
-        means = np.concatenate([part.centres for part in parts])
-        # Group by group, and before anything is in the order of records: the point that a mean is
-        # moved to must not depend on who gets it.
-        kept = means if repair is None else repair.restore(means, read.known[taken])
-        before, released = np.empty_like(means), np.empty_like(means)
-        before[taken], released[taken] = means, kept
-        masked = self._write(read, released.copy())
-        self.restoration_ = None
-        if repair is not None:
-            self.restoration_ = repair.certify(
-                masked, before=before, kept=released, known=read.known, schema=self.schema
-            )
-        seen = self._read_released(read, masked)
+        plan = self._plan(read, k)
+        seeded = None if self.random_state is None else check_seed(self.random_state)
+        table, blocks, after = mask_keeping_rules(
+            plan, read.view, before=plan.rules.confront(read.view, schema=self.schema),
+            strata=read.chosen.strata, weights=read.chosen.weights, random_state=seeded,
+        )  # fmt: skip
+        refuse_broken(after)
         self.columns_ = list(read.chosen.masked)
         self._keep_facts(source, read.chosen)
-        self._measure_loss(read, seen)
-        self._count(read, seen.values, taken, parts)
+        released = self._read_released(read, table)
+        self._measure_loss(read, released)
+        for name, value in vars(blocks.overlap).items():
+            setattr(self, f"{name}_", value)
+        self._expect(read, released.values, blocks.covered)
         self.order_ = np.arange(source.n_rows)
         if self.order == "kept":
-            return masked
-        self.order_ = np.argsort(chance.random(source.n_rows), kind="stable")
-        return Table.read(masked).take(self.order_)
+            return table.native
+        # Further numbers of the generator: the order must tell nothing of those of the draw.
+        chances = chance_of(seeded).random(source.n_rows)
+        self.order_ = np.argsort(chances, kind="stable")
+        return table.take(self.order_)
 
-    def _draw(self, read: MaskedColumns, rows: Integers, chance: Chance) -> _Part:
-        """Find the groups of one part, and draw who gets their means."""
-        scale, weights, k = read.scale, read.chosen.weights[rows], int(self.k)
-        records = scale.apply(read.original.values[rows])
-        seed = int(chance.random(1)[0] * 2**31)
-        covering = find_covering(records, weights, k, effort=self.effort, seed=seed)
-        centres = covering.centres(records, weights) * scale.unit + scale.centre
-        drawn = np.empty(0, dtype=np.int64)
-        while not len(drawn):
-            words = (chance.random(len(rows) * k + SPARE) * 2.0**53).astype(np.int64)
-            drawn = draw_matching(covering.members, words, int(chance.random(1)[0] * 2**31))
-        return _Part(rows=rows, covering=covering, centres=centres, drawn=drawn)
+    def _plan(self, read: MaskedColumns, k: int) -> Plan:
+        """Return the plan that this masker is."""
+        view, chosen = read.view, read.chosen
+        kinds = {True: "integer", False: "continuous"}
+        schema = (self.schema or Schema.guess(view.table)).override(
+            {name: {"kind": kinds[self._stays_whole(view, name)]} for name in chosen.masked}
+        )
+        rules = Rules() if self.rules is None else Rules.of(self.rules)
+        return make_plan(
+            schema, rules.fix(view.table, schema=schema), k=k, columns=chosen.masked,
+            strata=chosen.strata.columns, scale=self.scale, on_missing=self.on_missing,
+            grouping="overlapping", options={"effort": self.effort},
+        )  # fmt: skip
 
-    def _count(
-        self, read: MaskedColumns, released: Floats, taken: Integers, parts: list[_Part]
-    ) -> None:
-        """Count, in the released table, what an intruder knows; refuse more than 1/k."""
-        n, k = len(released), int(self.k)
-        members = np.concatenate([part.members for part in parts])  # (n groups, k rows)
-        part_of = np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts])
-        values = released[taken]
-        filled = np.where(np.isnan(values), 0.0, values)
-        centre = group_ids([part_of, *map(number_values, filled.T)])
-        self.sizes_ = sizes = np.bincount(centre)
-        where = (members.ravel(), np.repeat(centre, k))
-        counts = csr_array((np.ones(n * k, dtype=np.int64), where), shape=(n, len(sizes)))
-        counts.sum_duplicates()
-        once = np.bincount(taken, minlength=n).max() == 1
-        if (
-            not once
-            or (counts.sum(axis=1) != k).any()
-            or (counts.data > sizes[counts.indices]).any()
-        ):
-            raise BrokenPromiseError(
-                f"A record would be named with a probability above 1/{k}; the result is withheld: "
-                "please report."
-            )
-        self.posterior_ = float((counts.data / (k * sizes[counts.indices])).max())
-        self.memberships_ = counts / k
-        self.centres_ = values[np.unique(centre, return_index=True)[1]]
-        self.labels_ = np.empty(n, dtype=np.int64)
-        self.labels_[taken] = centre
-        self._expect(read, values, members, parts)
-
-    def _expect(
-        self, read: MaskedColumns, values: Floats, members: Integers, parts: list[_Part]
-    ) -> None:
+    def _expect(self, read: MaskedColumns, released: Floats, parts: Sequence[CoveredPart]) -> None:
         """Compute the loss before the draw, and what it is compared with, in per cent."""
         scale, weights = read.scale, read.chosen.weights
+        values = released[np.concatenate([part.taken for part in parts])]
         squares = np.zeros(len(values))
         total = float(weights @ (scale.apply(read.original.values) ** 2).sum(axis=1))
-        for column in members.T:
+        for column in np.concatenate([part.members for part in parts]).T:
             away = (read.original.values[column] - values) / scale.unit
             squares += weights[column] * np.nansum(away**2, axis=1)
         share = 100 / total if total > 0 else 0.0
@@ -243,7 +189,7 @@ class OverlappingMicroaggregation(Perturbation):
     def __getstate__(self) -> dict[str, Any]:
         """Leave what belongs to single records behind when saved."""
         state = super().__getstate__()
-        for name in ("memberships_", "order_"):
+        for name in ("memberships_", "order_", "parts_"):
             state.pop(name, None)
         return state
 
@@ -263,6 +209,8 @@ METHOD = register(
     Method(
         name="overlapping microaggregation",
         masker=OverlappingMicroaggregation,
+        options=("fit", "edit", "small", "dominance", "on_dominance"),  # of its plan
+        masks="both",  # its step gives categories of a group's members, too
         tuned=Tuned(name="k", low=2, high=200, whole=True),
         defaults={"k": 3, "effort": "quick"},
         description="overlapping microaggregation, a posterior of at most 1/{k}",
@@ -272,9 +220,10 @@ METHOD = register(
         attack="overlapping microaggregation",
         attack_options=lambda masker: {
             "k": masker.k,
+            "strata": getattr(masker, "parts_", None),
             **{
                 name: getattr(masker, f"{name}_", None)
-                for name in ("memberships", "centres", "sizes")
+                for name in ("memberships", "centres", "labels")
             },
         },
         advice=advise,

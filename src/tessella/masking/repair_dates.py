@@ -36,7 +36,8 @@ Order = tuple[Any, str, Any]  # the place of a column, or a constant as a tuple 
 
 def mend_dates(out: MaskedBlocks, own: PartOfBlock, names: Iterable[Name]) -> None:
     """Write dates that keep the rules for the groups of a part without a record that keeps them."""
-    view, rows, groups, count = own.cells.view, own.rows, own.groups, own.count
+    view, rows, count = own.cells.view, own.rows, own.count
+    members, groups = own.members, own.member_groups
     dated = [name for name in (*names, *own.strata) if view.table.facts(name).family == "date"]
     free = [name for name in dated if name not in own.strata]
     known = [c for c in own.claims if not any(view.missing(n)[rows[0]] for n in c.columns)]
@@ -48,7 +49,7 @@ def mend_dates(out: MaskedBlocks, own: PartOfBlock, names: Iterable[Name]) -> No
             break
         free = [name for name in free if name not in stuck]
         dated = [name for name in dated if name not in stuck]
-    keeps = allowed_of(own.cells, rows, free, claims, own.strata)
+    keeps = allowed_of(own.cells, members, free, claims, own.strata)
     poor = np.bincount(groups[keeps], minlength=count) == 0
     if not free or not claims or not poor.any():
         return
@@ -59,16 +60,17 @@ def mend_dates(out: MaskedBlocks, own: PartOfBlock, names: Iterable[Name]) -> No
         at = node.name
         return free.index(at) if at in free else (int(own.cells.operands.dates(at)[rows[0]]),)
 
-    stamps = [own.cells.operands.dates(name)[rows] for name in free]
+    stamps = [own.cells.operands.dates(name)[members] for name in free]
     steps = [next(step for step in STEPS if not (column % step).any()) for column in stamps]
-    middle = [s[lower_medians(s.astype(np.float64), own.weights, groups, count)] for s in stamps]
+    weights = own.member_weights
+    middle = [s[lower_medians(s.astype(np.float64), weights, groups, count)] for s in stamps]
     orders = [(side(a), o, side(b)) for claim in claims for a, o, b in claim.truth.pairs]  # type: ignore[attr-defined]
     mended = nearest_dates(np.column_stack(middle)[poor], steps, orders)
     for name, column in zip(free, () if mended is None else mended.T):
         values = np.full(count, UNMOVED)
         values[poor] = column
         moved = out.dates.setdefault(name, np.full(view.n_rows, UNMOVED))
-        moved[rows] = values[groups]
+        moved[rows] = values[own.groups]
 
 
 def _is_order(claim: Claim, dated: Sequence[Name]) -> bool:

@@ -304,8 +304,20 @@ class Plan:
         return isinstance(self.grouping, str) and self.grouping == "fuzzy"
 
     @property
+    def is_overlapping(self) -> bool:
+        """Whether records draw one of k overlapping groups: a posterior is promised, not k."""
+        return isinstance(self.grouping, str) and self.grouping == "overlapping"
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether chance decides which values a record gets."""
+        return self.is_fuzzy or self.is_overlapping
+
+    @property
     def keeps_k(self) -> bool:
         """Whether every group has at least k records; a fuzzy one may only aim at it."""
+        if self.is_overlapping:
+            return False
         return not self.is_fuzzy or bool(self.options.get("at_least_k", True))
 
     def explain(self) -> str:
@@ -316,12 +328,20 @@ class Plan:
         respondents = "" if self.unit is None else f" units (distinct {self.unit})"
         if self.is_fuzzy:
             named = "a draw from fuzzy clusters, whose centres keep the rules"
-        lines = [
-            f"{where} released record stands for at least {self.k}{respondents}; groups are made "
-            f"by {named}."
-            if self.keeps_k
-            else f"Probabilistic: groups aim at {self.k} records; they are made by {named}."
-        ]
+        if self.keeps_k:
+            head = (
+                f"{where} released record stands for at least {self.k}{respondents}; groups are "
+                f"made by {named}."
+            )
+        elif self.is_overlapping:
+            head = (
+                f"In random order nobody is named with a probability above 1/{self.k}: groups of "
+                f"{self.k}{respondents} overlap, every record is in {self.k} of them, and draws "
+                "one's values."
+            )
+        else:
+            head = f"Probabilistic: groups aim at {self.k} records; they are made by {named}."
+        lines = [head]
         if self.strata:
             named = ", ".join(map(str, self.strata))
             lines.append(f"Records with different {named} never share a group.")

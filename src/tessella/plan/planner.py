@@ -87,7 +87,8 @@ def make_plan(
     scale, grouping, options
         As for `Microaggregation`; the grouping may also be "fuzzy", with the options m1, m2,
         lambda1, lambda2, c, at_least_k (here True), tol, max_iter and neglect of
-        `FuzzyMicroaggregation`. Fuzzy groups are near by logarithms in columns of products.
+        `FuzzyMicroaggregation`. Fuzzy groups are near by logarithms in columns of products. Or
+        "overlapping", with the option effort: see `OverlappingMicroaggregation`.
 
     Raises
     ------
@@ -117,6 +118,11 @@ def make_plan(
         _plan_block(schema, rules, kept, tuple(block), fit)
         for block in _blocks(blocks, masked, rules)
     ]
+    if len(planned) > 1 and isinstance(grouping, str) and grouping == "overlapping":
+        raise PlanError(
+            "Overlapping groups need all masked columns in one block: two draws together would "
+            "name records with a probability above 1/k. Leave out blocks, or take another grouping."
+        )
     taken = set(masked)
     return Plan(
         k=k, blocks=tuple(planned), strata=tuple(strata),

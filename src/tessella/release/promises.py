@@ -7,18 +7,27 @@ measured, and its k is never shown as one. So is a step that promises a posterio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import risk
 from .._types import Name
 from ..exceptions import TessellaError
-from ..frame import Table
+from ..frame import Table, group_ids
 from ..masking import registry
 from ..plan import Plan
+from ..schema import Schema
 from .result import Entry, names_of_strata
-from .steps import PREPARING, Step
+from .steps import (
+    FUZZY,
+    OVERLAPPING,
+    PREPARING,
+    Step,
+    is_restored,
+    make_masker,
+    promises_posterior,
+)
 
 ATTACKED = 5000  # records of a larger table that the chance of naming is measured on
 
@@ -118,12 +127,13 @@ def naming_chance(
 ) -> Callable[[], NamingChance]:
     """Return how to measure a probabilistic step; `method` as `tessella.risk.attack` takes it."""
     kind: dict[str, Any] = {"bounded": bounded, "columns": tuple(columns)}
+    known = method["columns"] if isinstance(method, Mapping) else columns  # what it can use
 
     def measure() -> NamingChance:
         n = table.n_rows
         sample = {} if n <= ATTACKED else {"sample": ATTACKED, "random_state": 0}
         try:
-            found: Any = risk.attack(table, masked, method, known=columns, strict=False, **sample)
+            found: Any = risk.attack(table, masked, method, known=known, strict=False, **sample)
         except TessellaError as error:
             return NamingChance(k=k, named=None, records=0, reason=str(error), **kind)
         named = int((found.belief > (1 + 1e-9) / k).sum())
@@ -132,13 +142,66 @@ def naming_chance(
     return measure
 
 
+def disclosed_method(
+    steps: Sequence[Step],
+    table: Any,
+    *,
+    schema: Schema,
+    rules: Any,
+    planned: Any = None,
+) -> Any:
+    """Return what an intruder knows who knows the method, as `tessella.risk` takes it.
+
+    `table` is the original, prepared alike; `planned` what a plan has masked, if one did. The
+    result is a masker or a mapping, or None where numbers were masked in several steps, or nothing
+    is known that helps. Steps that mask categories alone do not count.
+    """
+    masking = [step for step in steps if step.method not in PREPARING]
+    numeric = [step for step in masking if registry.find(step.method).masks != "categories"]
+    if len(numeric or masking) != 1:
+        return None
+    (step,) = numeric or masking
+    if is_restored(step, rules):
+        return None
+    if planned is None:
+        return make_masker(step, schema=schema, rules=rules, seed=None)
+    return known_of_plan(planned, Table.read(table), schema)
+
+
+def known_of_plan(planned: Any, source: Table, schema: Schema) -> dict[str, Any] | None:
+    """Return what is known of the method to who has the original and the plan."""
+    plan, facts = planned.plan, planned.masked.known
+    numbers = {name for name in source.columns if source.facts(name).numeric}
+    blocks = [[name for name in block.columns if name in numbers] for block in plan.blocks]
+    blocks = [block for block in blocks if block]
+    if (overlap := planned.masked.overlap) is not None:
+        columns = list(plan.blocks[0].columns)
+        return {
+            "method": OVERLAPPING, "schema": schema, "columns": columns, "strict": False,
+            **overlap.known,
+        }  # fmt: skip
+    if not blocks or not isinstance(plan.grouping, str):
+        return None
+    columns = [name for block in blocks for name in block]
+    shared = {"schema": schema, "blocks": blocks, "columns": columns, "strict": False}
+    if facts is not None:
+        return {
+            "method": FUZZY, **shared, **facts.public,
+            "scale": {name: facts.units.get(name, 1.0) for name in columns},
+            "logarithms": facts.logarithms, "strata": group_ids(facts.parts),
+        }  # fmt: skip
+    # He repeats the grouping, whatever a group then gets.
+    strata = list(plan.strata) or None
+    return {"method": "microaggregation", "k": plan.k, "means": False, **shared, "strata": strata}
+
+
 def as_counted(
     entries: Iterable[Entry], promises: Mapping[int, Promise], counted: int | None
 ) -> tuple[Entry, ...]:
     """Return entries that show a k only where the audit counts it, elsewhere what it stands for."""
     out = []
     for place, entry in enumerate(entries):
-        if entry.method not in PREPARING and registry.find(entry.method).posterior:
+        if promises_posterior(entry.method, entry.options):
             options, public = (
                 {("posterior" if o == "k" else o): (f"at most 1/{v}" if o == "k" else v)
                  for o, v in given.items() if o != "order"}

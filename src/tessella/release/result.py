@@ -357,7 +357,7 @@ def mask_planned(
         dominance=rule if on_dominance == "enlarge" else None,
     )  # fmt: skip
     slim = replace(
-        masked, numbers={}, rows={}, dates={}, groupings=[], drawn=[]
+        masked, numbers={}, rows={}, dates={}, groupings=[], drawn=[], covered=[]
     )  # what judging needs, no copies
     return Planned(
         table=table, plan=plan, masked=slim, after=after, dominance=rule, on_dominance=on_dominance

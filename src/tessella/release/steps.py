@@ -33,6 +33,7 @@ PREPARING = {
 RENAMED = {"method": "grouping", "missing": "on_missing", "scale": "amount"}  # options
 GROUPING = "grouping"  # the option of steps that form groups
 FUZZY = "fuzzy microaggregation"
+OVERLAPPING = "overlapping microaggregation"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class Step:
         What is done: "drop", "recode", "suppress" (cells of records that lack what nobody else
         lacks), "protect", or another method of `tessella.masking.registry`: "noise", "rank
         swapping", "individual ranking", "rounding", "coding", "pram", "microaggregation", "fuzzy
-        microaggregation", and what others have registered.
+        microaggregation", "overlapping microaggregation", and what others have registered.
     options : mapping
         Its parameters, by name.
     name : str
@@ -141,9 +142,8 @@ def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedTable:
-    """What a step made of a table: before and after it was moved to the rules, and by whom."""
+    """What a step made of a table, and by whom."""
 
-    drawn: Any
     table: Any
     masker: Any
     account: str
@@ -156,15 +156,15 @@ def mask(step: Step, table: Table, *, schema: Schema, rules: Any, seed: Any) -> 
     would be lost by that.
     """
     masker = make_masker(step, schema=schema, rules=rules, seed=seed)
-    masked = drawn = masker.fit_transform(table)
+    masked = masker.fit_transform(table)
     restoration = getattr(masker, "restoration_", None)
-    if _is_restored(step, rules):
+    if is_restored(step, rules):
         masked, restoration = restore(
             masked, rules, original=table, columns=masked_columns(masker, table), schema=schema
         )
     account = [f"Loss of this step {masker.loss_:.2f} %."] if hasattr(masker, "loss_") else []
     account += [str(restoration)] if restoration else []
-    return MaskedTable(drawn=drawn, table=masked, masker=masker, account=" ".join(account))
+    return MaskedTable(table=masked, masker=masker, account=" ".join(account))
 
 
 def masked_columns(masker: Any, table: Table) -> list[Name]:
@@ -183,7 +183,7 @@ def group_strata(step: Step, table: Table) -> list[Name]:
     return [given] if isinstance(given, str) or table.has(given) else list(given)
 
 
-def _is_restored(step: Step, rules: Any) -> bool:
+def is_restored(step: Step, rules: Any) -> bool:
     """Whether records are moved back to the rules after the masker is done."""
     method = registry.find(step.method)
     if not len(rules) or method.masker is None or method.masks == "categories":
@@ -330,57 +330,6 @@ def _patterns(
     return patterns, own, count_units(own, view.units)
 
 
-def disclosed_method(
-    steps: Sequence[Step],
-    table: Any,
-    *,
-    schema: Schema,
-    rules: Any,
-    planned: Any = None,
-    fitted: Any = None,
-) -> Any:
-    """Return what an intruder knows who knows the method, as `tessella.risk` takes it.
-
-    `table` is the original, prepared alike; `planned` what a plan has masked, if one did; `fitted`
-    the masker of a step that promises a posterior. The result is a masker or a mapping, or None
-    where numbers were masked in several steps, or nothing is known that helps. Steps that mask
-    categories alone do not count.
-    """
-    masking = [step for step in steps if step.method not in PREPARING]
-    numeric = [step for step in masking if registry.find(step.method).masks != "categories"]
-    if len(numeric or masking) != 1:
-        return None
-    (step,) = numeric or masking
-    if _is_restored(step, rules):
-        return None
-    if registry.find(step.method).posterior:
-        return fitted
-    if planned is None:
-        return make_masker(step, schema=schema, rules=rules, seed=None)
-    return known_of_plan(planned, Table.read(table), schema)
-
-
-def known_of_plan(planned: Any, source: Table, schema: Schema) -> dict[str, Any] | None:
-    """Return what is known of the method to who has the original and the plan."""
-    plan, facts = planned.plan, planned.masked.known
-    numbers = {name for name in source.columns if source.facts(name).numeric}
-    blocks = [[name for name in block.columns if name in numbers] for block in plan.blocks]
-    blocks = [block for block in blocks if block]
-    if not blocks or not isinstance(plan.grouping, str):
-        return None
-    columns = [name for block in blocks for name in block]
-    shared = {"schema": schema, "blocks": blocks, "columns": columns, "strict": False}
-    if facts is not None:
-        return {
-            "method": FUZZY, **shared, **facts.public,
-            "scale": {name: facts.units.get(name, 1.0) for name in columns},
-            "logarithms": facts.logarithms, "strata": group_ids(facts.parts),
-        }  # fmt: skip
-    # He repeats the grouping, whatever a group then gets.
-    strata = list(plan.strata) or None
-    return {"method": "microaggregation", "k": plan.k, "means": False, **shared, "strata": strata}
-
-
 _GROUPINGS = {"mdav": "MDAV", "search": "Search", "ordered": "projection", "igd": "decomposition"}
 _TOGETHER = {"order": "neighbouring", "correlation": "correlated", "contrast": "uncorrelated"}
 
@@ -431,7 +380,17 @@ def _describe(options: Mapping[str, Any]) -> str:
 
 
 def _kind(options: Mapping[str, Any]) -> str:
-    return FUZZY if options.get(GROUPING) == "fuzzy" else "microaggregation"
+    """Return the method that a step "protect" is."""
+    grouping = getattr(options.get("plan"), GROUPING, options.get(GROUPING))
+    kinds = {"fuzzy": FUZZY, "overlapping": OVERLAPPING}
+    return kinds.get(str(grouping), "microaggregation")
+
+
+def promises_posterior(method: str, options: Mapping[str, Any]) -> bool:
+    """Return whether a step promises a posterior of at most 1/k in the place of k equal records."""
+    if method in PREPARING:
+        return False
+    return registry.find(_kind(options) if method == "protect" else method).posterior
 
 
 METHOD = registry.register(

@@ -17,14 +17,21 @@ from .._parameters import NONE, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
-from ..masking import registry
 from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
+from ..masking.overlapping_groups import OVERLAPPING_OPTIONS
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
 from . import roles
 from .dominance import refuse_dominated
-from .promises import NamingChance, Promise, as_counted, naming_chance
+from .promises import (
+    NamingChance,
+    Promise,
+    as_counted,
+    disclosed_method,
+    known_of_plan,
+    naming_chance,
+)
 from .result import (
     DEFAULTS,
     Entry,
@@ -38,12 +45,12 @@ from .result import (
     without_unit,
 )  # fmt: skip
 from .steps import (
+    FUZZY,
+    OVERLAPPING,
     PREPARING,
     Step,
-    disclosed_method,
     drop,
     group_strata,
-    known_of_plan,
     mask,
     masked_columns,
     recode,
@@ -69,7 +76,6 @@ class State:
     by_protect: bool = False
     promises: Mapping[int, Promise] = field(default_factory=dict)  # by the place of their step
     uncertain: tuple[Callable[[], NamingChance], ...] = ()  # of probabilistic steps
-    fitted: Any = None  # the last masker that promises a posterior: an intruder repeats it
     entry: Entry | None = None
     step: Step | None = None  # the one that led here
 
@@ -184,7 +190,7 @@ class Study:
         here = self._states[-1]
         return disclosed_method(
             self.steps, here.reference.table, schema=here.schema, rules=self.confrontation.rules,
-            planned=here.planned, fitted=here.fitted,
+            planned=here.planned,
         )  # fmt: skip
 
     @property
@@ -341,18 +347,23 @@ def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
     return replace(after, by_protect=True)
 
 
-def _fuzzy(study: Study, here: State, step: Step, seed: int | None) -> State:
-    """Mask by a plan whose groups are fuzzy, with the options of `FuzzyMicroaggregation`."""
-    given, schema = dict(step.options), here.schema
-    options = {name: given.pop(name) for name in FUZZY_OPTIONS if name in given}
-    n, k = here.table.n_rows, given.pop("k", 3)
-    given["k"] = FuzzyOptions.of(options).size(k, n)
+def _drawn(study: Study, here: State, step: Step, seed: int | None) -> State:
+    """Mask by a plan whose groups are fuzzy, or overlap, with the options of its masker."""
+    given, schema, fuzzy = dict(step.options), here.schema, step.method == FUZZY
+    names = FUZZY_OPTIONS if fuzzy else OVERLAPPING_OPTIONS
+    options = {name: given.pop(name) for name in names if name in given}
+    given["k"] = given.get("k", 3)
+    if fuzzy:
+        given["k"] = FuzzyOptions.of(options).size(given["k"], here.table.n_rows)
+    elif (order := given.pop("order")) != "kept":
+        expected = '"kept": a study compares records, and publishing shuffles them'
+        raise BadOptionError("order", order, expected)
     if isinstance(given.get("columns"), str):
         given["columns"] = [given["columns"]]
     if not given.pop("round_integers", True):
         whole = [column.name for column in schema if column.kind == "integer"]
         schema = schema.override({name: {"kind": "continuous"} for name in whole})
-    given |= {"grouping": "fuzzy", "options": options}
+    given |= {"grouping": "fuzzy" if fuzzy else "overlapping", "options": options}
     after = _mask_by_plan(study, here, step, given, schema, seed)
     planned: Any = after.planned
     promises = after.promises
@@ -387,7 +398,9 @@ def _mask_by_plan(
     if not plan.keeps_k:
         known = known_of_plan(planned, here.table, here.schema)
         table = planned.table.native
-        measure = naming_chance(here.table, table, known, columns, plan.k)
+        measure = naming_chance(
+            here.table, table, known, columns, plan.k, bounded=plan.is_overlapping
+        )
         after = replace(after, uncertain=(*here.uncertain, measure))
     return replace(after, planned=planned)
 
@@ -398,13 +411,7 @@ def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
     after = _masked(here, step, Table.read(done.table), columns, strata, done.account)
     promise = Promise.of_step(step, done.masker, columns, here.table)
     kept = {} if promise is None else {len(study.steps): promise}
-    after = replace(after, promises={**after.promises, **kept})
-    if not registry.find(step.method).posterior:
-        return after
-    measure = naming_chance(
-        here.table, done.drawn, done.masker, columns, done.masker.k, bounded=True
-    )
-    return replace(after, uncertain=(*here.uncertain, measure), fitted=done.masker)
+    return replace(after, promises={**after.promises, **kept})
 
 
 def _masked(
@@ -426,5 +433,6 @@ _STEPS: dict[str, Callable[..., State]] = {
     "recode": _prepare(recode, "column"),
     "suppress": _prepare(suppress, "k"),
     "protect": _protect,
-    "fuzzy microaggregation": _fuzzy,
+    FUZZY: _drawn,
+    OVERLAPPING: _drawn,
 }

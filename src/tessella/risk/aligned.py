@@ -203,7 +203,7 @@ def align_tables(
     A, B = np.empty((m, len(columns))), np.empty((n, len(columns)))
     nominal = np.zeros(len(columns), dtype=bool)
     for place, name in enumerate(columns):
-        B[:, place], A[:, place], nominal[place] = _column(pair, name)
+        B[:, place], A[:, place], nominal[place] = paired_column(pair, name)
     notes = ["record i of the masked table comes from record i"]
     if id is not None:
         notes = [f"masked records belong to the originals with the same {id!r}"]
@@ -239,7 +239,7 @@ def _known(pair: Pair, known: Any, id: Name | None, schema: Schema | None) -> tu
     return columns
 
 
-def _column(pair: Pair, name: Name) -> tuple[Any, Any, bool]:
+def paired_column(pair: Pair, name: Name) -> tuple[Any, Any, bool]:
     """Read one column of both tables: original, masked, and whether it holds categories."""
     views, facts = (pair.original, pair.masked), pair.facts(name)
     nominal = pair.schema is not None and pair.schema[name].kind == "nominal"

@@ -102,7 +102,7 @@ def attack(
     means : bool, default True
         Released values are means without weights; False for medians and weighted means, for which
         nothing is proved, so that unknown groupings need a `margin`.
-    memberships, centres, sizes
+    memberships, centres, labels
         Of overlapping microaggregation: what its fitted masker has under these names.
     m2, lambda2 : float
         Of fuzzy microaggregation: the fuzziness of the draw, one of the two. Those of the centres

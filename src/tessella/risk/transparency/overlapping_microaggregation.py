@@ -8,8 +8,10 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.special import entr
 
-from ..._types import Floats, Integers
+from ..._types import Integers
 from ...exceptions import AttackError
+from ...frame import Pair, Table, View
+from ..aligned import paired_column
 from .scene import Candidates, number_equal_rows, set_scene
 
 EQUAL = 1e-9  # probabilities that differ by less than this share of themselves are equal
@@ -21,8 +23,8 @@ def attack_overlapping_microaggregation(
     *,
     k: int,
     memberships: Any = None,
-    centres: Floats | None = None,
-    sizes: Integers | None = None,
+    centres: Any = None,
+    labels: Integers | None = None,
     **common: Any,
 ) -> Candidates:
     r"""Find how probable each original is for each record of a table of drawn means.
@@ -47,28 +49,31 @@ def attack_overlapping_microaggregation(
     >>> found.belief
     array([0.5, 0.5, 0.5, 0.5, 0.5])
     """
-    if memberships is None or centres is None or sizes is None:
+    if memberships is None or centres is None or labels is None:
         raise AttackError(
             "The memberships of overlapping microaggregation are not known. Give the masker that "
             "made this table, as it was fitted: attack(original, masked, masker). A saved masker "
             "does not have them."
         )
-    scene = set_scene(original, masked, **common)
-    sides, given = scene.sides, list(common["columns"])
-    places = [given.index(sides.columns[j]) for j in scene.masked]
-    own = csc_array(memberships)
-    first = own.indices[own.indptr[:-1]]
+    scene = set_scene(original, masked, categories=True, **common)
+    sides, own = scene.sides, csc_array(memberships)
+    first, sizes, count = own.indices[own.indptr[:-1]], np.bincount(labels), own.shape[1]
+    # Centres are read like the masked table, so that categories have the same numbers.
+    before: Any = sides.pair
+    pair = Pair(before.original, View(Table.read(centres).take(labels), before.schema))
+    read = [paired_column(pair, sides.columns[j])[1] for j in scene.masked]
+    at = np.unique(labels, return_index=True)[1]
     numbers = number_equal_rows(
         [
             np.concatenate([scene.strata[first], scene.strata[sides.truth]]),
-            np.vstack([centres[:, places], sides.A[:, scene.masked]]),
+            np.vstack([np.column_stack(read)[at], sides.A[:, scene.masked]]),
         ]
     )
-    classes, class_of = np.unique(numbers[: len(centres)], return_inverse=True)
-    place = np.minimum(np.searchsorted(classes, numbers[len(centres) :]), len(classes) - 1)
-    seen = np.where(classes[place] == numbers[len(centres) :], place, -1)[scene.rows]
-    ones = (np.ones(len(centres)), (np.arange(len(centres)), class_of))
-    merged = csc_array(own @ csc_array(ones, shape=(len(centres), len(classes))))
+    classes, class_of = np.unique(numbers[:count], return_inverse=True)
+    place = np.minimum(np.searchsorted(classes, numbers[count:]), len(classes) - 1)
+    seen = np.where(classes[place] == numbers[count:], place, -1)[scene.rows]
+    ones = (np.ones(count), (np.arange(count), class_of))
+    merged = csc_array(own @ csc_array(ones, shape=(count, len(classes))))
     merged.data /= np.repeat(np.bincount(class_of, sizes), np.diff(merged.indptr))
     lengths = np.where(seen >= 0, np.diff(merged.indptr)[seen], 0)
     row = np.repeat(np.arange(len(seen)), lengths)

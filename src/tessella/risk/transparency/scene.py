@@ -275,8 +275,12 @@ def set_scene(
     sample: int | None = None,
     random_state: int | None = None,
     strict: bool = True,
+    categories: bool = False,
 ) -> Scene:
-    """Read both tables and sort their columns; the options of every attack, see `attack`."""
+    """Read both tables and sort their columns; the options of every attack, see `attack`.
+
+    `categories` says whether an attack takes masked columns of other things than numbers.
+    """
     original, masked = View.of(original, schema), View.of(masked, schema)
     sides = align_tables(original, masked, known=known, id=id, schema=schema)
     before, after = original.table, masked.table
@@ -289,7 +293,8 @@ def set_scene(
     hidden = [place[name] for name in chosen.masked if name in place]
     if not hidden:
         raise AttackError.nothing_masked(masked=chosen.masked, known=sides.columns)
-    if text := [sides.columns[j] for j in hidden if sides.nominal[j]]:
+    text = [sides.columns[j] for j in hidden if sides.nominal[j]]
+    if text and not categories:
         raise AttackError.not_numbers(columns=text)
     seen = [[place[name] for name in block if name in place] for block in chosen.blocks]
     kept = [(own, len(own) == len(block)) for own, block in zip(seen, chosen.blocks) if own]
