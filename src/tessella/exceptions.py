@@ -56,6 +56,10 @@ class GroupSizeError(TessellaError, ValueError):
         "k={k} cannot be kept in {sizes!n} of the strata, which have fewer {what}: {sizes!t}. "
         "Merge these strata with others, or give a smaller k."
     )
+    more_than_units = Sentence(
+        "k={k} needs at least {k} units, and the table has {n_units} in {n!c} records: k counts "
+        "distinct units. Give a smaller k, or units=None to count records."
+    )
     small_patterns = Sentence(
         "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer {what} share "
         "({sizes!p}). What a record lacks would single it out: fill these cells, drop these "
@@ -341,6 +345,10 @@ class BrokenPromiseError(TessellaError, AssertionError):
     group_too_small = Sentence(
         "{method} made a group of {smallest} records although k={k}; the result is withheld. This "
         "is a bug in tessella: please report it with the table's shape and k."
+    )
+    too_few_units = Sentence(
+        "{method} made a group of {smallest} units although k={k}; the result is withheld. This "
+        "is a bug in tessella: please report it with the table's shape, the number of units and k."
     )
     group_not_alike = Sentence(
         "{count} released records differ from the others of their group ({method}); the result is "

@@ -25,7 +25,10 @@ from sklearn.utils.validation import (
 from .._parameters import Constraint, Whole, check_parameters
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError, GroupSizeError
+from ..frame import count_units
 from ..kernels.groups import renumber, squared_error, weighted_centres
+
+Units = Integers | None  # the unit of each record; None where each record is a unit of its own
 
 
 def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Floats:
@@ -54,8 +57,8 @@ def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Float
         raise
 
 
-def check_k(k: object, n: int) -> int:
-    """Return k as an int that n records can honour, or say why not."""
+def check_k(k: object, n: int, n_units: int | None = None) -> int:
+    """Return k as an int that n records, of so many units, can honour, or say why not."""
     if not Whole().accepts(k):
         raise GroupSizeError.not_an_integer(k=k)
     size = int(cast(int, k))
@@ -63,7 +66,36 @@ def check_k(k: object, n: int) -> int:
         raise GroupSizeError.too_small(k=size)
     if size > n:
         raise GroupSizeError.more_than_records(k=size, n=n)
+    if n_units is not None and size > n_units:
+        raise GroupSizeError.more_than_units(k=size, n=n, n_units=n_units)
     return size
+
+
+def check_units(units: ArrayLike | None, n: int) -> Units:
+    """Number the units 0, 1, ...; None where each record is a unit of its own."""
+    if units is None:
+        return None
+    import pandas as pd
+
+    names = column_or_1d(np.asarray(units))
+    check_consistent_length(names, np.empty(n))
+    numbers, found = pd.factorize(names)
+    if (numbers < 0).any():
+        raise BadTableError(
+            f"The units have {int((numbers < 0).sum())} missing values. Give every record the unit "
+            "that it belongs to; one that belongs to nobody else needs a name of its own."
+        )
+    return None if len(found) == n else numbers.astype(np.int64)
+
+
+def one_group(n: int, k: int, units: Units) -> bool:
+    """Whether two groups of k do not fit.
+
+    A unit with two records or more can be in both groups, any other in one: the sum of min(records
+    of a unit, 2) is the number of places that two groups can fill, and they need 2k.
+    """
+    places = n if units is None else int(np.minimum(np.bincount(units), 2).sum())
+    return places < 2 * k
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Floats) -> Floats:
@@ -97,7 +129,7 @@ def check_seed(random_state: Any) -> np.random.RandomState:
     return generator
 
 
-def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
+def split_strata(strata: ArrayLike | None, n: int, k: int, units: Units = None) -> list[Integers]:
     """Return the row numbers of each stratum, in the order of the strata's sorted names."""
     if strata is None:
         return [np.arange(n)]
@@ -110,9 +142,11 @@ def split_strata(strata: ArrayLike | None, n: int, k: int) -> list[Integers]:
         )
     found, place = np.unique(names, return_inverse=True)
     sizes = np.bincount(place, minlength=len(found))
-    if (sizes < k).any():
-        small = {str(found[s]): int(sizes[s]) for s in np.flatnonzero(sizes < k)}
-        raise GroupSizeError.small_strata(k=k, sizes=small, what="records")
+    held = count_units(place, units)
+    if (held < k).any():
+        small = {str(found[s]): int(held[s]) for s in np.flatnonzero(held < k)}
+        what = "records" if units is None else "units"
+        raise GroupSizeError.small_strata(k=k, sizes=small, what=what)
     order = np.argsort(place, kind="stable")
     return np.split(order, np.cumsum(sizes)[:-1])
 
@@ -153,6 +187,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: ArrayLike | None = None,
         strata: ArrayLike | None = None,
+        units: ArrayLike | None = None,
     ) -> Self:
         """Partition the records.
 
@@ -167,6 +202,10 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             record of weight 100 is still one respondent.
         strata : array-like of shape (n,), optional
             Records of different strata never share a group.
+        units : array-like of shape (n,), optional
+            The unit (household, firm, patient) that each record belongs to: numbers or names. k
+            then counts distinct units. A group may hold several records of a unit, and any number
+            of records. Each record is a unit of its own if not given.
 
         Returns
         -------
@@ -174,19 +213,25 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_parameters(self)
         records = check_records(X, self)
-        k = check_k(self.k, len(records))
+        known = check_units(units, len(records))
+        k = check_k(self.k, len(records), None if known is None else int(known.max()) + 1)
         weights = check_weights(sample_weight, records)
-        parts = split_strata(strata, len(records), k)
+        parts = split_strata(strata, len(records), k, known)
         seeds = self._seeds(len(parts))
         self.labels_, self.n_groups_ = np.empty(len(records), dtype=np.int64), 0
         for rows, seed in zip(parts, seeds):
             whole = len(rows) == len(records)
+            own = None if known is None else check_units(known[rows], len(rows))
             found = self._group_part(
-                records if whole else records[rows], weights if whole else weights[rows], k, seed
+                records if whole else records[rows],
+                weights if whole else weights[rows],
+                k,
+                seed,
+                own,
             )
             self.labels_[rows] = found + self.n_groups_
             self.n_groups_ += int(found.max()) + 1
-        self._finish(records, weights, parts, k)
+        self._finish(records, weights, parts, k, known)
         return self
 
     def _group(
@@ -195,10 +240,24 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Return the group number of each record; n >= 2k. Overridden by each method."""
         raise NotImplementedError
 
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
-        if len(X) < 2 * k:  # two groups of k do not fit
+    def _group_units(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Integers, /
+    ) -> Integers:
+        """Return groups of at least k units: those of `_group` mended, unless a method can do it.
+
+        A method whose `_group` takes units as well says so: `_group_units = _group`.
+        """
+        from .units import regroup
+
+        return regroup(X, weights, self._group(X, weights, k, random), k, random, units)
+
+    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int, units: Units) -> Integers:
+        if one_group(len(X), k, units):
             return np.zeros(len(X), dtype=np.int64)
-        return self._group(X, weights, k, np.random.default_rng(seed))
+        random = np.random.default_rng(seed)
+        if units is None:
+            return self._group(X, weights, k, random)
+        return self._group_units(X, weights, k, random, units)
 
     def _seeds(self, count: int) -> Integers:
         """One seed for each stratum, drawn from random_state where the method has one."""
@@ -207,15 +266,19 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeds: Integers = check_seed(self.random_state).randint(2**31 - 1, size=count)
         return seeds
 
-    def _finish(self, X: Floats, weights: Floats, parts: list[Integers], k: int) -> None:
+    def _finish(
+        self, X: Floats, weights: Floats, parts: list[Integers], k: int, units: Units
+    ) -> None:
         self.labels_ = renumber(self.labels_, self.n_groups_)
         smallest = int(np.bincount(self.labels_, minlength=self.n_groups_).min())
+        name = type(self).__name__
         if smallest < k:
-            name = type(self).__name__
             raise BrokenPromiseError.group_too_small(k=k, smallest=smallest, method=name)
+        if units is not None and (smallest := int(count_units(self.labels_, units).min())) < k:
+            raise BrokenPromiseError.too_few_units(k=k, smallest=smallest, method=name)
         self.cluster_centers_ = weighted_centres(X, weights, self.labels_, self.n_groups_)
         self.inertia_ = float(squared_error(X, weights, self.labels_, self.cluster_centers_))
-        self._fitted_on = (X, weights, parts)
+        self._fitted_on = (X, weights, parts, units)
 
     @property
     def gap_(self) -> float:
@@ -234,7 +297,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.inertia_ == 0:
             return 0.0
-        X, weights, parts = self._fitted_on
+        X, weights, parts, _ = self._fitted_on
         bound = bound_of_parts(X, weights, parts, int(self.k))
         return float(max(0.0, (self.inertia_ - bound) / self.inertia_))
 

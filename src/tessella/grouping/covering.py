@@ -52,7 +52,8 @@ from ..linear.solvers import linprog, milp
 from ..parallel import each
 from .bound import ROUNDING, cheap_prices
 from .column_generation import ColumnGeneration, PricingProblem, Proposal
-from .search import EFFORTS, LARGE_WINDOW, PIECES, WHOLE_TABLE, Search, standard_moves
+from .refining import PIECES
+from .search import EFFORTS, LARGE_WINDOW, WHOLE_TABLE, Search, standard_moves
 
 # Temperatures in the mean cost of a group, as in `search`. Groups that overlap have exchanges at
 # nearly no cost, so a run ends five times colder than one of groups that do not.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from .._parameters import Number
 from .._types import Floats, Integers
@@ -16,23 +17,36 @@ from ..kernels import mdav as WAYS
 from ..kernels.groups import weighted_centres
 from ..kernels.mdav import build_sectors, mean_of, sums_of, take_groups
 from ..kernels.tree import build_tree, group_equal
-from .base import Grouping
+from .base import Grouping, Units
 
 # One sector is best where records are densest in the middle, many where they are in clusters. Which
 # it is shows while groups are formed: if a search looks at more than MUCH of all points, the other
 # is tried. Both numbers are guesses, and only time depends on them.
 SECTOR = 1024  # points in a sector, if there are many
 MUCH = 0.2
+MANY = 1_000  # records without a group beyond which a tree finds the nearest
 
 
-def outside_in(X: Floats, weights: Floats, k: int, way: int, *, gamma: float = 0.0) -> Integers:
-    """Take groups out until fewer than 2k records (MDAV) or k (the others) are left, at -1."""
+def outside_in(
+    X: Floats, weights: Floats, k: int, way: int, *, gamma: float = 0.0, units: Units = None
+) -> Integers:
+    """Take groups out until fewer than 2k records (MDAV) or k (the others) are left, at -1.
+
+    With units, until fewer than k units are left.
+    """
     sums, centre = sums_of(X, weights), np.empty(X.shape[1])
     mean_of(sums, centre)
     duplicates = group_equal(X, centre)
     by_place, weights = np.full(len(X), -1), weights[duplicates.rows]
     in_sectors = False
-    while (by_place < 0).sum() >= (2 * k if way == WAYS.MDAV else k):
+    least = 2 * k if way == WAYS.MDAV and units is None else k
+    by_unit = None if units is None else units[duplicates.rows]
+
+    def left() -> int:
+        alone = by_place < 0
+        return int(alone.sum()) if by_unit is None else len(np.unique(by_unit[alone]))
+
+    while left() >= least:
         if way != WAYS.VMDAV:
             mean_of(sums, centre)
         remaining = np.flatnonzero(duplicates.firsts < duplicates.ends)
@@ -40,7 +54,9 @@ def outside_in(X: Floats, weights: Floats, k: int, way: int, *, gamma: float = 0
         tree = build_tree(duplicates.points, remaining, centre, in_order)
         near = tree.members[tree.members >= 0]
         sectors = build_sectors(duplicates.points, near, centre, SECTOR if in_sectors else 2**62)
-        share = take_groups(duplicates, weights, k, way, gamma, by_place, sums, tree, sectors)
+        share = take_groups(
+            duplicates, weights, k, way, gamma, by_place, sums, tree, sectors, by_unit
+        )
         if share > MUCH:  # try the other way
             in_sectors = not in_sectors
     labels = np.empty_like(by_place)
@@ -60,6 +76,9 @@ def join_nearest(X: Floats, weights: Floats, labels: Integers) -> Integers:
     formed = labels >= 0
     n_groups = int(labels.max()) + 1
     centres = weighted_centres(X[formed], weights[formed], labels[formed], n_groups)
+    if len(alone) > MANY:  # as there may be of few units; of equally near groups, any
+        labels[alone] = cKDTree(centres).query(X[alone])[1]
+        return labels
     for row in alone:
         squares = np.zeros(n_groups)
         for column in range(X.shape[1]):
@@ -110,10 +129,16 @@ class MDAV(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
-    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
-        labels = outside_in(X, weights, k, WAYS.MDAV)
+    def _group(
+        self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
+    ) -> Integers:
+        labels = outside_in(X, weights, k, WAYS.MDAV, units=units)
+        if units is not None:
+            return join_nearest(X, weights, labels)
         labels[labels < 0] = labels.max() + 1
         return labels
+
+    _group_units = _group
 
 
 class VMDAV(Grouping):
@@ -164,9 +189,13 @@ class VMDAV(Grouping):
         super().__init__(k)
         self.gamma = gamma
 
-    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
-        labels = outside_in(X, weights, k, WAYS.VMDAV, gamma=float(self.gamma))
+    def _group(
+        self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
+    ) -> Integers:
+        labels = outside_in(X, weights, k, WAYS.VMDAV, gamma=float(self.gamma), units=units)
         return join_nearest(X, weights, labels)
+
+    _group_units = _group
 
 
 class CBFS(Grouping):
@@ -202,6 +231,10 @@ class CBFS(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
-    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
-        labels = outside_in(X, weights, k, WAYS.CBFS)
+    def _group(
+        self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
+    ) -> Integers:
+        labels = outside_in(X, weights, k, WAYS.CBFS, units=units)
         return join_nearest(X, weights, labels)
+
+    _group_units = _group

@@ -20,10 +20,10 @@ from .._parameters import OneOf
 from .._types import Floats, Integers
 from ..exceptions import BadTableError
 from ..kernels.neighbours import all_rows
-from ..kernels.ordering import group_path, nearest_next
-from ..kernels.sequence import best_cut, best_opening, best_sorted_cut, greedy_tour, shorten
+from ..kernels.ordering import cut_units, group_path, nearest_next
+from ..kernels.sequence import best_opening, best_sorted_cut, greedy_tour, shorten
 from ..parallel import n_cores
-from .base import Grouping
+from .base import Grouping, Units
 
 
 class UnivariateOptimal(Grouping):
@@ -77,21 +77,28 @@ class UnivariateOptimal(Grouping):
         *,
         sample_weight: ArrayLike | None = None,
         strata: ArrayLike | None = None,
+        units: ArrayLike | None = None,
     ) -> Self:
         """Partition values of shape (n,) or (n, 1); see `Grouping.fit`."""
         numbers = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 0
         if numbers or getattr(X, "ndim", 0) == 1:
             X = np.asarray(X).reshape(-1, 1)
-        return super().fit(X, y, sample_weight=sample_weight, strata=strata)
+        return super().fit(X, y, sample_weight=sample_weight, strata=strata, units=units)
 
-    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
+    def _group(
+        self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
+    ) -> Integers:
         if X.shape[1] != 1:
             raise BadTableError(
                 f"UnivariateOptimal groups one column, and the table has {X.shape[1]}. Give one "
                 "column, or take Search or OrderedGrouping, which group records of many columns."
             )
         order = np.argsort(X[:, 0], kind="stable")
+        if units is not None:
+            return cut_units(X, weights, order, k, units)[0]
         return best_sorted_cut(X, weights, order, k)[0]
+
+    _group_units = _group
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -265,6 +272,10 @@ class OrderedGrouping(Grouping):
         super().__init__(k)
         self.order = order
 
-    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
+    def _group(
+        self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
+    ) -> Integers:
         order = ORDERS[self.order](X, weights, k)
-        return best_cut(X, weights, order, k)[0]
+        return cut_units(X, weights, order, k, units)[0]
+
+    _group_units = _group

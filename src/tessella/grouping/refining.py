@@ -12,7 +12,9 @@ gives the same answer on a slow machine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -22,13 +24,13 @@ from scipy.spatial import cKDTree
 from sklearn.base import clone
 
 from .._parameters import NONE, Instance
-from .._types import Floats, Integers
+from .._types import Bytes, Floats, Integers
 from ..kernels.decompose import decompose, partition_of, shrink
 from ..kernels.groups import renumber, weighted_centres
-from ..kernels.windows import balls, rows_of_windows, tile
+from ..kernels.windows import balls, improve_windows, number_by_window, rows_of_windows, tile
 from ..linear.solvers import linprog, milp
 from ..parallel import each, n_cores
-from .base import Grouping
+from .base import Grouping, Units
 
 NEAR = 16  # centres around a record whose groups it may join
 GAIN = 1e-9  # share of the SSE that a sweep must gain to be followed by another
@@ -89,6 +91,16 @@ class IGD(Grouping):
         labels = start.set_params(k=k).fit(X, sample_weight=weights).labels_
         return refine(X, weights, labels, k)
 
+    def _group_units(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Integers
+    ) -> Integers:
+        from .mdav import MDAV
+        from .units import polish
+
+        start = MDAV() if self.start is None else clone(self.start)
+        labels = start.set_params(k=k).fit(X, sample_weight=weights, units=units).labels_
+        return polish(X, weights, labels, k, random, units)
+
 
 def refine(X: Floats, weights: Floats, labels: Integers, k: int) -> Integers:
     """Decompose and shrink groups of k or more until a sweep gains nothing."""
@@ -131,6 +143,9 @@ def nearest_groups(X: Floats, centres: Floats) -> Integers:
 FIRST_WINDOW = 256
 MOST_NODES = 2
 MOST_COLUMNS = 6000
+# Pieces of a round that cores take in turn; a fixed number, so that answers do not depend on cores.
+PIECES = 64
+MOST_SPARED = 4  # times k: larger groups of few units are pooled as they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +159,11 @@ class Answer:
 class Pool:
     """Groups seen so far, each once, with its SSE."""
 
-    def __init__(self, X: Floats, weights: Floats, k: int, *, largest: int = 2**62) -> None:
+    def __init__(
+        self, X: Floats, weights: Floats, k: int, *, units: Units = None, largest: int = 2**62
+    ) -> None:
         self.X, self.weights, self.k, self.largest = X, weights, k, largest
+        self.units = units
         self.groups: dict[bytes, float] = {}
 
     def add(self, labels: Integers) -> None:
@@ -155,8 +173,20 @@ class Pool:
             if not self._hold(group):
                 continue
             # A group of more than k often misses an optimum by one record that another wants.
-            for a in range(len(group) if len(group) > self.k else 0):
+            for a in self._spared(group):
                 self._hold(np.delete(group, a))
+
+    def _spared(self, group: Integers) -> Sequence[int]:
+        """Return the places of records without which the group has k (units, if given)."""
+        if len(group) <= self.k:
+            return ()
+        if self.units is None:
+            return range(len(group))
+        if len(group) > MOST_SPARED * self.k:
+            return ()
+        own = self.units[group]
+        counts = np.bincount(own)
+        return [a for a, u in enumerate(own) if counts[u] > 1 or (counts > 0).sum() > self.k]
 
     def _hold(self, group: Integers) -> bool:
         key = group.tobytes()
@@ -245,6 +275,43 @@ def cut_windows(
     starts = balls(centres, order, starts, largest, seed)
     rows, starts = rows_of_windows(labels, n_groups, order, starts)
     return rows, starts
+
+
+def near_count(k: int) -> int:
+    """Return how many near records a move looks at."""
+    return min(2 * k + 14, 128)
+
+
+def anneal_windows(
+    X: Floats,
+    weights: Floats,
+    labels: Integers,
+    k: int,
+    units: Units,
+    *,
+    largest: int,
+    moves: float,
+    heat: tuple[float, float],
+    seed: int,
+    halt: Bytes,
+) -> Integers:
+    """Anneal a partition in the windows of a fresh tiling, of up to `largest` groups.
+
+    `moves` proposals a record; `heat` is the first and the last temperature, in the mean cost of a
+    record. No window is worse than before.
+    """
+    rows, starts = cut_windows(X, weights, labels, largest, seed)
+    labels = number_by_window(labels, rows, starts, k)
+    cuts = np.linspace(0, len(starts) - 1, min(PIECES, len(starts) - 1) + 1).astype(np.int64)
+
+    def improve(piece: tuple[int, int]) -> None:
+        improve_windows(
+            X, weights, labels, rows, starts, piece[0], piece[1], k, near_count(k),
+            max(1, int(moves)), *heat, seed, halt, units,
+        )  # fmt: skip
+
+    each(improve, pairwise(cuts))
+    return renumber(labels, len(labels))
 
 
 def partition(table: csc_matrix, cost: Floats) -> Answer:

@@ -21,10 +21,9 @@ from .._parameters import SEED, Number, OneOf, Whole, check
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError
 from ..kernels.neighbours import all_rows
-from ..kernels.ordering import keep_walking, repeat_ordering
-from ..kernels.sequence import best_cut
+from ..kernels.ordering import cut_units, keep_walking, repeat_ordering
 from ..parallel import each
-from .base import Grouping
+from .base import Grouping, Units
 from .ordering import ORDERS, farthest_from_centre
 
 Outcome = tuple[Integers, float]  # labels, SSE
@@ -125,26 +124,30 @@ class IteratedOrdering(Grouping):
         self.max_rounds = max_rounds
         self.patience = patience
 
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int) -> Integers:
+    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int, units: Units) -> Integers:
         if isinstance(self.orders, str) or (self.orders is not None and len(self.orders) == 0):
             raise BadOptionError("orders", self.orders, 'a list such as ["nearest", "pca"]')
         for order in self.orders or ():
             check({"an order of orders": [OneOf(tuple(ORDERS))]}, {"an order of orders": order})
-        return super()._group_part(X, weights, k, seed)
+        return super()._group_part(X, weights, k, seed, units)
 
-    def _group(self, X: Floats, weights: Floats, k: int, _: np.random.Generator) -> Integers:
+    def _group(
+        self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
+    ) -> Integers:
         remaining = all_rows(X)
         firsts = first_records(X, weights, fewer(self.max_rounds, len(X), least=20))
         orders = self.orders or [o for o in OWN if len(X) <= SAMPLE or o not in SLOW_ORDERS]
 
         def run(order: str) -> Outcome:
-            labels, _ = best_cut(X, weights, ORDERS[order](X, weights, k), k)
+            labels, _ = cut_units(X, weights, ORDERS[order](X, weights, k), k, units)
             labels, errors = keep_walking(
-                X, weights, remaining, labels, firsts, k, self.patience, True
+                X, weights, remaining, labels, firsts, k, self.patience, True, units
             )
             return labels, errors[-1]
 
         return best_first(each(run, orders))[0][0]
+
+    _group_units = _group
 
 
 class RepOrdMic(Grouping):
@@ -232,17 +235,21 @@ class RepOrdMic(Grouping):
         self.walks = walks
         self.random_state = random_state
 
-    def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
+    def _group(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units = None
+    ) -> Integers:
         remaining, first = all_rows(X), farthest_from_centre(X, weights)
         tolerance = self.tol * mean_variance(X, weights)
 
         def run(start: Integers) -> Outcome:
-            labels, errors = repeat_ordering(X, weights, remaining, start, first, k, tolerance)
+            labels, errors = repeat_ordering(
+                X, weights, remaining, start, first, k, tolerance, units
+            )
             return labels, errors[-1]
 
         def walk(outcome: Outcome) -> Outcome:
             labels, errors = keep_walking(
-                X, weights, remaining, outcome[0], firsts, k, len(firsts) + 1, False
+                X, weights, remaining, outcome[0], firsts, k, len(firsts) + 1, False, units
             )
             return labels, errors[-1]
 
@@ -255,6 +262,8 @@ class RepOrdMic(Grouping):
             return best_first(outcomes)[0][0]
         firsts = first_records(X, weights, fewer(self.walks, len(X)))
         return best_first(each(walk, best_first(outcomes)[: fewer(WALKED, len(X))]))[0][0]
+
+    _group_units = _group
 
 
 def best_first(outcomes: list[Outcome]) -> list[Outcome]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,17 +22,12 @@ from .._types import Floats, Integers, Progress
 from ..exceptions import InterruptedWarning
 from ..kernels.groups import renumber
 from ..kernels.random_moves import anneal
-from ..kernels.windows import (
-    improve_windows,
-    nearest_in_window,
-    number_by_window,
-    spread,
-    start_in_tiles,
-    tile,
-)
+from ..kernels.units import anneal_units, nearest_and_units
+from ..kernels.windows import nearest_in_window, spread, start_in_tiles, tile
 from ..parallel import each
-from .base import Grouping, sse_of
-from .refining import Pool, cut_windows
+from .base import Grouping, Units, sse_of
+from .refining import Pool, anneal_windows, near_count
+from .units import balls_of_units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +58,6 @@ LARGE_WINDOW = 4_096
 # rounds after a run, MIX and REFINE for the first and second half of rounds of a large table.
 RUN, POLISH = (2.0, 0.01), (1.0, 0.01)
 MIX, REFINE = (0.5, 0.1), (0.2, 0.02)
-# Pieces of a round that cores take in turn; a fixed number, so that answers do not depend on cores.
-PIECES = 64
 
 
 def standard_moves(n: int) -> float:
@@ -210,12 +202,13 @@ class Search(Grouping):
         *,
         sample_weight: ArrayLike | None = None,
         strata: ArrayLike | None = None,
+        units: ArrayLike | None = None,
     ) -> Self:
         """Partition the records; see `Grouping.fit`."""
         check_parameters(self)
         self._watch = Watch(_n_rows(X), self.time_limit, self.progress)
         try:
-            super().fit(X, y, sample_weight=sample_weight, strata=strata)
+            super().fit(X, y, sample_weight=sample_weight, strata=strata, units=units)
             self.stopped_ = self._watch.reason
         finally:
             del self._watch
@@ -228,11 +221,13 @@ class Search(Grouping):
             )
         return self
 
-    def _group(self, X: Floats, weights: Floats, k: int, random: np.random.Generator) -> Integers:
+    def _group(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units = None
+    ) -> Integers:
         effort = EFFORTS[self.effort]
         # The whole table sets the work: a hundred strata cost what one table of their size does.
         moves = standard_moves(self._watch.n) * effort.moves
-        table = StratumSearch(X, weights, k, self._watch, random)
+        table = StratumSearch(X, weights, k, self._watch, random, units)
         self._watch.enter(len(X), moves)
         table.start()
         try:
@@ -246,8 +241,10 @@ class Search(Grouping):
             self._watch.leave()
         return table.best
 
+    _group_units = _group
+
     def _search_whole(self, table: StratumSearch, moves: float, effort: Effort) -> None:
-        pool = Pool(table.X, table.weights, table.k, largest=effort.pooled)
+        pool = Pool(table.X, table.weights, table.k, units=table.units, largest=effort.pooled)
         runs = effort.runs
         while True:
             found = table.run_many(runs, 0.5 * moves / runs)
@@ -286,20 +283,29 @@ class StratumSearch:
     """One stratum under search: its records, and the best partition so far."""
 
     def __init__(
-        self, X: Floats, weights: Floats, k: int, watch: Watch, random: np.random.Generator
+        self,
+        X: Floats,
+        weights: Floats,
+        k: int,
+        watch: Watch,
+        random: np.random.Generator,
+        units: Units = None,
     ) -> None:
         # Costs are differences between records: an offset would only take digits from them.
         self.X = X - X.mean(axis=0)
         self.weights, self.k, self.watch, self.random = weights, k, watch, random
-        self.count = min(2 * k + 14, 128)  # near records that a move looks at
+        self.units = units
 
     def _seed(self) -> int:
         return int(self.random.integers(2**31))
 
     def start(self) -> None:
         """Group in tiles: the partition that everything else improves."""
-        order, starts = tile(self.X, max(256, 4 * self.k), self._seed())
-        self.best = start_in_tiles(self.X, order, starts, self.k)
+        if self.units is None:
+            order, starts = tile(self.X, max(256, 4 * self.k), self._seed())
+            self.best = start_in_tiles(self.X, order, starts, self.k)
+        else:
+            self.best = balls_of_units(self.X, self.weights, self.units, self.k, self._seed())
         self.sse = sse_of(self.X, self.weights, self.best)
         self.watch.report("start", self.sse)
 
@@ -313,17 +319,25 @@ class StratumSearch:
 
     def run_many(self, runs: int, moves: float) -> list[Integers]:
         """Anneal the whole table several times, each from the best so far."""
-        near = nearest_in_window(self.X, min(self.count, len(self.X) - 1))
-        mean, heavy = spread(self.X, self.weights, self.best)
+        X, units, count = self.X, self.units, min(near_count(self.k), len(self.X) - 1)
+        n_units = 0 if units is None else int(units.max()) + 1
+        if units is None:
+            near = nearest_in_window(X, count)
+        else:
+            near = nearest_and_units(X, units, n_units, count)
+        mean, heavy = spread(X, self.weights, self.best)
         seed = self._seed()
 
         def run(number: int) -> Integers:
             labels = self.best.copy()
-            if mean > 0.0:
-                anneal(
-                    self.X, self.weights, near, labels, self.k, int(moves * len(labels)),
-                    RUN[0] * heavy, RUN[1] * mean, seed, number, self.watch.halt,
-                )  # fmt: skip
+            work = (
+                near, labels, self.k, int(moves * len(labels)), RUN[0] * heavy, RUN[1] * mean,
+                seed, number, self.watch.halt,
+            )  # fmt: skip
+            if mean > 0.0 and units is None:
+                anneal(X, self.weights, *work)
+            elif mean > 0.0 and units is not None:
+                anneal_units(X, self.weights, units, n_units, *work)
             self.watch.spent += moves
             return renumber(labels, len(labels))
 
@@ -342,21 +356,12 @@ class StratumSearch:
         self, labels: Integers, largest: int, moves: float, heat: tuple[float, float]
     ) -> Integers:
         """Improve a partition in the windows of a fresh tiling, of up to `largest` groups."""
-        X, weights, k, halt = self.X, self.weights, self.k, self.watch.halt
-        seed = self._seed()
-        rows, starts = cut_windows(X, weights, labels, largest, seed)
-        labels = number_by_window(labels, rows, starts, k)
-        cuts = np.linspace(0, len(starts) - 1, min(PIECES, len(starts) - 1) + 1).astype(np.int64)
-
-        def improve(piece: tuple[int, int]) -> None:
-            improve_windows(
-                X, weights, labels, rows, starts, piece[0], piece[1], k, self.count,
-                max(1, int(moves)), *heat, seed, halt,
-            )  # fmt: skip
-
-        each(improve, pairwise(cuts))
+        labels = anneal_windows(
+            self.X, self.weights, labels, self.k, self.units, largest=largest, moves=moves,
+            heat=heat, seed=self._seed(), halt=self.watch.halt,
+        )  # fmt: skip
         self.watch.spent += moves
-        return renumber(labels, len(labels))
+        return labels
 
 
 def _n_rows(X: ArrayLike) -> int:

@@ -244,34 +244,46 @@ def mean_of(sums: Floats, mean: Floats) -> None:
 @kernel
 def take_groups(
     duplicates: Duplicates, weights: Floats, k: int, way: int, gamma: float, labels: Integers,
-    sums: Floats, tree: Tree, sectors: Sectors,
+    sums: Floats, tree: Tree, sectors: Sectors, units: Integers | None,
 ) -> float:  # fmt: skip
     """Take groups out until too few records are left, or tree and sectors have served.
 
     Labels and weights are by place, see `Duplicates`. Groups are numbered in the order in which
     they are taken, -1 are the records that remain. `sums` are those of the records that remain;
     `tree` and `sectors` hold their points, the sectors around the centre from which seeds are
-    measured.
+    measured. With units, by place, a group takes the nearest records until it has k units, and
+    groups are taken until fewer than k units are left.
     Returns the share of the sectors that a search for a seed looked at, on average.
     """
     points, point_of, d = duplicates.points, duplicates.point_of, duplicates.points.shape[1]
     aim, centre, distances = np.empty(d), sectors.centre.copy(), np.empty(k)
     scratch = make_scratch(d, max(k, 2))
-    members, group_sums = np.empty(2 * k, dtype=np.int64), np.zeros((2, d + 1))
+    members = np.empty(2 * k if units is None else labels.shape[0], dtype=np.int64)
+    group_sums = np.zeros((2, d + 1))
     group, left, n_points = labels.max() + 1, 0, sectors.counts.sum()
     for label in labels:
         left += label < 0
+    least, n_units = 2 * k if way == MDAV else k, left
+    if units is not None:  # records of each unit that remain, and the last group that has it
+        least, n_units, n_all = k, 0, units.max() + 1
+        remaining, seen = np.zeros(n_all, dtype=np.int64), np.full(n_all, -1)
+        for place in range(labels.shape[0]):
+            if labels[place] < 0:
+                n_units += remaining[units[place]] == 0
+                remaining[units[place]] += 1
     enough = WEAR * n_points if n_points > FEW else 0.0
     n_blocks, looked, searches = sectors.counts.shape[0], 0, 0
-    while left >= (2 * k if way == MDAV else k) and n_points >= enough:
+    while n_units >= least and n_points >= enough:
         if looked > SEARCHES * n_blocks:
             break
         if way != VMDAV:  # which measures from the centre of all records throughout
             mean_of(sums, centre)
-        for turn in range(2 if way == MDAV and left >= 3 * k else 1):
+        for turn in range(2 if way == MDAV else 1):
+            if n_units < least:
+                break
             for j in range(d):
                 aim[j] = centre[j] if turn == 0 else points[point_of[members[0]], j]
-            members[0], taken, size = farthest(sectors, duplicates, aim), 0, 1
+            members[0], taken, size, held = farthest(sectors, duplicates, aim), 0, 1, 0
             looked += sectors.state[0]
             searches += 1
             for j in range(d):
@@ -279,25 +291,38 @@ def take_groups(
             group_sums[:] = 0.0
             while taken < size:
                 n_points -= _remove(members, taken, size, duplicates, tree, sectors)
+                if units is None:
+                    held = size
+                else:
+                    for i in range(taken, size):
+                        held += seen[units[members[i]]] != group
+                        seen[units[members[i]]] = group
                 taken = size
-                if size < k:
+                if held < k:
                     if way == CBFS:
                         last = members[size - 1]
                         add_record(group_sums, points, point_of[last], weights[last])
                         mean_of(group_sums, aim)
-                    size = size + 1 if way == CBFS else k
+                    size += 1 if way == CBFS else k - held
                     home = tree.places[point_of[members[0]]]
                     nearest(
                         tree, scratch, duplicates, aim, home,
-                        distances[taken:size], members[taken:size],
+                        distances[: size - taken], members[taken:size],
                     )  # fmt: skip
             if way == VMDAV:
-                size = _extend(members, k, left - k, gamma, duplicates, tree, scratch, sectors)
+                size = _extend(
+                    members, size, k, left - size, gamma, duplicates, tree, scratch, sectors
+                )
             for i in range(size):
                 labels[members[i]] = group
                 add_record(sums, points, point_of[members[i]], -weights[members[i]])
+                if units is not None:
+                    remaining[units[members[i]]] -= 1
+                    n_units -= remaining[units[members[i]]] == 0
             group += 1
             left -= size
+            if units is None:
+                n_units = left
     return float(looked / (searches * n_blocks))
 
 
@@ -335,8 +360,8 @@ def sums_of(X: Floats, weights: Floats) -> Floats:
 
 @kernel
 def _extend(
-    members: Integers, k: int, outside: int, gamma: float, duplicates: Duplicates, tree: Tree,
-    scratch: Scratch, sectors: Sectors,
+    members: Integers, size: int, k: int, outside: int, gamma: float, duplicates: Duplicates,
+    tree: Tree, scratch: Scratch, sectors: Sectors,
 ) -> int:  # fmt: skip
     """Let records that are much nearer to the group than to the others join it, up to 2k - 1.
 
@@ -346,7 +371,6 @@ def _extend(
     points, point_of, rows = duplicates.points, duplicates.point_of, duplicates.rows
     found, squares = np.empty(2, dtype=np.int64), np.empty(2)
     near, near_squares = np.full(2 * k, -1), np.full(2 * k, np.inf)
-    size = k
     while size < 2 * k - 1 and outside > 0:
         best = 0
         for i in range(size):

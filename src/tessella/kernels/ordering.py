@@ -1,4 +1,4 @@
-"""Putting multivariate records in a sequence: along nearest neighbours, or group by group."""
+"""Sequences of multivariate records, along nearest neighbours or group by group, and their cuts."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from .._types import Floats, Integers
 from . import kernel
 from .groups import distance_between, insert, members_of, squared_error, weighted_centres
 from .neighbours import Remaining, all_rows, copy_rows, nearest_row, remove_row
-from .sequence import best_cut
+from .sequence import best_cut, labels_of_cut
 
 TABLE = 1024  # groups up to this size keep their distances in a table, of 8 MB then
 ROUNDS = 1000  # of ordering and cutting, at most; about ten are usual: a guard, not a setting
@@ -200,9 +200,64 @@ def centre_path(
 
 
 @kernel
+def cut_units(
+    X: Floats, weights: Floats, order: Integers, k: int, units: Integers | None
+) -> tuple[Integers, float]:
+    """Cut the records, taken in this order, at the least error: labels of shape (n,), SSE.
+
+    Every group has k records, or k distinct units if these are given. Let last[e] be the last
+    start from which a group that ends before e has k units. A group that starts at last[last[e]] or
+    before can be cut in two at last[e], so only later starts are tried: those of k to 2k - 1
+    records where all units differ. Going back, the error of the group alone grows; it ends the
+    search once it is above the best found.
+    """
+    if units is None:
+        return best_cut(X, weights, order, k)
+    n, d = X.shape
+    best, starts = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.int64)
+    best[0] = 0.0
+    last = np.full(n + 1, -1)
+    inside, n_inside, start = np.zeros(units.max() + 1, dtype=np.int64), 0, 0
+    mean = np.empty(d)
+    for end in range(1, n + 1):
+        u = units[order[end - 1]]
+        n_inside += inside[u] == 0
+        inside[u] += 1
+        while n_inside >= k:  # until one record fewer would be too few
+            u = units[order[start]]
+            inside[u] -= 1
+            n_inside -= inside[u] == 0
+            start += 1
+        last[end] = start - 1  # -1 while there are fewer than k units
+        if start == 0:
+            continue
+        too_early = last[last[end]]
+        total, error = 0.0, 0.0
+        for p in range(end - 1, too_early, -1):
+            row = order[p]
+            w, squares = weights[row], 0.0
+            if total == 0.0:
+                total = w
+                for q in range(d):
+                    mean[q] = X[row, q]
+            else:
+                for q in range(d):
+                    difference = X[row, q] - mean[q]
+                    squares += difference * difference
+                    mean[q] += difference * w / (total + w)
+                error += squares * total * w / (total + w)
+                total += w
+            if error >= best[end]:
+                break
+            if p <= last[end] and best[p] + error < best[end]:
+                best[end], starts[end] = best[p] + error, p
+    return labels_of_cut(starts, order), float(best[n])
+
+
+@kernel
 def repeat_ordering(
     X: Floats, weights: Floats, remaining: Remaining, labels: Integers, first: int, k: int,
-    tolerance: float,
+    tolerance: float, units: Integers | None = None,
 ) -> tuple[Integers, Floats]:  # fmt: skip
     """Order group by group, cut, and again from the new groups, while the error falls.
 
@@ -213,7 +268,7 @@ def repeat_ordering(
     least, done = np.inf, 0
     while done < ROUNDS:
         order = group_path(X, copy_rows(remaining), labels, labels.max() + 1, first)
-        found, error = best_cut(X, weights, order, k)
+        found, error = cut_units(X, weights, order, k, units)
         errors[done] = error
         done += 1
         if error < least:
@@ -227,14 +282,15 @@ def repeat_ordering(
 @kernel
 def keep_walking(
     X: Floats, weights: Floats, remaining: Remaining, labels: Integers, firsts: Integers,
-    k: int, patience: int, by_centres: bool,
+    k: int, patience: int, by_centres: bool, units: Integers | None = None,
 ) -> tuple[Integers, Floats]:  # fmt: skip
     """Order and cut again and again, each time from another first record.
 
     Another beginning leads through the same groups in another order, so that other groups become
     neighbours. Stops after `patience` rounds in a row that gained less than 1e-5 of the error, or
     at the end of `firsts`. With `by_centres` every other round walks along the centres. All groups
-    have k or more records. Labels of shape (n,), and the SSE before and after each round.
+    have k or more records, or units if these are given. Labels of shape (n,), and the SSE before
+    and after each round.
     """
     errors = np.empty(firsts.shape[0] + 1)
     n_groups = labels.max() + 1
@@ -247,7 +303,7 @@ def keep_walking(
             order = centre_path(X, weights, labels, n_groups, firsts[done])
         else:
             order = group_path(X, copy_rows(remaining), labels, n_groups, firsts[done])
-        found, error = best_cut(X, weights, order, k)
+        found, error = cut_units(X, weights, order, k, units)
         before = errors[done]
         idle = 0 if before - error > 1e-5 * before else idle + 1
         if error < before:

@@ -78,7 +78,7 @@ def _running(
 
 
 @kernel
-def _labels_of(starts: Integers, order: Integers) -> Integers:
+def labels_of_cut(starts: Integers, order: Integers) -> Integers:
     """Follow the groups back from the last record; number them along the sequence."""
     n = order.shape[0]
     count, end = 0, n
@@ -132,7 +132,7 @@ def best_cut(X: Floats, weights: Floats, order: Integers, k: int) -> tuple[Integ
                     best[end], starts[end] = error, start
         if n_heads == k and best[seam] + head_spreads[k - 1] < best[seam + k]:
             best[seam + k], starts[seam + k] = best[seam] + head_spreads[k - 1], seam
-    return _labels_of(starts, order), float(best[n])
+    return labels_of_cut(starts, order), float(best[n])
 
 
 @kernel
@@ -188,7 +188,7 @@ def best_sorted_cut(
                     if error <= best[end]:
                         best[end], starts[end] = error, start
             stride //= 2
-    return _labels_of(starts, order), float(best[n])
+    return labels_of_cut(starts, order), float(best[n])
 
 
 @kernel

@@ -13,6 +13,7 @@ from .._types import Bytes, Floats, Integers, SmallIntegers
 from . import kernel
 from .groups import insert, members_of, renumber, squared_distance, squared_error, weighted_centres
 from .random_moves import anneal, draw, draw_below, start_stream
+from .units import anneal_units, nearest_and_units
 
 # Windows of fewer records than this are scanned in double precision alone.
 SCREENED = 512
@@ -149,11 +150,12 @@ def spread(X: Floats, weights: Floats, labels: Integers) -> tuple[float, float]:
 def improve_windows(
     X: Floats, weights: Floats, labels: Integers, rows: Integers, starts: Integers, first: int,
     last: int, k: int, count: int, moves: int, hot: float, cold: float, seed: int, halt: Bytes,
+    units: Integers | None,
 ) -> None:  # fmt: skip
     """Anneal windows first .. last - 1 of a labelling numbered by window; keep what is better.
 
     Each window gets `moves` proposals a record, at temperatures given in its own mean cost of a
-    record.
+    record. Groups are whole in a window, so records of their units elsewhere do not matter.
     """
     # The stream of a window is its number t, whatever piece it is part of: the number of cores does
     # not matter. Records are copied, so that a window lies together in the cache.
@@ -169,11 +171,20 @@ def improve_windows(
         if before <= 0.0:
             continue
         new = old.copy()
-        near = nearest_in_window(near_X, min(count, n - 1))
-        anneal(
-            near_X, near_weights, near, new, k, moves * n, hot * before / n, cold * before / n,
-            seed, t, halt,
-        )  # fmt: skip
+        if units is None:
+            near = nearest_in_window(near_X, min(count, n - 1))
+            anneal(
+                near_X, near_weights, near, new, k, moves * n, hot * before / n, cold * before / n,
+                seed, t, halt,
+            )  # fmt: skip
+        else:
+            near_units = renumber(units[own], units.max() + 1)
+            n_units = near_units.max() + 1
+            near = nearest_and_units(near_X, near_units, n_units, min(count, n - 1))
+            anneal_units(
+                near_X, near_weights, near_units, n_units, near, new, k, moves * n,
+                hot * before / n, cold * before / n, seed, t, halt,
+            )  # fmt: skip
         # Annealing ends at a low temperature, not at its best state, and sums of updates have
         # rounding errors: both partitions are measured afresh, and the better one is kept.
         new = renumber(new, n // k)
