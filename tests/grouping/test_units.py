@@ -51,7 +51,7 @@ def groupings(k: int, seed: int) -> list[Grouping]:
 def random_table(seed: int) -> tuple[Any, Any, Any, int]:
     """Records, their units and weights, and k: units of one record up to nearly all of them."""
     random = np.random.default_rng(seed)
-    n, d, k = int(random.integers(4, 90)), int(random.integers(1, 4)), int(random.integers(2, 6))
+    n, d, k = int(random.integers(4, 50)), int(random.integers(1, 4)), int(random.integers(2, 6))
     n_units = int(random.integers(k, k + n))
     shares = random.dirichlet(np.full(n_units, random.choice([0.05, 1.0, 20.0])))
     units = np.r_[np.arange(k), random.choice(n_units, n, p=shares)]
