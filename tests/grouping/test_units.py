@@ -23,7 +23,9 @@ from tessella.grouping import (
     RepOrdMic,
     Search,
     UnivariateOptimal,
+    lower_bound,
 )
+from tessella.grouping import bound as bounds
 
 
 class Pairs(Grouping):
@@ -129,6 +131,52 @@ def test_search_finds_the_least_of_all_partitions():
         assert found >= least * (1 - 1e-9)
         missed += found > least * (1 + 1e-9)
     assert missed <= 1
+
+
+def test_no_partition_is_below_the_bound():
+    sharper = 0
+    for seed in range(60):
+        X, units, weights, k = tiny_table(seed)
+        least = least_sse(X, units, weights, k)
+        plain = lower_bound(X, k, effort="quick", sample_weight=weights).value
+        bound = lower_bound(X, k, effort="quick", sample_weight=weights, units=units).value
+        assert plain * (1 - 1e-9) <= bound <= least * (1 + 1e-9)
+        sharper += bound > 1.05 * plain
+    assert sharper > 30
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_price_is_the_least_share_of_a_group(weighted, monkeypatch):
+    """Against all groups of a record; with short lists prices may only be lower."""
+    random = np.random.default_rng(3)
+    n, k = 10, 3
+    X, units = random.normal(size=(n, 2)), random.integers(0, 5, n)
+    weights = random.integers(1, 5, n).astype(float) if weighted else np.ones(n)
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    least = np.full(n, np.inf)
+    for mask in range(1, 2**n):
+        rows = [i for i in range(n) if mask >> i & 1]
+        if len(set(units[rows])) >= k:
+            shares = weights[rows] * (squares[rows][:, rows] @ weights[rows]) / 2
+            least[rows] = np.minimum(least[rows], shares / weights[rows].sum())
+    assert bounds.prices_of_units(X, weights, k, units) == pytest.approx(least, rel=1e-9)
+    for most in range(3, n):
+        monkeypatch.setattr(bounds, "MOST_LISTED", most)
+        monkeypatch.setattr(bounds, "LISTED", 1)
+        assert (bounds.prices_of_units(X, weights, k, units) <= least * (1 + 1e-9)).all()
+
+
+def test_the_gap_counts_units():
+    X, units, weights, k = random_table(2)
+    grouping = Search(k, effort="quick", random_state=0).fit(X, sample_weight=weights, units=units)
+    bound = lower_bound(X, k, effort="quick", sample_weight=weights, units=units)
+    assert grouping.gap_ == pytest.approx(1 - bound.value / grouping.inertia_)
+    assert f"{len(set(units))} units in groups of at least {k} units" in str(bound)
+    labels = grouping.labels_
+    better = lower_bound(X, k, sample_weight=weights, units=units, labels=labels)
+    assert bound.value <= better.value <= grouping.inertia_ * (1 + 1e-9)
+    with pytest.raises(BadTableError, match="a group of 1 units although"):
+        lower_bound(X, k, units=np.r_[np.zeros(len(X) - k), np.arange(k)], labels=labels)
 
 
 def test_an_isolated_unit_brings_all_its_records():

@@ -297,8 +297,8 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.inertia_ == 0:
             return 0.0
-        X, weights, parts, _ = self._fitted_on
-        bound = bound_of_parts(X, weights, parts, int(self.k))
+        X, weights, parts, units = self._fitted_on
+        bound = bound_of_parts(X, weights, parts, int(self.k), units)
         return float(max(0.0, (self.inertia_ - bound) / self.inertia_))
 
     def __getstate__(self) -> dict[str, Any]:

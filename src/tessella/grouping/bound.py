@@ -15,32 +15,53 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial import cKDTree
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .. import _clock
 from .._parameters import EFFORT, NONE, Number, parameters
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning
-from ..kernels.bound import weighted_prices
-from .base import check_k, check_records, check_weights, split_strata, sse_of
+from ..frame import count_units
+from ..kernels.bound import unit_prices, weighted_prices
+from ..parallel import n_cores
+from .base import (
+    Units,
+    check_k,
+    check_records,
+    check_units,
+    check_weights,
+    one_group,
+    split_strata,
+    sse_of,
+)
 from .column_generation import LISTED, ColumnGeneration, PricingProblem, nearest_others
 
 # Seconds that standard effort takes at most, unless a time limit says otherwise.
 STANDARD_SECONDS = 60.0
 # Records of a stratum beyond which column generation is left out: it looks at all pairs.
 MOST_RECORDS = 50_000
+# Nearest records listed for a record, at most, to find others of k - 1 units, and cells of a list.
+MOST_LISTED, MOST_CELLS = 4_096, 4_000_000
 # Rounding errors of sums of n terms are far below this share of them.
 ROUNDING = 1e-12
 
 ONE_GROUP = "exact, one group"
 NEIGHBOURS = "nearest neighbours"
+NEIGHBOUR_UNITS = "nearest units"
 COLUMNS = "column generation"
 CUTS = "column generation with cuts"
 PROOFS = {
-    ONE_GROUP: "Fewer than 2k records leave a single group, whose SSE this is.",
+    ONE_GROUP: "Two groups of at least k do not fit: this is the SSE of a single one.",
     NEIGHBOURS: (
         "In a group of at least k, a record's squared distances to the others are at least those "
         "to its k - 1 nearest neighbours, which were found exactly."
+    ),
+    NEIGHBOUR_UNITS: (
+        "A group of at least k units has records of k - 1 units other than a record's own, and any "
+        "further records: the least weighted mean of squared distances from the record to such a "
+        "group was found from its nearest neighbours, and half of it, times the weight, is "
+        "what the record costs in any group."
     ),
     COLUMNS: (
         "Every record has a price. An exhaustive search in double precision, after the last step, "
@@ -69,6 +90,8 @@ class LowerBound:
         How it was found; says so where a stronger method was left out or did not end.
     k, n : int
         The least size of a group, the number of records.
+    n_units : int or None
+        The number of units, where k counts units.
     proof : str
         Why the bound holds.
     finished : bool
@@ -90,6 +113,7 @@ class LowerBound:
     seconds: float
     history: tuple[tuple[float, float], ...] = ()
     upper: float | None = None
+    n_units: int | None = None
 
     @property
     def gap(self) -> float | None:
@@ -99,8 +123,9 @@ class LowerBound:
         return max(0.0, 1.0 - self.value / self.upper) if self.upper > 0 else 0.0
 
     def __str__(self) -> str:
+        units = "" if self.n_units is None else f" of {self.n_units:,} units"
         lines = [
-            f"SSE of {self.n:,} records in groups of at least {self.k}",
+            f"SSE of {self.n:,} records{units} in groups of at least {self.k}{units and ' units'}",
             f"  never below  {self.value:.6g}  ({self.method}, {self.seconds:.1f} s)",
         ]
         if self.gap is not None:
@@ -116,6 +141,7 @@ def lower_bound(
     effort: str = "standard",
     sample_weight: ArrayLike | None = None,
     strata: ArrayLike | None = None,
+    units: ArrayLike | None = None,
     upper: float | None = None,
     labels: ArrayLike | None = None,
     time_limit: float | None = None,
@@ -137,6 +163,10 @@ def lower_bound(
         Positive weights of the records in centres and SSE.
     strata : array-like of shape (n,), optional
         Records of different strata never share a group.
+    units : array-like of shape (n,), optional
+        The unit of each record; k then counts distinct units, as in `Grouping.fit`. The quick bound
+        looks for the nearest records of k - 1 other units; column generation bounds groups of
+        at least k records, which those of k units are, and counts where it is higher.
     upper : float, optional
         The SSE of a known grouping: the bound then has a `gap`, and work ends once they meet.
     labels : array-like of shape (n,), optional
@@ -186,14 +216,15 @@ def lower_bound(
     (10.75, True)
     """
     records = check_records(X)
-    k = check_k(k, len(records))
+    known = check_units(units, len(records))
+    k = check_k(k, len(records), None if known is None else int(known.max()) + 1)
     weights = check_weights(sample_weight, records)
-    parts = split_strata(strata, len(records), k)
+    parts = split_strata(strata, len(records), k, known)
     groups: Integers | None = None
     if labels is not None:
-        groups = _check_labels(labels, parts, len(records), k)
+        groups = _check_labels(labels, parts, len(records), k, known)
         upper = sse_of(records, weights, groups)
-    work = _Work(records, weights, parts, k, upper, callback)
+    work = _Work(records, weights, parts, k, upper, callback, known)
     if effort != "quick":
         if time_limit is None and effort == "standard":
             time_limit = STANDARD_SECONDS
@@ -201,15 +232,48 @@ def lower_bound(
     return work.result()
 
 
-def bound_of_parts(X: Floats, weights: Floats, parts: list[Integers], k: int) -> float:
+def bound_of_parts(
+    X: Floats, weights: Floats, parts: list[Integers], k: int, units: Units = None
+) -> float:
     """Sum the quick bound over strata, given as arrays of row numbers."""
-    return float(sum(_quick(X[rows], weights[rows], k) for rows in parts))
+    known = [_of_part(units, rows) for rows in parts]
+    return float(sum(_quick(X[rows], weights[rows], k, own) for rows, own in zip(parts, known)))
 
 
-def _quick(X: Floats, weights: Floats, k: int) -> float:
-    if len(X) < 2 * k:
+def _of_part(units: Units, rows: Integers) -> Units:
+    return None if units is None else check_units(units[rows], len(rows))
+
+
+def _quick(X: Floats, weights: Floats, k: int, units: Units) -> float:
+    if one_group(len(X), k, units):
         return sse_of(X, weights, np.zeros(len(X), dtype=np.int64))
-    return float(cheap_prices(X, weights, k).sum()) * (1.0 - ROUNDING)
+    if units is None:
+        return float(cheap_prices(X, weights, k).sum()) * (1.0 - ROUNDING)
+    return float(prices_of_units(X, weights, k, units).sum()) * (1.0 - ROUNDING)
+
+
+def prices_of_units(X: Floats, weights: Floats, k: int, units: Integers) -> Floats:
+    """Sound prices from nearest neighbours where k counts units; see `unit_prices`.
+
+    Lists are made longer for the records that do not find k - 1 other units on theirs.
+    """
+    n, n_units = len(X), int(units.max()) + 1
+    tree, prices, rows = cKDTree(X), np.empty(n), np.arange(n)
+    count = min(LISTED * k, n)
+    while len(rows):
+        final = np.empty(len(rows), dtype=bool)
+        step = max(1, MOST_CELLS // count)
+        for first in range(0, len(rows), step):
+            piece = rows[first : first + step]
+            away, near = tree.query(X[piece], count, workers=n_cores())
+            prices[piece], final[first : first + step] = unit_prices(
+                piece, near.astype(np.int64), np.square(away), weights, units, n_units,
+                count == n, k,
+            )  # fmt: skip
+        if count == min(MOST_LISTED, n):
+            break
+        rows, count = rows[~final], min(4 * count, MOST_LISTED, n)
+    return prices
 
 
 def cheap_prices(X: Floats, weights: Floats, k: int) -> Floats:
@@ -230,16 +294,19 @@ def cheap_prices(X: Floats, weights: Floats, k: int) -> Floats:
     return prices
 
 
-def _check_labels(labels: ArrayLike, parts: list[Integers], n: int, k: int) -> Integers:
+def _check_labels(
+    labels: ArrayLike, parts: list[Integers], n: int, k: int, units: Units
+) -> Integers:
     """Return group numbers 0, 1, ... of a grouping that keeps k and the strata, or say why not."""
     names = column_or_1d(np.asarray(labels))
     check_consistent_length(names, np.empty(n))
     _, groups = np.unique(names, return_inverse=True)
-    smallest = int(np.bincount(groups).min())
+    smallest = int(count_units(groups, units).min())
     if smallest < k:
+        what = "records" if units is None else "units"
         raise BadTableError(
-            f"The labels have a group of {smallest} records although k={k}. "
-            "Give a grouping of at least k records each: a bound for k says nothing about others."
+            f"The labels have a group of {smallest} {what} although k={k}. "
+            f"Give a grouping of at least k {what} each: a bound for k says nothing about others."
         )
     if sum(len(np.unique(groups[rows])) for rows in parts) > groups.max() + 1:
         raise BadTableError(
@@ -260,14 +327,21 @@ class _Work:
         k: int,
         upper: float | None,
         callback: Callable[[LowerBound], object] | None,
+        units: Units = None,
     ) -> None:
         self.began = _clock.now()
         self.X, self.weights, self.parts, self.k = X, weights, parts, k
         self.callback = callback
         self.stopped = False
         self.deadline = np.inf
-        self.values = [_quick(X[rows], weights[rows], k) for rows in parts]
-        self.methods = [ONE_GROUP if len(rows) < 2 * k else NEIGHBOURS for rows in parts]
+        self.n_units = None if units is None else int(units.max()) + 1
+        self.values, self.methods = [], []
+        for rows in parts:
+            own = _of_part(units, rows)
+            self.values.append(_quick(X[rows], weights[rows], k, own))
+            alone = one_group(len(rows), k, own)
+            cheap = NEIGHBOURS if own is None else NEIGHBOUR_UNITS
+            self.methods.append(ONE_GROUP if alone else cheap)
         self.remarks: set[str] = set()
         self.history: list[tuple[float, float]] = []
         self.upper = None if upper is None else float(upper)
@@ -352,6 +426,7 @@ class _Work:
             method=", ".join([" and ".join(kinds), *sorted(self.remarks)]),
             k=self.k,
             n=len(self.X),
+            n_units=self.n_units,
             proof=" ".join(PROOFS[kind] for kind in kinds),
             finished=not self.remarks,
             seconds=self.seconds(),

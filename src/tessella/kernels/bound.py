@@ -70,6 +70,88 @@ def weighted_prices(
 
 
 @kernel
+def unit_prices(
+    rows: Integers, near: Integers, squares: Floats, weights: Floats, units: Integers, n_units: int,
+    complete: bool, k: int,
+) -> tuple[Floats, Truths]:  # fmt: skip
+    """Sound prices of some records where every group has k distinct units, and which are final.
+
+    As in `weighted_prices`, half of w_i times the least ratio r_i(G) over all groups G of i is a
+    sound price. Here G holds k - 1 units other than i's, and any number of records. A ratio t is
+    attainable iff the least sum of w_j (d_ij - t) over such G is at most t w_i. The sum is least
+    with all records nearer than t, of any unit (each has a negative term), and, where they are of
+    fewer than k - 1 other units, with the cheapest record of each of the cheapest units that are
+    missing. Hence Dinkelbach's iteration again: choose at t, let t be the ratio of the chosen,
+    repeat while it falls.
+
+    `near` lists the nearest, the record itself maybe among them. Where they are not all, k - 1
+    units with a record of the lightest weight at the distance D of the last one stand for the rest.
+    All that is chosen is at most D away, so t is below D, and every record beyond has
+    w_j (d_ij - t) >= w_min (D - t): the answer may be too small, never too large. It is final if
+    the list is complete or has k - 1 other units.
+    """
+    listed, lightest = near.shape[1], weights.min()
+    prices, final = np.empty(rows.shape[0]), np.empty(rows.shape[0], dtype=np.bool_)
+    # of each unit: 0 if not met, 1 if a record is chosen, 2 if not, with its cheapest record
+    state, cheapest = np.zeros(n_units, dtype=np.int64), np.empty(n_units, dtype=np.int64)
+    met = np.empty(n_units, dtype=np.int64)
+    terms, chosen = np.empty(k - 1), np.empty(k - 1, dtype=np.int64)
+    for r in range(rows.shape[0]):
+        i = rows[r]
+        last = squares[r, listed - 1]
+        ratio, better, n_met = np.inf, last, 0
+        while better < ratio:
+            ratio, above, below = better, 0.0, weights[i]
+            for a in range(n_met):
+                state[met[a]] = 0
+            n_met, covered = 0, 0
+            for at in range(listed):
+                j, u = near[r, at], units[near[r, at]]
+                if j == i or (u == units[i] and squares[r, at] >= ratio):
+                    continue
+                if squares[r, at] < ratio:
+                    above += weights[j] * squares[r, at]
+                    below += weights[j]
+                if u == units[i]:
+                    continue
+                if state[u] == 0:
+                    met[n_met] = u
+                    n_met += 1
+                if squares[r, at] < ratio:
+                    covered += state[u] != 1
+                    state[u] = 1
+                elif state[u] == 0 or (
+                    state[u] == 2
+                    and weights[j] * (squares[r, at] - ratio)
+                    < weights[near[r, cheapest[u]]] * (squares[r, cheapest[u]] - ratio)
+                ):
+                    state[u], cheapest[u] = 2, at
+            missing, count = k - 1 - covered, 0
+            if missing > 0:
+                for a in range(n_met):
+                    if state[met[a]] == 2:
+                        at = cheapest[met[a]]
+                        term = weights[near[r, at]] * (squares[r, at] - ratio)
+                        if count < missing or term < terms[count - 1]:
+                            count = insert(terms[:missing], chosen, count, term, at)
+                if not complete:
+                    term = lightest * (last - ratio)
+                    while count < missing or term < terms[count - 1]:
+                        count = insert(terms[:missing], chosen, count, term, -1)
+                for a in range(missing):
+                    at = chosen[a]
+                    w = lightest if at < 0 else weights[near[r, at]]
+                    above += w * (last if at < 0 else squares[r, at])
+                    below += w
+            better = above / below
+        prices[r] = 0.5 * weights[i] * ratio
+        final[r] = complete or n_met >= k - 1
+        for a in range(n_met):
+            state[met[a]] = 0
+    return prices, final
+
+
+@kernel
 def group_costs(X: Floats, weights: Floats, groups: Integers) -> Floats:
     """SSE of each group; sums run over differences from the first record."""
     d = X.shape[1]
