@@ -179,3 +179,27 @@ WRITERS = {
     "polars": _write_polars,
     "pyarrow": _write_arrow,
 }
+
+
+def gather(table: Table, columns: Mapping[Name, tuple[Name, Integers]]) -> Any:
+    """Return a frame of new columns, each made of cells of a column of the table.
+
+    `columns` has for each new name the column, and the rows that its cells are taken from.
+    """
+    places = {new: (table.place(name), rows) for new, (name, rows) in columns.items()}
+    if table.kind == "polars":
+        import polars as pl
+
+        series = [
+            table._frame.to_series(at).gather(rows).alias(str(new))
+            for new, (at, rows) in places.items()
+        ]
+        return pl.DataFrame(series)
+    if table.kind == "pyarrow":
+        import pyarrow as pa
+
+        return pa.table({n: table._frame.column(at).take(rows) for n, (at, rows) in places.items()})
+    import pandas as pd
+
+    taken = {n: table._frame.iloc[:, at].take(rows) for n, (at, rows) in places.items()}
+    return pd.concat([c.reset_index(drop=True).rename(n) for n, c in taken.items()], axis=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from inspect import isclass, signature
 from typing import Any
 
@@ -69,6 +68,7 @@ class MaskedBlocks:
     rows: dict[Name, Integers] = field(default_factory=dict)
     dates: dict[Name, Integers] = field(default_factory=dict)  # those moved, see `repair_dates`
     labels: list[Integers] = field(default_factory=list)
+    households: list[Integers] = field(default_factory=list)  # groups of units, where masked whole
     groupings: list[Grouping] = field(default_factory=list)  # none where centres are drawn
     drawn: list[list[DrawnPart]] = field(default_factory=list)  # by block, where they are
     known: FuzzyFacts | None = None  # to an intruder who has the original, where they are
@@ -207,7 +207,10 @@ def mask_keeping_rules(
     `before` is the table confronted with the same rules; `given` is for `find_values`.
     """
     schema: Any = view.schema
-    confront = partial(before.rules.confront, tolerance=tolerance, schema=schema)
+
+    def confront(table: Table) -> Confrontation:
+        return before.rules.confront(View(table, schema, view.units), tolerance=tolerance)
+
     valid = np.asarray((before.signs >= 0).all(axis=1))
     masked = find_values(plan, view, valid=valid, **given)
     table = write_blocks(view, plan, masked)

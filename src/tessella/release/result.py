@@ -25,6 +25,7 @@ from ..frame import Table, View
 from ..grouping.base import check_k
 from ..grouping.dominance import DominanceRule, checked_dominance
 from ..masking.engine import MaskedBlocks, as_floats, mask_keeping_rules
+from ..masking.households import households_note, mask_households, needs_households
 from ..masking.selection import standardised_squares
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
@@ -351,14 +352,14 @@ def mask_planned(
     _refuse_inconsistent(before, plan)
     view = View.of(source, schema)
     _refuse_missing(view, plan)
-    table, masked, after = mask_keeping_rules(
+    if whole := needs_households(plan, view):
+        plan = replace(plan, notes=(*plan.notes, households_note(plan, view)))
+    table, masked, after = (mask_households if whole else mask_keeping_rules)(
         plan, view, before=before, tolerance=tolerance, strata=view.strata(plan.strata),
         weights=weights, random_state=random_state,
         dominance=rule if on_dominance == "enlarge" else None,
     )  # fmt: skip
-    slim = replace(
-        masked, numbers={}, rows={}, dates={}, groupings=[], drawn=[], covered=[]
-    )  # what judging needs, no copies
+    slim = replace(masked, numbers={}, rows={}, dates={}, groupings=[], drawn=[], covered=[])
     return Planned(
         table=table, plan=plan, masked=slim, after=after, dominance=rule, on_dominance=on_dominance
     )
