@@ -26,6 +26,7 @@ from tessella.exceptions import (
     RefusedError,
     SmallJointGroupsWarning,
     TessellaError,
+    TessellaWarning,
 )
 from tessella.grouping import Search
 from tessella.io import read_file
@@ -472,3 +473,13 @@ def test_a_search_that_was_stopped_is_no_release(home, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         publish(plan)
     assert {path.name for path in home.iterdir()} == before
+
+
+def test_a_kept_order_is_a_warning_and_every_record_is_named_by_its_place(home):
+    with pytest.warns(TessellaWarning, match='order = "shuffled"'):
+        done = publish(make_plan(home, order="kept", risk="quick"), pictures=False)
+    assert done.risk["order"].value == 1.0
+    done = publish(make_plan(home, order="shuffled", risk="quick"), overwrite=True, pictures=False)
+    assert done.risk["order"].value < 0.2
+    text = make_plan(home).to_toml().replace('order = "kept"\n', "")
+    assert parse_plan(text, folder=home).output.order == "shuffled"

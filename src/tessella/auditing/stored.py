@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Name
+from .._types import Integers, Name
 from .._wording import listed
 from ..exceptions import BadTableError, RefusedError
 from ..frame import Pair, Table, View
@@ -91,6 +91,7 @@ def confirm_stored(
     k: int | None = None,
     blocks: Sequence[Sequence[Name]] | None = None,
     strata: Sequence[Name] | None = None,
+    units: Integers | None = None,
 ) -> Statement:
     """Return that a file holds what was audited, or refuse it.
 
@@ -110,7 +111,7 @@ def confirm_stored(
             raise _refused(source, f"column {name!r} holds other values")
     if not changed:
         return Statement("read again", "every cell is as audited")
-    view, moved = View(stored, schema), set(changed)
+    view, moved = View(stored, schema, units), set(changed)
     about = Rules(rule for rule in rules if moved & set(rule.columns))
     touched = [block for block in blocks or () if moved & {*block, *(strata or ())}]
     found = audit(

@@ -114,7 +114,7 @@ class Output(Section):
     internal_report: str | None = None
     manifest: str | None = None
     summary: str | None = None
-    order: Literal["kept", "shuffled"] = "kept"
+    order: Literal["shuffled", "kept"] = "shuffled"
     keep_labels: bool = False
 
     @model_validator(mode="after")

@@ -139,7 +139,8 @@ def draft(
         "output": [
             "The internal report is as confidential as the data; the external report may be "
             "published.",
-            'order = "shuffled" hides the order of the records, which may tell who is who.',
+            'order: "shuffled" draws it by chance; "kept" may tell who is who, and lets files be '
+            "compared row by row.",
         ],
         **about_steps,
     }

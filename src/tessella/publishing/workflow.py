@@ -21,7 +21,13 @@ from .._output import State, toml_key, toml_value
 from .._types import Integers, Progress
 from ..auditing.count import describe_dominance
 from ..auditing.stored import confirm_stored
-from ..exceptions import BadOptionError, InterruptedWarning, PlanError, UnknownColumnError
+from ..exceptions import (
+    BadOptionError,
+    InterruptedWarning,
+    PlanError,
+    TessellaWarning,
+    UnknownColumnError,
+)
 from ..explore.candidate import steps_to_toml
 from ..frame import Table
 from ..io import Source
@@ -84,7 +90,9 @@ class Publication:
         lines = [f"{public['records']:,} records in {len(public['columns'])} columns released."]
         if public["k"] is not None:
             smallest = min(block["smallest"] for block in public["blocks"])
-            lines.append(f"Alike: at least {smallest} records, asked for were {public['k']}.")
+            lines.append(
+                f"Alike: at least {smallest} {public['counted']}, asked for were {public['k']}."
+            )
         lines += map(str, self.release.probabilistic)
         if len(self.release.rules):
             lines.append(f"Rules: all {len(self.release.rules)} hold.")
@@ -306,9 +314,9 @@ def _prepare(
     if plan.measures.loss:
         with steps.step("measure loss"):
             loss = measure(*study.views, schema=study.schema, on_unpaired="skip")
-    risk, before = _measure_risk(plan, study, steps)
     ordered = _ordered(plan, release)
     order = _order(plan, read.n_rows) if ordered == "shuffled" else None
+    risk, before = _measure_risk(plan, study, steps, order)
     with steps.step("report", order=ordered):
         warned = tuple(dict.fromkeys(str(one.message) for one in caught))
         warned += tuple(describe_dominance(release.audit.dominance))
@@ -328,7 +336,8 @@ def _prepare(
                 like=_like(read, order), keep_labels=plan.output.keep_labels,
                 confirm=partial(
                     confirm_stored, Table.read(table), rules=release.rules,
-                    schema=release.schema, tolerance=study.tolerance, **study.promised,
+                    schema=release.schema, tolerance=study.tolerance,
+                    units=_reordered(study.views[0].units, order), **study.promised,
                 ),
             )  # fmt: skip
             account += map(str, written.statements)
@@ -376,7 +385,7 @@ def _refuse_unknown(plan: PlanFile, source: Source) -> None:
 
 
 def _measure_risk(
-    plan: PlanFile, study: Study, steps: _Steps
+    plan: PlanFile, study: Study, steps: _Steps, order: Integers | None
 ) -> tuple[Assessment | None, Assessment | None]:
     wanted = plan.measures
     if wanted.risk == "none":
@@ -392,6 +401,7 @@ def _measure_risk(
         risk = assess(
             reference, masked, sample=ATTACKED[wanted.risk],
             method=study.disclosed,
+            order=np.arange(reference.n_rows) if order is None else order,
             progress=lambda at, of, name: steps.announce(f"measure risk: {name} ({at} of {of})"),
             **common,
         )  # fmt: skip
@@ -405,20 +415,29 @@ def _measure_risk(
 
 def _ordered(plan: PlanFile, release: Release) -> str:
     """Return the order of the release; a posterior of at most 1/k holds in random order only."""
-    if not any(one.bounded for one in release.probabilistic):
-        return plan.output.order
-    if plan.output.order == "kept" and "order" in plan.output.model_fields_set:
+    if plan.output.order == "kept" and any(one.bounded for one in release.probabilistic):
         raise PlanError(
             "A step promises a posterior of at most 1/k, which the order of the records would "
             'break. In [output], give order = "shuffled", or leave order out.'
         )
-    return "shuffled"
+    if plan.output.order == "kept":
+        warnings.warn(
+            "The records are released in the order of the original: who knows that order knows "
+            'whose each record is. In [output], give order = "shuffled", or leave order out.',
+            TessellaWarning,
+            stacklevel=2,
+        )
+    return plan.output.order
 
 
 def _order(plan: PlanFile, n: int) -> Integers:
     """Draw the order of the released records: by the plan's seed, or by the system's entropy."""
     seeds = None if plan.seed is None else [plan.seed, SHUFFLING]
     return np.random.default_rng(np.random.SeedSequence(seeds)).permutation(n).astype(np.int64)
+
+
+def _reordered(units: Integers | None, order: Integers | None) -> Integers | None:
+    return units if units is None or order is None else units[order]
 
 
 def _like(source: Source, order: Integers | None) -> Source:

@@ -28,7 +28,7 @@ from ..release.steps import PREPARING
 from .disclosure import FEW, NEAR, Extremes, Figures, coarse, find_figures, is_small, rounded
 
 TAKEN = (
-    "tessella", "records", "order", "k", "probabilistic", "blocks", "strata", "rules",
+    "tessella", "records", "order", "k", "counted", "probabilistic", "blocks", "strata", "rules",
     "rules_withheld", "steps", "left_out", "tolerance",
 )  # fmt: skip
 
@@ -121,6 +121,7 @@ def public_part(
         "left_out": sum(entry["left_out"] for entry in steps),
         "steps": steps,
         "k": release.audit.k,
+        "counted": "records" if release.audit.unit is None else "units",
         "blocks": _blocks(release),
         "probabilistic": [
             {"aimed_size": one.k, "text": one.public} for one in release.probabilistic

@@ -44,6 +44,7 @@ def facts_of(part: Part) -> dict[str, Any]:
     columns, k = part["columns"], part["k"]
     masked = [str(column["name"]) for column in columns if column["masked"]]
     n_rules = len(part["rules"]) + part["rules_withheld"]
+    whom = "others" if part["counted"] == "records" else "other respondents (distinct units)"
     alike = f" with the same {', '.join(map(str, part['strata']))}" if part["strata"] else ""
     return {
         "records": f"{part['records']:,}",
@@ -51,7 +52,7 @@ def facts_of(part: Part) -> dict[str, Any]:
         "masked": len(masked),
         "kept": ", ".join(str(c["name"]) for c in columns if not c["masked"]),
         "k": k,
-        "others": None if k is None else k - 1,
+        "others": None if k is None else f"{k - 1} {whom}",
         "alike": alike,
         "rules": "the rule" if n_rules == 1 else f"any of the {n_rules} rules",
         "unquoted": part["rules_withheld"],
@@ -106,10 +107,10 @@ _ROWS = [
     ("verdict", "as they are", "not prepared, not some masked",
      "No value was changed: the columns are released as they are."),
     ("verdict", "k", "counted, not blocks",
-     "Every record has the same masked values as at least {others} others{alike}."),
+     "Every record has the same masked values as at least {others}{alike}."),
     ("verdict", "k in blocks", "blocks",
-     "In each block of columns, every record has the same masked values as at least {others} "
-     "others{alike}."),
+     "In each block of columns, every record has the same masked values as at least "
+     "{others}{alike}."),
     ("verdict", "rules hold", "rules", "No record breaks {rules}."),
     ("verdict", "loss", "priced",
      "The masking cost {loss} of the variation of the masked numbers that figures are given of."),
@@ -118,11 +119,11 @@ _ROWS = [
      "The steps and their parameters, without what chance drew, without names of columns that "
      "were left out, and without values that would disclose one of the original."),
     ("guarantee", "k counted", "counted, not blocks",
-     "Every released record has the same masked values as at least {others} others{alike}: "
+     "Every released record has the same masked values as at least {others}{alike}: "
      "k = {k}. This was counted in the released table."),
     ("guarantee", "k counted in blocks", "blocks",
-     "In each block, every released record has the same masked values as at least {others} "
-     "others{alike}: k = {k}. This was counted in the released table, block by block; over all "
+     "In each block, every released record has the same masked values as at least "
+     "{others}{alike}: k = {k}. This was counted in the released table, block by block; over all "
      "blocks together fewer may be alike."),
     ("guarantee", "no k", "not counted", "No least number of alike records is promised."),
     ("guarantee", "probabilistic", "probabilistic", "{probabilistic}"),

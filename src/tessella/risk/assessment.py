@@ -136,6 +136,7 @@ class Case:
     confidential: tuple[Name, ...] = ()  # what he wants to know of a person
     weights: Any = None  # of a sample: a name or an array, and so is `unit`
     unit: Any = None  # the household, firm or patient of each record
+    order: Integers | None = None  # the masked records as they are released, by row
     effort: str = "standard"  # how hard he tries: "quick", "standard" or "thorough"
     held_out: bool = True  # try learned distances on records that they were not learned from, too
     seconds: float | None = None  # how long a single attack may take, where it can be stopped

@@ -25,6 +25,7 @@ from .aligned import AlignedTables, align_tables, as_list
 from .assessment import Assessment, Attack, Case, Tried
 from .dominance import DOMINANCE
 from .estimate import Estimate
+from .order import ORDER
 
 EFFORTS = ("quick", "standard", "thorough")
 ALL_AT_ONCE = 5000  # records that are linked one to one
@@ -223,6 +224,7 @@ ATTACKS: dict[str, Attack] = {
         Attack("interval", "attribute", _interval, "quick", _unless("no order"),
                "takes the released number for the original, within 1 % of the originals' ranks"),
         DOMINANCE,
+        ORDER,
         Attack("homogeneity", "attribute",
                lambda case: risk.l_diversity(
                    case.masked, list(case.confidential), known=case.keys, schema=case.schema),
@@ -298,6 +300,7 @@ def assess(
     id: Name | None = None,
     weights: Any = None,
     unit: Any = None,
+    order: Any = None,
     effort: str = "standard",
     attacks: Iterable[str | Attack] | None = None,
     sample: int | None = None,
@@ -328,6 +331,9 @@ def assess(
         Of a sample, for the risk with respect to the population.
     unit : name or array, optional
         The household, firm or patient of each record, which k counts; otherwise the schema's.
+    order : array of shape (n,), optional
+        The rows of the masked table in the order in which they are released; the attack "order"
+        needs it.
     effort : {"quick", "standard", "thorough"}
         Which attacks are tried, and how hard.
     attacks : list of names, optional
@@ -373,7 +379,8 @@ def assess(
     case = Case(
         original=original, masked=masked, known=(), schema=schema, id=id, method=method,
         confidential=_confidential(masked, confidential, schema), weights=weights,
-        unit=unit, effort=effort, seed=random_state, sample=sample,
+        unit=unit, order=None if order is None else np.asarray(order, dtype=np.int64),
+        effort=effort, seed=random_state, sample=sample,
     )  # fmt: skip
     tried: list[Tried] = []
     skipped: dict[str, str] = {}
