@@ -53,6 +53,22 @@ def regroup(
     return polish(X, weights, renumber(labels, int(labels.max()) + 1), k, random, units)
 
 
+def join_few_units(
+    X: Floats, weights: Floats, labels: Integers, units: Integers, k: int
+) -> Integers:
+    """Let the records of groups with fewer than k units join the nearest groups that have k.
+
+    Where no group has k units, all records are put into one.
+    """
+    too_few = count_units(labels, units)[labels] < k
+    if too_few.all():
+        return np.full_like(labels, labels[0])
+    kept, place = np.unique(labels[~too_few], return_inverse=True)
+    joined = np.full(len(labels), -1)
+    joined[~too_few] = place
+    return np.asarray(kept[join_nearest(X, weights, joined)])
+
+
 def polish(
     X: Floats,
     weights: Floats,

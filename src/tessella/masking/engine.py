@@ -28,6 +28,7 @@ from ..frame import Strata, Table, View
 from ..fuzzy.drawing import Chance, chance_of
 from ..grouping.base import Grouping, check_seed
 from ..grouping.dominance import MOST, DominanceRule, enlarge
+from ..grouping.units import join_few_units
 from ..plan import Block, Plan
 from ..rules import Confrontation
 from .aggregation import COMPUTED, PartOfBlock, aggregate, grid_of
@@ -325,16 +326,19 @@ def corners(codes: Integers) -> Floats:
 
 def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
     """Draw a centre for each record of a block; parts share none."""
-    options = FuzzyOptions.of(read.plan.options)
-    options.size(read.plan.k if options.c is None else None, read.cells.n_rows)
+    plan, options = read.plan, FuzzyOptions.of(read.plan.options)
+    options.size(plan.k if options.c is None else None, read.cells.n_rows)
     labels, first = np.empty(read.cells.n_rows, dtype=np.int64), 0
     drawn: list[DrawnPart] = []
     facts = out.known or FuzzyFacts(public=options.public)
     numbers, ids = read.cells.numbers(read.block), np.empty(read.cells.n_rows, dtype=np.int64)
     for own, part in read.in_order(options):
-        drawing = part.draw(options, read.plan.k, chance)
+        drawing = part.draw(options, plan.k, chance)
         own.drawn = DrawnPart(rows=own.rows, part=part, drawing=drawing, first=first)
-        labels[own.rows] = drawing.labels + first
+        joined, units = drawing.labels, read.cells.view.units
+        if units is not None and options.at_least_k:
+            joined = join_few_units(part.records, own.weights, joined, units[own.rows], plan.k)
+        labels[own.rows] = joined + first
         first += len(drawing.centres)
         ids[own.rows] = len(drawn)
         drawn.append(own.drawn)

@@ -323,8 +323,9 @@ class DrawnPart:
         if np.array_equal(labels, drawn.labels + self.first):
             return part.outward(drawn.centres[distinct - self.first])
         place = np.searchsorted(distinct, labels)
+        shares = drawn.shares if len(drawn.shares) else np.ones(len(labels))
         return part.outward(
-            weighted_centres(part.records, part.weights * drawn.shares, place, len(distinct))
+            weighted_centres(part.records, part.weights * shares, place, len(distinct))
         )
 
     def members(self, labels: Integers, options: FuzzyOptions) -> tuple[Integers, Integers, Floats]:
