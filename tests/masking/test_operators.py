@@ -1,4 +1,4 @@
-"""One value for each group: medians, medoids, modes, by hand and against the obvious way."""
+"""One value for each group: medians, medoids, by hand and against the obvious way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tessella import Rules, Schema
 from tessella.frame import View
-from tessella.masking.parts import BlockCells, group_means, log_means, lower_medians, medoids, modes
+from tessella.masking.parts import BlockCells, group_means, log_means, lower_medians, medoids
 from tessella.plan.plan import cases_of
 
 
@@ -78,30 +78,6 @@ def test_medoids_are_obedient_records():
     some = np.array([True, False, False, False, False, False])
     assert medoids(points, np.ones(6), labels, 2, some).tolist() == [0, 0]
     assert medoids(points, np.ones(6), labels, 2, ~everyone).tolist() == [-1, -1]
-
-
-def test_modes_by_hand():
-    data = data_of(town=["a", "b", "b", "c", "c", "a"])
-    labels, rows = np.array([0, 0, 0, 1, 1, 1]), np.arange(6)
-    found = modes(data, rows, ["town"], np.ones(6), labels, 2, [])
-    assert found.tolist() == [1, 3]
-    heavy = np.array([5.0, 1, 1, 1, 1, 1])
-    assert modes(data, rows, ["town"], heavy, labels, 2, []).tolist() == [0, 3]
-
-
-def test_modes_are_allowed_ones():
-    data = data_of(town=["a", "b", "b", "c", "c", "a"])
-    labels, rows = np.array([0, 0, 0, 1, 1, 1]), np.arange(6)
-    only = claims('town in {"a"}')
-    assert modes(data, rows, ["town"], np.ones(6), labels, 2, only).tolist() == [0, 0]
-    none = claims('town in {"z"}')
-    assert modes(data, rows, ["town"], np.ones(6), labels, 2, none).tolist() == [1, 3]
-
-
-def test_joint_modes_are_combinations_that_occur():
-    data = data_of(x=["a", "a", "b", "b"], y=["p", "q", "q", "q"])
-    found = modes(data, np.arange(4), ["x", "y"], np.ones(4), np.zeros(4, dtype=np.int64), 1, [])
-    assert found.tolist() == [2]
 
 
 @pytest.mark.parametrize(

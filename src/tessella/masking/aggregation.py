@@ -25,7 +25,6 @@ from .parts import (
     log_means,
     medians_among,
     medoids,
-    modes,
 )
 from .repair import Grid, project_claims
 from .repair_dates import mend_dates
@@ -121,18 +120,11 @@ def aggregate(
             allowed = allowed_of(cells, members, [name], own.claims, own.strata)
             at = medians_among(cells.column(name)[members], weights, inner, count, allowed)
             out.rows[name][rows] = members[at][groups]
-    single = [[name] for name, operator in chosen.items() if operator == "mode"]
-    joint = [name for name, operator in chosen.items() if operator == "joint mode"]
-    sets = [*single, *([joint] if joint else [])]
-    if chance and sets:  # one record gives a fuzzy group all its categories
-        sets = [[name for names in sets for name in names]]
-    for names in sets:
-        if chance:
-            allowed = allowed_of(cells, members, names, own.claims, own.strata)
-            found = members[draw_record(inner, weights, count, allowed, chance)]
-        else:
-            found = modes(cells, members, names, weights, inner, count, own.claims, own.strata)
-        for name in names:
+    categories = [name for name, operator in chosen.items() if operator == "member"]
+    if chance and categories:  # of other groups: see `keep_shares`
+        allowed = allowed_of(cells, members, categories, own.claims, own.strata)
+        found = members[draw_record(inner, weights, count, allowed, chance)]
+        for name in categories:
             out.rows[name][rows] = found[groups]
     mend_dates(out, own, [name for name in chosen if name not in both])
     fixed: dict[Name, Floats] = {}

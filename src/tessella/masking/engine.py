@@ -44,6 +44,7 @@ from .parts import (
 from .repair_dates import UNMOVED
 from .repair_products import recompute_products
 from .selection import Scale
+from .shares import keep_shares
 
 MANY = 64  # categories
 
@@ -148,6 +149,9 @@ def find_values(
                 out.rows[name] = np.arange(view.n_rows)
         for own in parts:
             own.group(labels)
+        if not plan.is_fuzzy:
+            keep_shares(out, parts)
+        for own in parts:
             aggregate(out, own, valid, chance if plan.is_fuzzy else None)
         out.labels.append(labels)
     return out
@@ -262,8 +266,9 @@ def _scale(cells: BlockCells, block: Block, weights: Floats, plan: Plan) -> Scal
 def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, plan: Plan) -> Floats:
     """Return the records as points: numbers in units, categories as corners.
 
-    Two different categories are one unit apart, as are two numbers a unit apart; ranks of
-    ordinal categories are in units of their own standard deviation.
+    Two of several categories are one unit apart, as are two numbers a unit apart; two that are all
+    there are, such as sexes, are two units apart, as 0 and 1 are in a column that has each of them
+    equally often. Ranks of ordinal categories are in units of their own standard deviation.
     """
     numbers = cells.numbers(block)
     values = cells.matrix(numbers)
@@ -276,7 +281,7 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
         if name not in cells.levels:
             continue
         codes = np.nan_to_num(cells.column(name), nan=0.0).astype(np.int64)
-        if block.choice(name).operator == "median":
+        if cells.view.kind(name) == "ordinal":
             known = ~np.isnan(cells.column(name))
             spread = (np.nanstd(cells.column(name)) if known.any() else 0.0) or 1.0
             pieces.append((codes / spread)[:, None])
@@ -306,12 +311,13 @@ def _in_logarithms(
 
 
 def corners(codes: Integers) -> Floats:
-    """Put categories at places that are one unit apart; many of them only nearly so.
+    """Put categories at places that are one unit apart, two at places that are two units apart.
 
     Up to MANY categories stand at the corners of a regular simplex, q of them in q - 1 dimensions
     (the rows of a Helmert matrix, which is orthonormal, span what is orthogonal to (1, ..., 1)).
     More are put at random corners of a cube of MANY dimensions, two of which differ in about half
-    of them.
+    of them, and are nearly one unit apart. One unit for two categories let 2.5 % of sexes of eusilc
+    flip at k = 6; two units leave 0.5 %, and cost 4 % more loss in its numbers.
     """
     seen, place = np.unique(codes, return_inverse=True)
     q = len(seen)
@@ -319,7 +325,8 @@ def corners(codes: Integers) -> Floats:
         steps = np.arange(1, q)
         basis = np.triu(np.ones((q, q - 1)))
         basis[steps, steps - 1] = -steps
-        return np.asarray((basis / np.sqrt(2 * steps * (steps + 1)))[place])
+        apart = 2.0 if q == 2 else 1.0
+        return np.asarray((apart * basis / np.sqrt(2 * steps * (steps + 1)))[place])
     signs = np.random.default_rng(0).integers(0, 2, (q, MANY))
     return np.asarray((2 * signs[place] - 1) / np.sqrt(2 * MANY))
 

@@ -391,36 +391,6 @@ def medians_among(
     return nearest
 
 
-def modes(
-    cells: BlockCells,
-    rows: Integers,
-    columns: Sequence[Name],
-    weights: Floats,
-    labels: Integers,
-    count: int,
-    claims: Sequence[Claim],
-    strata: Sequence[Name] = (),
-) -> Integers:
-    """Return, for each group, the row of a record with the most frequent allowed combination.
-
-    A group without an allowed one takes the most frequent allowed one of the part; where the part
-    has none, its own. Of equally frequent ones that of the first record is taken.
-    """
-    code = group_ids([cells.view.codes(name)[rows] for name in columns])
-    first = np.unique(code, return_index=True)[1]
-    allowed = allowed_of(cells, rows, columns, claims, strata)[first]
-    pairs, place = np.unique(labels * len(first) + code, return_inverse=True)
-    often = np.bincount(place.ravel(), weights)
-    group, combination = pairs // len(first), pairs % len(first)
-    order = np.lexsort((first[combination], -often, ~allowed[combination], group))
-    best = combination[order[np.searchsorted(group[order], np.arange(count))]]
-    everywhere = np.bincount(code, weights)
-    if allowed.any():
-        usual = np.lexsort((first, -everywhere, ~allowed))[0]
-        best = np.where(allowed[best], best, usual)
-    return np.asarray(rows[first[best]])
-
-
 def allowed_of(
     cells: BlockCells,
     rows: Integers,

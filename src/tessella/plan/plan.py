@@ -199,8 +199,8 @@ OPERATORS = {
     "interpolated median": "the median of the group, of two middle values their mean",
     "median": "the lower median of the group, a value of one of its records",
     "medoid": "the values of the group's middle record, for all these columns together",
-    "mode": "the most frequent category of the group",
-    "joint mode": "the most frequent combination of categories of the group",
+    "member": "the category of one record of the group, the same for all its categories, chosen so "
+    "that categories and pairs of columns keep their counts",
     "project": "the point nearest to the mean of the group that keeps all rules, or a record's",
 }
 
@@ -211,8 +211,7 @@ FUZZY_OPERATORS = {
     "geometric mean": "the centre of the cluster in logarithms, where products are linear",
     "median": "the lower median of the records with weights kappa, a value of one of them",
     "medoid": "the values of the record nearest to the centre, for all these columns together",
-    "mode": "the category of a record that is drawn by kappa",
-    "joint mode": "the combination of categories of a record that is drawn by kappa",
+    "member": "the category of a record that is drawn by kappa, the same for all its categories",
     "project": "the point nearest to the centre that keeps all rules, or a record's",
 }
 

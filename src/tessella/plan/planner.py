@@ -272,14 +272,13 @@ def _choose(
             operators[name], reasons[name] = "mean", "no rule asks for anything else"
         else:
             kind = schema[name].kind
-            operators[name] = "median" if kind == "ordinal" else "mode"
+            operators[name] = "member"
             reasons[name] = f"it is {kind}, and a mean of categories means nothing"
     for claim in claims:
         form = claim.form
         for name in set(claim.columns) & set(operators):  # others are strata
             if name not in numbers:
                 if len(claim.columns) > 1 and not isinstance(form, forms.ObservedValues):
-                    operators[name] = "joint mode"
                     reasons[name] = f"{claim.rule} allows certain combinations only"
             elif isinstance(form, forms.Linear):
                 reasons[name] = f"{claim.rule} is linear, and only means keep a linear rule"
