@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tessella import Schema, Study, audit, protect, publish, verify
-from tessella.exceptions import BadTableError, GroupSizeError, RefusedError
+from tessella.exceptions import BadOptionError, BadTableError, GroupSizeError, RefusedError
 from tessella.planfile import parse_plan
 from tessella.risk import assess, k_anonymity
 
@@ -162,3 +162,27 @@ def test_order_gives_households_away():
     drawn = assess(table, masked, order=random.permutation(len(home)), **options)["order"]
     assert abs(drawn.value - drawn.baseline) < 0.05
     assert drawn.value < 0.15
+
+
+def test_units_get_new_numbers_only_where_k_agree_in_everything():
+    random = np.random.default_rng(3)
+    homes = pd.DataFrame({"home": [f"h{i // 2:02}" for i in range(40)]})
+    homes["rooms"] = np.repeat(random.integers(1, 7, 20), 2)
+    homes["age"] = random.integers(18, 90, 40)
+    study = Study(homes, unit="home", random_state=1).do("protect", k=3)
+    table = study.release(units="renumbered").table
+    same = pd.crosstab(homes["home"], table["home"]) > 0
+    assert (same.sum() == 1).all()  # the same units
+    assert (same.sum(axis=1) == 1).all()
+    assert not set(table["home"]) & set(homes["home"])
+    whole = table.groupby("home", observed=True)[["rooms", "age"]].apply(
+        lambda own: tuple(sorted(map(tuple, own.to_numpy().tolist())))
+    )
+    assert whole.value_counts().min() >= 3
+    assert "home" not in study.release().table
+    alone = homes.drop(columns="rooms")  # nothing is constant: records are grouped one by one
+    study = Study(alone, unit="home", random_state=1).do("protect", k=3)
+    with pytest.raises(RefusedError, match="left out"):
+        study.release(units="renumbered")
+    with pytest.raises(BadOptionError, match="role 'unit'"):
+        Study(alone[["age"]], random_state=1).do("protect", k=3).release(units="renumbered")

@@ -115,6 +115,7 @@ class Output(Section):
     manifest: str | None = None
     summary: str | None = None
     order: Literal["shuffled", "kept"] = "shuffled"
+    units: Literal["left out", "renumbered"] = "left out"
     keep_labels: bool = False
 
     @model_validator(mode="after")

@@ -299,7 +299,7 @@ def _prepare(
         steps.entries[-len(plan.steps) :] = study.protocol
     with steps.step("audit", k=None if study.promise is None else study.promise.k) as account:
         try:
-            release = study.release()
+            release = study.release(units=plan.output.units)
         except DominatedError as error:
             advice = f"These steps would be released:\n\n{steps_to_toml(error.steps)}"
             if not error.steps:

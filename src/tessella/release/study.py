@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._parameters import NONE, Whole, parameters
+from .._parameters import NONE, OneOf, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
@@ -56,6 +56,7 @@ from .steps import (
     recode,
     suppress,
 )
+from .units import renumber_units
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -279,12 +280,21 @@ class Study:
             again.do(step)
         return again
 
-    def release(self) -> Release:
-        """Judge the table as it is now: a release, or why there is none."""
-        found, planned = self.judged(), self._states[-1].planned
+    @parameters(units=[OneOf(("left out", "renumbered"))])
+    def release(self, *, units: str = "left out") -> Release:
+        """Judge the table as it is now: a release, or why there is none.
+
+        `units="renumbered"` releases the column of units with new numbers, drawn by chance, if k
+        units agree in all their records together.
+        """
+        found, here = self.judged(), self._states[-1]
+        planned = here.planned
         if planned is not None and planned.on_dominance != "report":
             refuse_dominated(self, found, planned.dominance, planned.on_dominance == "enlarge")
-        return found
+        if units == "left out":
+            return found
+        columns = [*self.masked, *here.strata]
+        return renumber_units(found, here.table, self.views, columns, self.random_state)
 
     def judged(self) -> Release:
         """Judge the table, whatever records dominate its groups."""
