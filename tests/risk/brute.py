@@ -32,6 +32,18 @@ def counts(A, B, truth, distance: Callable):
     return np.array(nearer), np.array(tied)
 
 
+def gower(A, B, nominal):
+    """Distances of all pairs: the mean over columns that both have, 1 where there are none."""
+    low, high = (end.reduce(np.vstack([A, B])) for end in (np.fmin, np.fmax))
+    total, compared = np.zeros((len(A), len(B))), np.zeros((len(A), len(B)))
+    for j, is_category in enumerate(nominal):
+        apart = np.abs(A[:, j, None] - B[:, j]) / (high[j] - low[j] or 1.0)
+        apart = np.where(np.isnan(apart), 0.0, np.where(is_category, apart > 0, apart))
+        total += apart
+        compared += ~(np.isnan(A[:, j, None]) | np.isnan(B[:, j]))
+    return np.where(compared > 0, total / np.maximum(compared, 1), 1.0)
+
+
 def choquet(squares, measure):
     """By definition: measure of the set where the square reaches a level, integrated."""
     levels = np.unique(np.concatenate([[0.0], squares]))

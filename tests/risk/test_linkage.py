@@ -14,7 +14,7 @@ from tessella.exceptions import BadOptionError, LinkageError, UnknownColumnError
 from tessella.risk import OWA, Bilinear, Choquet, WeightedMean, link, link_one_to_one
 from tessella.schema import Schema
 
-from .brute import choquet, counts, euclidean, manhattan, standardised
+from .brute import choquet, counts, euclidean, gower, manhattan, standardised
 
 # Two columns, four records; the second masked record lies nearest to the third original.
 ORIGINAL = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [9.0, 9.0]])
@@ -87,6 +87,37 @@ def test_gower_knows_the_order_of_categories():
     assert link(*plain, distance="gower").tied.tolist() == [3, 2, 2]
     schema = Schema({"level": {"kind": "nominal"}})
     assert link(original, masked, distance="gower", schema=schema).tied.tolist() == [3, 2, 2]
+
+
+@pytest.mark.parametrize("lacking", [0.0, 0.05, 0.7])
+@pytest.mark.parametrize("n", [3, 40, 700])
+@pytest.mark.parametrize("cap", [10, 5000])
+def test_gower_against_all_pairs(monkeypatch, n, lacking, cap):
+    """An independent way: ties, equal records, a constant, 100 categories, cells missing in both.
+
+    With 0.7 of the cells missing some pairs have no column in common.
+    """
+    rng = np.random.default_rng([n, cap, int(100 * lacking)])
+    monkeypatch.setattr("tessella.risk.linkage.FULL_RANKS", cap)
+    levels = (2, 5, 100, 3, 9, 1, 1000)
+    nominal = np.array([1, 1, 1, 0, 0, 0, 0], dtype=bool)
+    B = rng.integers(0, levels, size=(n, 7)).astype(float)
+    B[::7] = B[0]
+    A = np.where(rng.random(B.shape) < 0.2, rng.permuted(B, axis=0), B)
+    A[:, 6] += rng.normal(size=n).round(1)
+    for table in (A, B):
+        table[rng.random(table.shape) < lacking] = np.nan
+    frames = [pd.DataFrame(table).rename(columns="c{}".format) for table in (B, A)]
+    schema = Schema({f"c{j}": {"kind": "nominal" if nominal[j] else "continuous"} for j in range(7)})
+    found = link(*frames, distance="gower", schema=schema)
+    far = gower(A, B, nominal)
+    own = np.diag(far)[:, None]
+    near = np.isclose(far, own, rtol=1e-9, atol=1e-20)
+    nearer, tied = ((far < own) & ~near).sum(axis=1), near.sum(axis=1)
+    cut = nearer >= found.cap
+    assert found.cap == (n if n <= cap else 10)
+    assert found.nearer.tolist() == np.where(cut, found.cap, nearer).tolist()
+    assert found.tied.tolist() == np.where(cut, 0, tied).tolist()
 
 
 def test_ties_are_a_chance():

@@ -1,8 +1,7 @@
-"""Which originals a masked record can come from: windows that meet, and what is left of them.
+"""Which originals a masked record can come from: lists that meet, and what is left of them.
 
-A *key* is a whole number that an original has for each variable; a masked record allows a window of
-keys, low to high, for each. A *pair* is a masked record and an original that can be the same; pairs
-are held as lists: those of masked record i are `partner[start[i] : start[i + 1]]`, ascending.
+A *pair* is a masked record and an original that can be the same; pairs are held as lists: those of
+masked record i are `partner[start[i] : start[i + 1]]`, ascending.
 
 Where distances have parameters, the originals near a record *compete* for it: each gives a *row*, a
 linear function of the parameters that is positive where the own original is nearer. The rows of a
@@ -15,75 +14,9 @@ import numpy as np
 
 from .._types import Floats, Integers, Truths
 from . import kernel
-from .groups import doubled, insert
+from .groups import insert
 
 MANY = 256  # possible exchanges between two tied values; beyond, one is taken to exist
-
-
-class Windows(NamedTuple):
-    """Keys of the originals, and what the masked records allow."""
-
-    keys: Integers  # (n, variables), 0 and above
-    order: Integers  # (variables, n) originals by ascending key
-    below: Integers  # (variables, keys + 1) originals with a smaller key
-    low: Integers  # (m, variables)
-    high: Integers  # (m, variables), inclusive
-    never: Integers  # (m, variables) a key inside the window that is not allowed; -1 for none
-
-
-@kernel
-def _narrowest(windows: Windows, i: int) -> int:
-    best, least = 0, -1
-    for v in range(windows.low.shape[1]):
-        count, low, high = 0, windows.low[i, v], windows.high[i, v]
-        if high >= low:
-            count = windows.below[v, high + 1] - windows.below[v, low]
-        if least < 0 or count < least:
-            best, least = v, count
-    return best
-
-
-@kernel
-def _allowed(windows: Windows, i: int, j: int) -> bool:
-    for v in range(windows.low.shape[1]):
-        key = windows.keys[j, v]
-        if key < windows.low[i, v] or key > windows.high[i, v] or key == windows.never[i, v]:
-            return False
-    return True
-
-
-@kernel
-def find_candidates(
-    windows: Windows, truth: Integers, most: int, rows: Integers
-) -> tuple[Integers, Integers]:
-    """Count the originals that some masked rows allow: (rows, 2), with 1 if the truth is one.
-
-    Beside the counts they are listed, row by row, each list ascending; if there are more than
-    `most`, none is.
-    """
-    out = np.zeros((rows.shape[0], 2), dtype=np.int64)
-    partner, used = np.empty(min(most, 1024), dtype=np.int64), 0
-    for place in range(rows.shape[0]):
-        i, begun = rows[place], used
-        v = _narrowest(windows, i)
-        if windows.high[i, v] < windows.low[i, v]:
-            continue
-        for at in range(
-            windows.below[v, windows.low[i, v]], windows.below[v, windows.high[i, v] + 1]
-        ):
-            j = windows.order[v, at]
-            if not _allowed(windows, i, j):
-                continue
-            if used < most:
-                if used == partner.shape[0]:
-                    partner = doubled(partner)[:most]
-                partner[used] = j
-            used += 1
-        if used <= most:
-            partner[begun:used].sort()
-        out[place, 0] = used - begun
-        out[place, 1] = 1 if _allowed(windows, i, truth[i]) else 0
-    return out, partner[: used if used <= most else 0]
 
 
 @kernel

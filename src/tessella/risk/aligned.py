@@ -4,8 +4,8 @@
 from. Numbers are float64, dates are days; categories are numbered in one numbering for both tables.
 
 For a masked record, the originals *nearer* than its own and those *tied* with it are counted. This
-needs no list of neighbours: a tree of boxes answers for Euclidean, Mahalanobis, Manhattan and
-weighted distances, a scan on all cores for the others.
+needs no list of neighbours: a tree of boxes answers for Euclidean, Mahalanobis, Manhattan, Gower's
+and weighted distances, a scan on all cores for the others.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import numpy as np
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..frame import Pair, View
+from ..kernels.gower import build_gower_tree, count_in_gower_tree, gower_components
 from ..kernels.groups import number_equal
-from ..kernels.linkage import box_tree, count_gower, count_in_tree, gower_components
+from ..kernels.linkage import box_tree, count_in_tree
 from ..kernels.tree import order_by_leaves, rounded
 from ..parallel import each
 from ..schema import Schema
@@ -328,19 +329,19 @@ def count_family(sides: AlignedTables, family: Family) -> Count:
 def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
     B = np.ascontiguousarray(B)
     member, first = number_equal(B)
-    weights = np.bincount(member)
     order = order_by_leaves(rounded(B, first, B.mean(axis=0)).table, B.shape[1])
     tree = box_tree(_columns_first(B, first[order]))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    own = place[member[truth]]
-    heavy = weights.astype(np.int64)[order]
-    X = np.ascontiguousarray(A)
+    weights = np.bincount(member)[order].astype(np.int64)
+    X, homes = np.ascontiguousarray(A), np.argsort(order)[member[truth]]
+    return _from_home(partial(count_in_tree, tree, weights, X, homes, power), homes)
+
+
+def _from_home(work: Callable[..., Counts], homes: Integers) -> Count:
+    """Count in a tree, records in the order of their originals: they share what is in the cache."""
 
     def count(attacked: Integers, cap: int) -> Counts:
-        along = np.argsort(own[attacked], kind="stable")  # neighbours share what is in the cache
-        work = partial(count_in_tree, tree, heavy, X, own, power, cap)
-        return _in_order(in_pieces(work, attacked[along], PIECE), along)
+        along = np.argsort(homes[attacked], kind="stable")
+        return _in_order(in_pieces(partial(work, cap), attacked[along], PIECE), along)
 
     return count
 
@@ -356,8 +357,20 @@ def _columns_first(B: Floats, rows: Integers) -> Floats:
 def _by_gower(sides: AlignedTables) -> Count:
     """Count by Gower's distance, categories first: one that differs often decides alone."""
     order = np.argsort(~sides.nominal, kind="stable")
-    first = replace(sides, A=sides.A[:, order], B=sides.B[:, order])
-    return _by_scan(first, partial(count_gower, _one_over_ranges(sides)[order]))
+    one_over = np.abs(_one_over_ranges(sides)[order])
+    A, B = (np.ascontiguousarray(table[:, order]) for table in (sides.A, sides.B))
+    categories = np.arange(len(order)) < sides.nominal.sum()
+    member, first = number_equal(np.where(np.isnan(B), np.inf, B))  # NaN is not equal to itself
+    # Categories lie farther apart than any two numbers, so that the table is cut by them first, by
+    # those with many values before others; missing cells lie apart from all values.
+    low = np.where(categories, 0.0, np.fmin.reduce(B))
+    spread = (B[first] - low) * np.where(categories, 2.0, one_over)
+    table = np.where(np.isnan(spread), -1.0, spread).astype(np.float32).T
+    leaves = order_by_leaves(np.ascontiguousarray(table), len(order))
+    weights = np.bincount(member)[leaves].astype(np.int64)
+    tree = build_gower_tree(B[first[leaves]], weights, one_over, low, int(categories.sum()))
+    homes = np.argsort(leaves)[member[sides.truth]]
+    return _from_home(partial(count_in_gower_tree, tree, A, homes), homes)
 
 
 def _one_over_ranges(sides: AlignedTables) -> Floats:

@@ -194,6 +194,23 @@ def test_a_sample_has_an_interval():
     assert (found.chance == whole.chance[found.attacked]).all()
 
 
+@pytest.mark.parametrize("percent", [1, 8, 60])
+@pytest.mark.parametrize("levels", [(900, 900, 900, 900), (7, 900, 40, 2), (3,)])
+def test_windows_against_all_pairs(percent, levels):
+    """By the definition, pair by pair: ranks of y, widened by w, meet ranks of x; ties included."""
+    rng = np.random.default_rng(percent)
+    n, w = 900, 900 * percent // 100
+    original = np.column_stack([rng.integers(0, high, size=n) for high in levels]).astype(float)
+    masked = RankSwapping(percent, random_state=1).fit_transform(original)
+    possible = np.ones((n, n), dtype=bool)
+    for x, y in zip(original.T, masked.T):
+        first, last = (np.searchsorted(np.sort(x), x, side=side) for side in ("left", "right"))
+        low, high = (np.searchsorted(np.sort(x), y, side=side) for side in ("left", "right"))
+        possible &= (last - 1 >= low[:, None] - w) & (first <= high[:, None] - 1 + w)
+    options = {"percent": percent, "everyone": False, "effort": "quick"}
+    assert (attack(original, masked, "rank swapping", **options).size == possible.sum(axis=1)).all()
+
+
 def test_too_many_pairs_are_only_counted(monkeypatch):
     """Beyond the largest number of pairs each record is on its own, and it is said."""
     rng = np.random.default_rng(4)

@@ -16,7 +16,10 @@ from ..._parameters import FLAG, Number, parameters
 from ..._types import Integers
 from ...exceptions import AttackError, BadOptionError
 from ...grouping.base import check_k
-from ...kernels.candidates import Exchanges, Windows, find_candidates
+from ...kernels.candidates import Exchanges
+from ...kernels.linkage import box_tree
+from ...kernels.rank_windows import Windows, find_candidates
+from ...kernels.tree import order_by_leaves
 from ...masking.base import rows_of_strata
 from ...masking.rank_swapping import window_of
 from ...parallel import each
@@ -126,19 +129,15 @@ def _windows(scene: Scene, reaches: list[_Reach]) -> Windows:
     agree = _Reach(key=scene.like, low=scene.likes, high=np.where(scene.likes < 0, -2, scene.likes))
     if len(np.unique(scene.like)) > 1 or (scene.likes < 0).any():
         reaches = [*reaches, agree]
-    keys = np.column_stack([reach.key for reach in reaches])
-    width = int(keys.max()) + 2
-    below = np.zeros((len(reaches), width), dtype=np.int64)
-    for v, reach in enumerate(reaches):
-        below[v, 1:] = np.cumsum(np.bincount(reach.key, minlength=width - 1))
+    keys = np.column_stack([reach.key for reach in reaches]).astype(np.float64)
     nothing = np.full(scene.m, -1)
     ends = [(r.low, r.high, nothing if r.never is None else r.never) for r in reaches]
-    return Windows(
-        np.ascontiguousarray(keys),
-        np.ascontiguousarray(np.argsort(keys.T, axis=1, kind="stable")),
-        below,
-        *(np.ascontiguousarray(np.column_stack(one)) for one in zip(*ends)),
-    )
+    low, high, never = (np.column_stack(one).astype(np.float64) for one in zip(*ends))
+    # Cut first along the variables that are widest in windows: they rule most originals out.
+    wide = np.maximum((high - low).mean(axis=0), 0.0) + 1.0
+    rows = order_by_leaves(np.ascontiguousarray((keys / wide).T.astype(np.float32)), len(reaches))
+    tree = box_tree(np.ascontiguousarray(keys[rows].T))
+    return Windows(keys, tree, rows, low, high, never)
 
 
 def _candidates(
