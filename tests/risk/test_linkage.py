@@ -108,7 +108,9 @@ def test_gower_against_all_pairs(monkeypatch, n, lacking, cap):
     for table in (A, B):
         table[rng.random(table.shape) < lacking] = np.nan
     frames = [pd.DataFrame(table).rename(columns="c{}".format) for table in (B, A)]
-    schema = Schema({f"c{j}": {"kind": "nominal" if nominal[j] else "continuous"} for j in range(7)})
+    schema = Schema(
+        {f"c{j}": {"kind": "nominal" if nominal[j] else "continuous"} for j in range(7)}
+    )
     found = link(*frames, distance="gower", schema=schema)
     far = gower(A, B, nominal)
     own = np.diag(far)[:, None]

@@ -30,7 +30,10 @@ from .order import ORDER
 EFFORTS = ("quick", "standard", "thorough")
 ALL_AT_ONCE = 5000  # records that are linked one to one
 CERTIFIED = 1000  # records whose optimum is worth proving
-FULL_SCAN = {"quick": 2e8, "standard": 1e9, "thorough": 1e10}  # pairs that a scan looks at
+FULL_SCAN = 1e9  # pairs up to which records are linked by agreement patterns
+# Records times originals up to which no sample is drawn. A tree looks at few of the pairs; at most
+# of them by Gower's distance where a dozen numbers are unrelated.
+ALL_LINKED = {"quick": 1e10, "standard": 1e11, "thorough": 1e12}
 LEARN_FROM = {"quick": 300, "standard": 1000, "thorough": 2000}  # records
 PREDICTED = 20_000  # records of a table from which a confidential variable is predicted
 MOST_KEYS = 12  # columns among which special uniques are looked for
@@ -41,7 +44,7 @@ MANY = 200_000  # records from which on quick effort learns no distance
 def _link(distance: str) -> Callable[[Case], Estimate]:
     def run(case: Case) -> Estimate:
         tables = case.tables if distance == "gower" else case.plain_tables
-        draw = case.draw(FULL_SCAN[case.effort] if distance == "gower" else 1e12)
+        draw = case.draw(ALL_LINKED[case.effort] if distance == "gower" else 1e12)
         found = risk.link(tables, distance=distance, records=None if draw is None else draw.records)
         return found if draw is None else draw.estimate(found, found.chance)
 
@@ -186,7 +189,7 @@ REASONS: dict[str, tuple[Callable[[Case], bool], str]] = {
               f"more than {ALL_AT_ONCE:,} records"),
     "not certified": (lambda case: len(case.tables.B) > CERTIFIED,
                       f"more than {CERTIFIED:,} records"),
-    "pairs": (lambda case: len(case.tables.A) * len(case.tables.B) > FULL_SCAN["standard"],
+    "pairs": (lambda case: len(case.tables.A) * len(case.tables.B) > FULL_SCAN,
               "too many pairs"),
     "no target": (lambda case: not case.confidential,
                   "no variable is called confidential: give confidential="),
