@@ -31,9 +31,7 @@ EFFORTS = ("quick", "standard", "thorough")
 ALL_AT_ONCE = 5000  # records that are linked one to one
 CERTIFIED = 1000  # records whose optimum is worth proving
 FULL_SCAN = 1e9  # pairs up to which records are linked by agreement patterns
-# Records times originals up to which no sample is drawn. A tree looks at few of the pairs; at most
-# of them by Gower's distance where a dozen numbers are unrelated.
-ALL_LINKED = {"quick": 1e10, "standard": 1e11, "thorough": 1e12}
+ALL_LINKED = {"quick": 1e10, "standard": 1e11, "thorough": 1e12}  # pairs in a tree without a sample
 LEARN_FROM = {"quick": 300, "standard": 1000, "thorough": 2000}  # records
 PREDICTED = 20_000  # records of a table from which a confidential variable is predicted
 MOST_KEYS = 12  # columns among which special uniques are looked for
