@@ -23,6 +23,11 @@ from .engine import MaskedBlocks, mask_keeping_rules, write_blocks
 from .homes import Cells, Homes, Seeds, one_stratum
 from .wide import Slots, bounds_of_each
 
+# How many times k households share their common columns: with more of them, common columns lose
+# more, and members less, who find their like among more households. sdcMicro's testdata, all
+# pooled, k = 3: a mean loss of 5.70 with 1, 5.15 with 4, 5.35 with 12 (records alone: 4.46).
+TOGETHER = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -177,7 +182,7 @@ def _mask_common(
     view = slots.view(homes.view, [*names, *strata])
     rules = _about(homes.rules, names, strata)
     scale = homes.scale and {n: homes.scale[n] for n in names if n in homes.scale}
-    k = plan.k if pool.alike else len(pool.units)
+    k = min(TOGETHER * plan.k, len(pool.units)) if pool.alike else len(pool.units)
     own = homes.plan_for(view, rules, [names], strata, scale or plan.scale, k)
     weights = np.array([homes.weights[homes.members[unit]].mean() for unit in pool.units])
     _, masked, _ = mask_keeping_rules(
