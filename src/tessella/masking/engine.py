@@ -268,8 +268,10 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
 
     Two of several categories are one unit apart, as are two numbers a unit apart; two that are all
     there are, such as sexes, are two units apart, as 0 and 1 are in a column that has each of them
-    equally often. Ranks of ordinal categories are in units of their own standard deviation.
+    equally often. Ranks of ordinal categories are in units of their own standard deviation. Where
+    `plan.scale` is a mapping, it may give categories a unit, too: with 0.5 they count twice as far.
     """
+    given = plan.scale if isinstance(plan.scale, Mapping) else {}
     numbers = cells.numbers(block)
     values = cells.matrix(numbers)
     pieces = []
@@ -284,9 +286,9 @@ def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, pla
         if cells.view.kind(name) == "ordinal":
             known = ~np.isnan(cells.column(name))
             spread = (np.nanstd(cells.column(name)) if known.any() else 0.0) or 1.0
-            pieces.append((codes / spread)[:, None])
+            pieces.append((codes / (spread * given.get(name, 1.0)))[:, None])
         else:
-            pieces.append(corners(codes))
+            pieces.append(corners(codes) / given.get(name, 1.0))
     if not any(piece.shape[1] for piece in pieces):  # none, or categories of one level each
         return np.zeros((cells.n_rows, 1))
     return np.ascontiguousarray(pieces[0] if len(pieces) == 1 else np.column_stack(pieces))

@@ -144,10 +144,12 @@ def _mask_shape(
     slots = Slots(rows=rows, persons=homes.persons, signs=signs, mark=homes.mark)
     wide = slots.view(view, [*homes.masked, *plan.strata])
     rules = certain(slots.rules(homes.rules, homes.masked), wide)
+    # What households have once is released with every member, and counts as often.
     scale = homes.scale and {
-        slots.named(name, slot): unit / (1 if name in homes.persons else np.sqrt(slots.size))
-        for name, unit in homes.scale.items()
-        for slot in range(slots.size if name in homes.persons else 1)
+        slots.named(name, slot): homes.scale.get(name, 1.0) / (1.0 if own else np.sqrt(slots.size))
+        for name in homes.masked
+        for own in [name in homes.persons]
+        for slot in range(slots.size if own else 1)
     }
     blocks = [slots.names(block.columns) for block in plan.blocks]
     strata = slots.names(plan.strata)

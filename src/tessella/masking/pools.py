@@ -182,7 +182,8 @@ def _mask_common(
     view = slots.view(homes.view, [*names, *strata])
     rules = _about(homes.rules, names, strata)
     scale = homes.scale and {n: homes.scale[n] for n in names if n in homes.scale}
-    k = min(TOGETHER * plan.k, len(pool.units)) if pool.alike else len(pool.units)
+    n = len(pool.units)
+    k = max(plan.k, min(TOGETHER * plan.k, n // 4)) if pool.alike else n
     own = homes.plan_for(view, rules, [names], strata, scale or plan.scale, k)
     weights = np.array([homes.weights[homes.members[unit]].mean() for unit in pool.units])
     _, masked, _ = mask_keeping_rules(
