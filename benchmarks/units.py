@@ -39,7 +39,7 @@ def load() -> dict[str, tuple[pd.DataFrame, str, list[str]]]:
 
 def measure(name: str, table: pd.DataFrame, unit: str, rules: list[str], k: int) -> dict[str, Any]:
     """Protect a table, counting units and counting records, and count again by pandas."""
-    schema = Schema.guess(table)
+    schema = Schema.guess(table).with_unit(unit)
     weights = [column.name for column in schema if column.role == "weight"]
     schema = schema.override({n: {"role": "weight" if n == weights[0] else "untouched"}
                               for n in weights})  # fmt: skip
