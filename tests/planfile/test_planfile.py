@@ -60,6 +60,19 @@ def test_a_draft_can_be_read_and_run(folder: Path) -> None:
     assert again == plan
 
 
+@pytest.mark.parametrize(
+    ("n", "wishes", "options"),
+    [(2000, {}, None), (2001, {}, {"effort": "quick"}), (2001, {"grouping": "mdav"}, None),
+     (2001, {"options": {"effort": "thorough"}}, {"effort": "thorough"})],
+)  # fmt: skip
+def test_a_draft_for_many_records_searches_quickly_and_says_so(tmp_path, n, wishes, options):
+    """What the draft chose stands in its step with the line to write instead; wishes count."""
+    (tmp_path / "a.csv").write_text("x\n" + "".join(f"{i * i}\n" for i in range(n)))
+    text = draft(read_file(tmp_path / "a.csv"), k=3, folder=tmp_path, wishes=wishes)
+    assert parse_plan(text).steps[-1].options.get("options") == options
+    assert ("time_limit = 600" in text) == (n > 2000 and not wishes)
+
+
 def test_a_guessed_weight_is_masked_until_somebody_says_otherwise(tmp_path: Path) -> None:
     lines = "\n".join(f"{i % 7},{1.5 + i % 3}" for i in range(30))
     (tmp_path / "a.csv").write_text(f"age,weight\n{lines}\n")

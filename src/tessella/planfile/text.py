@@ -37,7 +37,7 @@ from .model import (
 )
 
 LARGEST = 10_000_000  # bytes of a plan
-LARGE = 20_000  # records, above which groups are looked for quickly
+LARGE = 2_000  # records, above which groups are looked for quickly
 HEAD = (
     "A plan of tessella: what is read, what is done, what is written. Edit it, then run",
     "    tessella protect --plan THIS-FILE",
@@ -110,6 +110,13 @@ def draft(
     if source.n_rows > LARGE and not {"grouping", "options"} & set(wanted):
         wanted["options"] = {"effort": "quick"}
     steps, about_steps = _draft_steps(source, careful, given, list(strata), {"k": k, **wanted})
+    if wanted != dict(wishes or {}):
+        about_steps[f"steps.{len(steps) - 1}"] = [
+            *about_steps[f"steps.{len(steps) - 1}"],
+            f"More than {LARGE:,} records: groups are looked for quickly. For less loss in more "
+            'time write options = { effort = "standard" } or "thorough", or, in seconds, '
+            "options = { time_limit = 600 }.",
+        ]
     options = {name: value for name, value in source.how.options.items() if value is not None}
     plan = PlanFile(
         seed=seed,
