@@ -165,3 +165,15 @@ def test_groups_without_an_allowed_record_take_a_near_one():
     release = protect(table, k=3, rules=['town in {"a", "b"}'], random_state=0)
     assert set(release.table["town"][6:]) <= {"a", "b"}
     assert set(release.table["job"]) == set("pqr")
+
+
+def test_the_headline_counts_categories():
+    table = people(0)[["origin", "income"]]
+    release = protect(table, k=6, options={"effort": "quick"}, random_state=0)
+    changed = (table["origin"] != release.table["origin"]).mean()
+    assert changed > 0
+    assert f"% in numbers; {changed:.1%} of cells differ in categories." in str(release)
+    assert release.audit.changed_categories == pytest.approx(changed)
+    numbers = protect(table[["income"]], k=6, options={"effort": "quick"}, random_state=0)
+    assert numbers.audit.changed_categories is None
+    assert str(numbers).startswith(f"Information loss {numbers.loss:.2f} %.\n")

@@ -314,3 +314,15 @@ def test_six_plans_with_canaries(tmp_path):
 def test_fifty_plans_with_canaries(tmp_path):
     for seed in range(50):
         attack_one_plan(tmp_path, seed)
+
+
+def test_categories_that_moved_are_named_to_the_holder_only():
+    """By hand: two groups of ten. Of 15 in a either 20 or 10 are left; 5 in b are fewer than k."""
+    table = pd.DataFrame({"town": list("aaab" * 5), "pay": np.arange(20) * 10.5})
+    study = Study(table, random_state=0).do("protect", k=10, grouping="mdav")
+    summary = report(study)
+    warned = [text for text in summary["confidential"]["warnings"] if "sampling error" in text]
+    assert len(warned) == 1
+    assert warned[0].startswith("town = a: 75 % of the records before and ")
+    assert warned[0] in unescape(internal_report(summary))
+    assert "sampling error" not in external_report(summary) + manifest(summary, [])

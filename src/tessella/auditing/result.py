@@ -306,6 +306,12 @@ class Audit:
         """The columns that are released as they are."""
         return tuple(line.name for line in self.columns if not line.changed)
 
+    @property
+    def changed_categories(self) -> float | None:
+        """The share of cells that differ in the columns of categories that changed, if any did."""
+        found = [own for own in self.columns if own.kind == "categories" and own.changed]
+        return sum(own.share_changed for own in found) / len(found) if found else None
+
     def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:
         """Return plain dicts, lists, texts and numbers.
 
@@ -412,6 +418,12 @@ class Audit:
             rows.append([str(line.name), *cells, *means, change])
         title = "Columns:" if self.weight is None else f"Columns, weighted by {self.weight}:"
         return ["", title, *align(rows), *_more(self.columns)]
+
+
+def beside_loss(found: Audit) -> str:
+    """Return what is stated of categories beside the loss, which is of numbers only."""
+    share = found.changed_categories
+    return "" if share is None else f" in numbers; {share:.1%} of cells differ in categories"
 
 
 def _by_stratum(line: GroupLine) -> list[dict[str, int | None]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # for each column and, together, for all tables of two columns that it is in. At 1 categories of 50
 # records still lose a fifth; at 30 a tenth more cells change, and shares hardly gain.
 PRICE = 10.0
-BINS = 10  # of about the same weight, for numbers and for more than twice as many ranks
+BINS = 20  # of about the same weight, for numbers and for more than twice as many ranks
 PASSES = 20
 MOST_CELLS = 1 << 24  # in all tables: 128 megabytes
 MOST_STEPS = 200_000_000  # records times tables that are walked through in a pass

@@ -20,6 +20,7 @@ import numpy as np
 from .._output import State, toml_key, toml_value
 from .._types import Integers, Progress
 from ..auditing.count import describe_dominance
+from ..auditing.result import beside_loss
 from ..auditing.stored import confirm_stored
 from ..exceptions import (
     BadOptionError,
@@ -96,7 +97,8 @@ class Publication:
         lines += map(str, self.release.probabilistic)
         if len(self.release.rules):
             lines.append(f"Rules: all {len(self.release.rules)} hold.")
-        lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST).")
+        beside = beside_loss(self.release.audit)
+        lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")
         if self.risk is not None and self.risk.worst is not None:
             worst, before = self.risk.worst, self.risk_before
             was = "" if before is None else f", {100 * before.value:.1f} % in the original as it is"

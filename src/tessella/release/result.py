@@ -14,6 +14,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Name
 from ..auditing import Audit, audit
+from ..auditing.result import beside_loss
 from ..exceptions import (
     BadOptionError,
     GroupSizeError,
@@ -198,7 +199,7 @@ class Release:
         }
 
     def __str__(self) -> str:
-        lines = [f"Information loss {self.loss:.2f} %."]
+        lines = [f"Information loss {self.loss:.2f} %{beside_loss(self.audit)}."]
         if self.inconsistent:
             lines.append(
                 f"{self.inconsistent} records of the original broke a rule; they moved by "

@@ -19,10 +19,11 @@ from ..exceptions import BadTableError
 from ..frame import Table, View
 from ..io import Source
 from ..loss.base import Summary
+from ..loss.categories import moved_shares
 from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
 from ..risk import Assessment
-from .disclosure import rounded
+from .disclosure import FEW, rounded
 from .public import public_part, told_by_constants
 from .rendering import draw
 from .sentences import advise, sentences
@@ -30,6 +31,7 @@ from .sentences import advise, sentences
 FORMAT = 1  # of the summary
 
 RISKIEST = 20  # records that are listed
+MOVED = 10  # categories that are
 BANDS = (("0", 0.0), ("up to 5 %", 0.05), ("up to 10 %", 0.1), ("up to 20 %", 0.2),
          ("up to 50 %", 0.5), ("below 100 %", 0.999999), ("100 %", 1.0))  # fmt: skip
 
@@ -130,7 +132,7 @@ def summarise(
         "risk_before": None if risk_before is None else plain_data(risk_before.to_dict()),
         "riskiest": [] if records is None else _riskiest(study, records),
         "bands": [] if records is None else _bands(records),
-        "warnings": [*warned, *told_by_constants(study, release)],
+        "warnings": [*warned, *told_by_constants(study, release), *_moved(study, release)],
         "pictures": draw(study, release) if pictures else [],
     }
     public |= {"advice": advise(public), "sentences": sentences(public)}
@@ -188,6 +190,22 @@ def _values(view: View, name: Name) -> dict[str, Any]:
             "mean": float(ordered.mean()),
         }
     return figures
+
+
+def _moved(study: Study, release: Release) -> Iterator[str]:
+    """Warn of categories whose shares moved by more than their sampling error."""
+    reference, released = study.views
+    names = [name for name in study.masked if released.table.has(name)]
+    names = [name for name in names if not released.is_number(name)]
+    if not names:
+        return
+    found = moved_shares(
+        reference, released, columns=names, schema=study.schema, on_unpaired="skip",
+        weights=reference.weights(), least=max(FEW, release.audit.k or 0),
+    )  # fmt: skip
+    yield from (f"{one}." for one in found[:MOVED])
+    if len(found) > MOVED:
+        yield f"{len(found) - MOVED:,} more categories moved by more than their sampling error."
 
 
 def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
