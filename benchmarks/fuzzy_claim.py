@@ -4,7 +4,8 @@ Every release keeps its rules. Loss is 100 SSE / SST of the masked numbers; risk
 with the whole original finds by the nearest record, by a learned distance, and by knowing the
 method and its parameters. *At equal loss* the risk of crisp groups is read off between two sizes.
 *Repaired* is a fuzzy release without rules whose records are then moved to the nearest ones that
-keep them, what Torra (2020) argues against.
+keep them, what Torra (2020) argues against. Tables may be named, and a picture to draw the map to:
+`python -m benchmarks.fuzzy_claim "business survey" map.svg`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from tessella.datasets import (
     make_households,
 )
 from tessella.masking import NoiseAddition
+from tessella.pictures import save
+from tessella.pictures.figures import BLUE, GREEN, ORANGE, new_figure, styled
 from tessella.risk import assess
 
 LINEAR = ("earnings", "pensions", "benefits", "capital", "income", "tax", "net")
@@ -162,6 +165,43 @@ def against_repair(rows: list[Row]) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
+LOOKS = {
+    "fuzzy, k kept": (ORANGE, "P"),
+    "fuzzy, probabilistic": (GREEN, "^"),
+}
+
+
+def draw_map(rows: list[Row], attack: str = "learned") -> Any:
+    """Draw loss against what an attack finds, a panel a table.
+
+    Crisp groups are a line through their k: of marks below it less is found at equal loss. The
+    learned distance treats both alike; what is known of fuzzy groups leaves categories out.
+    """
+    names = list(dict.fromkeys(row.case for row in rows))
+    with styled():
+        figure = new_figure(1.6 + 4.0 * len(names), 3.8)
+        for place, name in enumerate(names):
+            axes = figure.add_subplot(1, len(names), place + 1)
+            own = [row for row in rows if row.case == name and attack in row.risk]
+            crisp = sorted((row for row in own if row.kind == "crisp"), key=lambda row: row.loss)
+            at = [(row.loss, row.risk[attack]) for row in crisp]
+            axes.plot(*zip(*at), color=BLUE, marker="o", label="crisp groups (Search)")
+            for row, point in zip(crisp, at):
+                axes.annotate(row.setting, point, (5, 7), textcoords="offset points", color=BLUE)
+            for kind, (colour, marker) in LOOKS.items():
+                some = [row for row in own if row.kind == kind]
+                axes.scatter(
+                    [row.loss for row in some], [row.risk[attack] for row in some],
+                    color=colour, marker=marker, label=kind, zorder=3, alpha=0.85,
+                )  # fmt: skip
+            axes.set(title=name, xlabel="loss, per cent of all squares")
+            axes.margins(x=0.15, y=0.15)
+            if place == 0:
+                axes.set_ylabel(f"records found, per cent\n({attack} distance)")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
 def page() -> str:
     rows = measure()
     return (
@@ -176,10 +216,14 @@ def page() -> str:
 
 
 def main() -> None:
-    rows = measure(sys.argv[1:])
+    picture = [name for name in sys.argv[1:] if name.endswith((".svg", ".png"))]
+    rows = measure([name for name in sys.argv[1:] if name not in picture])
+    for path in picture:
+        save(draw_map(rows), path)
     print(page_table(at_equal_loss(rows)))
     print()
-    print(page_table(against_repair(rows)))
+    if repair := against_repair(rows):
+        print(page_table(repair))
 
 
 if __name__ == "__main__":
