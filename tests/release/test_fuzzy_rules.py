@@ -295,3 +295,18 @@ def test_kappa_is_an_operator_of_crisp_groups():
         own = labels == label
         kappa = np.maximum(u[own], u[own].max() / 2)  # none counts less than half of another
         np.testing.assert_allclose(released[own], [kappa @ X[own] / kappa.sum()] * own.sum())
+
+
+def test_centres_that_coincide_are_counted_in_the_account():
+    """By hand: ten threes a kind; of kind a, the two below 40 are both moved to 40."""
+    random = np.random.default_rng(0)
+    x = np.repeat(10.0 * np.r_[1:3, 5:13, 1:11], 3) + random.normal(0, 0.1, 60)
+    table = pd.DataFrame({"kind": ["a"] * 30 + ["b"] * 30, "x": x})
+    rules = ['if kind == "a": x >= 40']
+    study = Study(table, schema=masked_all(table), rules=rules, random_state=0)
+    study.do(FUZZY, k=3, strata=["kind"], at_least_k=False)
+    assert study.table["x"][:30].nunique() <= 9
+    assert "1 fewer than planned" in study.protocol.entries[0].account
+    plain = Study(table, schema=masked_all(table), random_state=0)
+    plain.do(FUZZY, k=3, strata=["kind"], at_least_k=False)
+    assert "fewer" not in plain.protocol.entries[0].account

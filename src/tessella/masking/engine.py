@@ -79,6 +79,7 @@ class MaskedBlocks:
     donated: int = 0  # records whose group took the values of a donor
     edited: int = 0  # records in which a product was recomputed before grouping
     merged: int = 0  # records that joined another part
+    coincided: int = 0  # fuzzy centres that parts have fewer, for they would coincide
 
     def members(self, block: int, weights: Floats) -> tuple[Integers, Integers, Floats]:
         """Return the records that stand for the groups of a block: rows, groups and weights."""
@@ -231,9 +232,8 @@ def mask_keeping_rules(
         masked.deal()
         table = write_blocks(view, plan, masked)
         after = confront(table)
-        columns = plan.blocks[0].columns
         masked.overlap = OverlappingFacts.count(
-            View(table, schema), columns, masked.covered, plan.k, view.units
+            View(table, schema), plan.blocks[0].columns, masked.covered, plan.k, view.units
         )
     return table, masked, after
 
@@ -349,6 +349,7 @@ def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
             joined = join_few_units(part.records, own.weights, joined, units[own.rows], plan.k)
         labels[own.rows] = joined + first
         first += len(drawing.centres)
+        out.coincided += 0 if options.at_least_k else part.most(plan.k) - len(drawing.centres)
         ids[own.rows] = len(drawn)
         drawn.append(own.drawn)
         facts.units.update(zip(numbers, part.unit.tolist()))

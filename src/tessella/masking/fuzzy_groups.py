@@ -213,14 +213,17 @@ class FuzzyPart:
         A record of two centres at one place draws what it would draw of one.
         """
         model = options.model(self.system)
-        most = self.c or len(self.records) // k
         for share in FEWER if self.has_rules else ():
             try:
-                c = self.c if share == 1 else max(1, int(share * most))
+                c = self.c if share == 1 else max(1, int(share * self.most(k)))
                 return find_centres(self.records, self.weights, model, k, c)
             except CollapsedError:
                 continue
         return find_centres(self.records, self.weights, model, k, self.c)
+
+    def most(self, k: int) -> int:
+        """Return how many centres there are where none coincide."""
+        return self.c or max(1, len(self.records) // k)
 
     def outward(self, centres: Floats) -> Floats:
         """Bring the numbers of centres back to the table's units."""

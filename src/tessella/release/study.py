@@ -404,12 +404,13 @@ def _mask_by_plan(
     )  # fmt: skip
     plan = planned.plan
     columns = [name for block in plan.blocks for name in block.columns]
-    after = _masked(here, step, planned.table, columns, plan.strata, plan.explain())
+    fewer = planned.masked.coincided
+    note = f"\nCentres of parts coincide: there are {fewer:,} fewer than planned." if fewer else ""
+    after = _masked(here, step, planned.table, columns, plan.strata, plan.explain() + note)
     if not plan.keeps_k:
         known = known_of_plan(planned, here.table, here.schema)
-        table = planned.table.native
         measure = naming_chance(
-            here.table, table, known, columns, plan.k, bounded=plan.is_overlapping
+            here.table, planned.table.native, known, columns, plan.k, bounded=plan.is_overlapping
         )
         after = replace(after, uncertain=(*here.uncertain, measure))
     return replace(after, planned=planned)
