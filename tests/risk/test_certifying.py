@@ -54,6 +54,22 @@ def test_the_optimum_of_a_fine_grid(family, member, d, steps, seed):
     assert best.links <= grid + 1  # slivers between the points of the grid
 
 
+@pytest.mark.parametrize("family", ["weighted mean", "owa"])
+@pytest.mark.parametrize("few", [{"SAMPLED": 1, "FULL": 0.0}, {"SAMPLED": 3}])
+def test_cells_that_begin_with_few_rows_prove_the_same(family, few, monkeypatch):
+    """The optimum of all rows, though cells begin with one or a few of each record."""
+    for seed in range(3):
+        original, masked = table(24, 3, 0.8, seed)
+        best = certify(original, masked, family, effort="quick", control=False, random_state=0)
+        with monkeypatch.context() as patch:
+            for name, value in {"MANY": 0, **few}.items():
+                patch.setattr(bounds, name, value)
+            thin = certify(original, masked, family, effort="quick", control=False, random_state=0)
+        assert best.proved
+        assert thin.proved
+        assert thin.most == best.most
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_textbook_programme(seed):
     """An independent way: all N(N - 1) rows, one big M from bounds, HiGHS."""

@@ -81,22 +81,21 @@ def _bits(word: int) -> int:
 @kernel
 def most_together(
     undecided: tuple[Floats, Integers, Integers, Integers, Integers], left: int,
-    classes: Integers, enough: int, thorough: bool,
+    classes: Integers, taken: Integers, enough: int, thorough: bool,
 ) -> int:  # fmt: skip
     """Bound the undecided records that one point links: sets that exclude each other count once.
 
-    Pairs are compared where that may bring the number down to `enough`, or if asked to be thorough.
+    `taken` has a zero for each class, before and after. Pairs are compared where that may bring the
+    number down to `enough`, or if asked to be thorough.
     """
     values, masks, _, records, starts = undecided
     k = values.shape[1]
     count = 0
     for at in range(left):
-        fresh = True
-        for other in range(at):
-            if classes[records[other]] == classes[records[at]]:
-                fresh = False
-                break
-        count += fresh
+        count += taken[classes[records[at]]] == 0
+        taken[classes[records[at]]] = 1
+    for at in range(left):
+        taken[classes[records[at]]] = 0
     if count <= enough or not (thorough or HOPE * count <= enough):
         return count
     words = (left + WORD - 1) // WORD
@@ -109,7 +108,7 @@ def most_together(
     for at in range(left):
         for row in range(starts[at], starts[at + 1]):
             keys[row], owner[row] = (_bits(masks[row]) << k) | masks[row], at
-        for other in range(at):
+        for other in range(at if count < left else 0):
             if classes[records[other]] == classes[records[at]]:
                 excludes[at, other // WORD] |= 1 << (other % WORD)
                 excludes[other, at // WORD] |= 1 << (at % WORD)
@@ -187,13 +186,14 @@ def most_together(
 def _decide(
     values: Floats, corner: int, middle: Floats, cell: tuple[Integers, Integers, Integers],
     sizes: tuple[int, int], classes: Integers, taken: Integers,
-    out: tuple[Floats, Integers, Integers, Integers, Integers],
+    out: tuple[Floats, Integers, Integers, Integers, Integers], whole: bool,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Decide rows and records of a cell whose `corner` moved to where rows have `middle` values.
 
     `cell` has records, where their rows start, and which they are; `out` gets values, masks, rows,
     records and starts of what is undecided. Returns the records decided as linked, and how many
-    records and rows are left.
+    records and rows are left. Where a cell has not the `whole` set of rows, no record is decided as
+    linked: its lowest row stays for it.
     """
     records, starts, which = cell
     new_values, masks, new_which, new_records, new_starts = out
@@ -204,6 +204,7 @@ def _decide(
     for at in range(sizes[0]):
         first = rows
         dead = False
+        lowest, least = -1, np.inf
         for row in range(starts[at], starts[at + 1]):
             mask = 0
             for v in range(k):
@@ -215,6 +216,8 @@ def _decide(
                 dead = True
                 break
             if mask == full:
+                if not whole and new_values[rows].min() < least:
+                    lowest, least = row, new_values[rows].min()
                 continue
             # A row that nowhere lies below some multiple of another never decides.
             spare = False
@@ -234,6 +237,11 @@ def _decide(
                         break
                 if dead:
                     break
+        if not dead and rows == first and lowest >= 0:
+            for v in range(k):
+                new_values[rows, v] = middle[lowest] if v == corner else values[lowest, v]
+            masks[rows], new_which[rows] = full, which[lowest]
+            rows += 1
         if dead:
             rows = first
         elif rows == first:
@@ -292,13 +300,13 @@ def _edge(corners: Floats, values: Floats, rows: int) -> tuple[int, int]:
 @kernel
 def explore(
     U: Floats, classes: Integers, corners: Floats, depth: int, linked: int, records: Integers,
-    starts: Integers, which: Integers, best: int, budget: int,
+    starts: Integers, which: Integers, best: int, budget: int, whole: bool,
 ) -> tuple[int, Floats, int, Cells]:  # fmt: skip
     """Halve a cell, and what comes of it, depth first, until `budget` rows were looked at.
 
     `U` has all rows (R x p), `classes` the class of each record masked to the same values. The cell
     has corners (k x p), the `depth` at which it came up, `linked` records that are decided, and
-    undecided `records` with their rows.
+    undecided `records` with their rows: the `whole` set of those that matter in it, or some.
     Cells that link at most `best` are dropped. Returns the most links met at the middle of a cell,
     that middle, the cells halved, and the cells still open: corners, depths, linked, bounds, where
     rows and records of each start, then rows, records, and the number of rows of each record.
@@ -365,7 +373,7 @@ def explore(
         for corner in (first, second):
             more, new_left, new_rows = _decide(
                 values, corner, middle, (records_, starts_, which_), (left, rows), classes, taken,
-                out,
+                out, whole,
             )  # fmt: skip
             now = sure + more
             linked_here = now
@@ -389,7 +397,7 @@ def explore(
             new_bound = now + new_left
             if new_bound > best:
                 new_bound = now + most_together(
-                    out, new_left, classes, best - now, (depth + 1) % EVERY == 0
+                    out, new_left, classes, taken, best - now, (depth + 1) % EVERY == 0
                 )
                 looked += (new_left * new_left) // 16
             new_bound = min(new_bound, bound)

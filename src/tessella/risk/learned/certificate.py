@@ -31,7 +31,7 @@ from .trail import ALL_COMPETITORS, Options
 
 BY_CELLS = 3  # variables of a Choquet integral up to which its measures are searched by cells
 RICHER = ("bilinear", "choquet", "maxitive")  # than the weighted mean, with which they begin
-MOST_ROWS = 1_500_000  # of a proof: with more, few cells are looked at in minutes
+MOST_ROWS = 2_500_000  # of a proof: with more, few cells are looked at in minutes
 MOST_NUMBERS = 60_000_000  # in them; beyond both, only the nearest competitors decide:
 FEWER = 64  # by equal weights, and by learned ones
 EVERYBODY = 2**62  # records to learn from
