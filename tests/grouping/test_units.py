@@ -26,6 +26,7 @@ from tessella.grouping import (
     lower_bound,
 )
 from tessella.grouping import bound as bounds
+from tessella.grouping import search as searching
 
 
 class Pairs(Grouping):
@@ -65,25 +66,25 @@ def random_table(seed: int) -> tuple[Any, Any, Any, int]:
     return X, units, weights, k
 
 
-def check_promise(seed: int) -> None:
+def check_promise(seed: int, share: int = 1) -> None:
+    """Fit every grouping, or each `share`-th of them in turn."""
     X, units, weights, k = random_table(seed)
     names = np.array([f"unit {u}" for u in units], dtype=object)
-    for grouping in groupings(k, seed):
+    for grouping in groupings(k, seed)[seed % share :: share]:
         table = X[:, :1] if isinstance(grouping, UnivariateOptimal) else X
         labels = grouping.fit(table, sample_weight=weights, units=names).labels_
         fewest = pd.Series(units).groupby(labels).nunique().min()
         assert fewest >= k, (type(grouping).__name__, seed)
 
 
-@pytest.mark.parametrize("seeds", [range(s, s + 100) for s in range(0, 500, 100)])
-def test_every_group_of_every_grouping_holds_k_units(seeds):
-    for seed in seeds:
-        check_promise(seed)
+def test_every_group_of_every_grouping_holds_k_units():
+    for seed in range(500):
+        check_promise(seed, share=3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(s, s + 100) for s in range(500, 2500, 100)])
-def test_every_group_of_every_grouping_holds_k_units_in_many_tables(seeds):
+def test_every_group_of_every_grouping_holds_k_units_in_2000_tables(seeds):
     for seed in seeds:
         check_promise(seed)
 
@@ -106,7 +107,7 @@ def sse(X: Any, weights: Any, rows: list[int]) -> float:
 
 
 def least_sse(X: Any, units: Any, weights: Any, k: int) -> float:
-    """The least SSE of all partitions into groups of at least k units: an oracle for 9 records."""
+    """The least SSE of all partitions into groups of at least k units: an oracle for 8 records."""
     return min(
         sum(sse(X, weights, part) for part in parts)
         for parts in partitions(list(range(len(X))))
@@ -116,7 +117,7 @@ def least_sse(X: Any, units: Any, weights: Any, k: int) -> float:
 
 def tiny_table(seed: int) -> tuple[Any, Any, Any, int]:
     random = np.random.default_rng(seed)
-    n, k = 9, 2 + seed % 2
+    n, k = 8, 2 + seed % 2
     units = np.r_[np.arange(k), random.integers(0, k + 1 + seed % 4, n - k)]
     X = random.normal(size=(9, 2))[units] * (seed % 3) + random.normal(size=(n, 2))
     return X, units, random.integers(1, 4, n).astype(float) if seed % 5 == 0 else np.ones(n), k
@@ -124,10 +125,14 @@ def tiny_table(seed: int) -> tuple[Any, Any, Any, int]:
 
 def test_search_finds_the_least_of_all_partitions():
     missed = 0
-    for seed in range(24):
+    for seed in range(40):
         X, units, weights, k = tiny_table(seed)
         least = least_sse(X, units, weights, k)
-        found = Search(k, random_state=0).fit(X, sample_weight=weights, units=units).inertia_
+        found = (
+            Search(k, effort="quick", random_state=0)
+            .fit(X, sample_weight=weights, units=units)
+            .inertia_
+        )
         assert found >= least * (1 - 1e-9)
         missed += found > least * (1 + 1e-9)
     assert missed <= 1
@@ -194,8 +199,8 @@ def test_the_cut_of_a_path_is_the_best_of_all_cuts():
     for seed in range(40):
         X, units, weights, k = tiny_table(seed)
         least = np.inf
-        for mask in range(2**8):
-            cuts = [0, *(p + 1 for p in range(8) if mask >> p & 1), 9]
+        for mask in range(2**7):
+            cuts = [0, *(p + 1 for p in range(7) if mask >> p & 1), 8]
             parts = [list(range(a, b)) for a, b in pairwise(cuts)]
             if all(len(set(units[part])) >= k for part in parts):
                 least = min(least, sum(sse(X, weights, part) for part in parts))
@@ -237,11 +242,13 @@ def test_mdav_is_that_of_a_plain_scan(seed):
     assert expected.max() == labels.max()
 
 
-def test_large_tables_are_searched_in_windows():
-    """An invariant: units of one record to thousands, more records than a whole-table search."""
+def test_large_tables_are_searched_in_windows(monkeypatch):
+    """An invariant: units of one record to hundreds; few moves, and a small whole table."""
+    monkeypatch.setattr(searching, "WHOLE_TABLE", 500)
+    monkeypatch.setattr(searching, "standard_moves", lambda _: 6_000.0)
     random = np.random.default_rng(0)
-    n = 7_000
-    units = np.where(random.random(n) < 0.3, 0, random.integers(1, 900, n))
+    n = 1_500
+    units = np.where(random.random(n) < 0.3, 0, random.integers(1, 300, n))
     X = random.normal(size=(900, 2))[units] + 0.2 * random.normal(size=(n, 2))
     grouping = Search(3, effort="quick", random_state=1).fit(X, units=units)
     assert pd.Series(units).groupby(grouping.labels_).nunique().min() >= 3

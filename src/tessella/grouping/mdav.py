@@ -110,6 +110,9 @@ class MDAV(Grouping):
     - if 2k or more remain, the one farthest from :math:`\bar x` forms a group in the same way;
     - the rest, k to 2k - 1 records, is the last group.
 
+    With units, a group takes the nearest records until it has k units, as long as k units remain;
+    each record that is left joins the group with the nearest centre.
+
     Of equally far or near records the one with the lowest row number is taken. The partition is
     that of a plain scan in :math:`O(n^2 d / k)`, to the last record; the time is much less, because
     the farthest are looked for among the outermost records, the nearest in a tree of boxes. The

@@ -55,6 +55,8 @@ class UnivariateOptimal(Grouping):
     100, 1, 1 and k = 2, the groups {0, 1}, {2, 3} have SSE 50.5, and {0, 2}, {1, 3} about 7.9:
     two heavy records do better apart, each with a light one.
 
+    With units the answer is the best of all contiguous partitions, too, and others may be better.
+
     References
     ----------
     .. [1] S. L. Hansen, S. Mukherjee (2003), "A polynomial algorithm for optimal univariate

@@ -3,9 +3,8 @@ several records.
 
 A group may hold any number of records of a unit. One with 2k or more units can be split in two
 without breaking k or raising the error, so no group needs more than 2k - 1 units; a group has no
-largest number of records. Hence groups are rings of records, and *capacity* counts units. How many
-units a group holds is counted move by move: whether it holds another record of a unit is looked up
-among the records of the unit or those of the group, whichever are fewer.
+largest number of records. Hence groups are rings of records, and *capacity* counts units. A table
+of groups and units counts records: a window keeps it small.
 
 *Balls*: a record and the nearest others, until k units are met. All records of a ball stay
 together: those of an isolated unit need k - 1 others once, and not one by one.
@@ -14,13 +13,13 @@ together: those of an isolated unit need k - 1 others once, and not one by one.
 records that are *pulled*, since the nearest records of an isolated one may all be of its own unit.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._types import Bytes, Floats, Integers, SmallIntegers
 from . import kernel
-from .groups import insert, members_of, squared_distance
+from .groups import insert, squared_distance
 from .random_moves import (
     LOOKS,
     PLATEAUS,
@@ -147,147 +146,144 @@ def start_of_units(
     return labels
 
 
-class Rings(NamedTuple):
-    """A partition of records; the records of a group are a ring."""
-
-    X: Floats
-    weights: Floats
-    units: Integers  # (n,)
-    rows: Integers  # (n,) by unit
-    begins: Integers  # (units + 1,) where the rows of each unit begin
-    labels: Integers  # (n,); -1 for a record in no group
-    after: Integers  # (n,) the next record of the ring
-    before: Integers  # (n,)
-    heads: Integers  # (groups,) a record of each group
-    sizes: Integers  # (groups,) records
-    held: Integers  # (groups,) units
-    masses: Floats  # (groups,) weights
-    centres: Floats  # (groups, d)
+# The state of a search is passed as plain arrays: each array of a tuple is counted, atomically,
+# whenever it is looked at. `records` has labels (-1 in no group), units and the neighbours in the
+# ring, `groups` a record of the group, its records and its units, `counts` the records of each unit
+# in each group.
+LABEL, UNIT, AFTER, BEFORE = 0, 1, 2, 3
+HEAD, SIZE, HELD = 0, 1, 2
 
 
 @kernel
-def has_unit(rings: Rings, i: Any, g: int) -> bool:
+def has_unit(records: Integers, counts: SmallIntegers, i: Any, g: int) -> bool:
     """Say whether group g holds a record of i's unit other than i."""
-    u = rings.units[i]
-    first, last = rings.begins[u], rings.begins[u + 1]
-    if last - first <= rings.sizes[g]:
-        for a in range(first, last):
-            j = rings.rows[a]
-            if rings.labels[j] == g and j != i:
-                return True
-        return False
-    j = rings.heads[g]
-    for _ in range(rings.sizes[g]):
-        if rings.units[j] == u and j != i:
-            return True
-        j = rings.after[j]
-    return False
+    return bool(counts[g, records[i, UNIT]] > (records[i, LABEL] == g))
 
 
 @kernel
-def leave(rings: Rings, i: Any) -> None:
+def leave(
+    X: Floats, weights: Floats, records: Integers, groups: Integers, counts: SmallIntegers,
+    masses: Floats, centres: Floats, i: Any,
+) -> None:  # fmt: skip
     """Take record i out of its group, which keeps at least one record or becomes empty."""
-    g, w = rings.labels[i], rings.weights[i]
-    rings.held[g] -= not has_unit(rings, i, g)
-    a, b = rings.before[i], rings.after[i]
-    rings.after[a], rings.before[b], rings.heads[g] = b, a, b
-    rings.labels[i] = -1
-    rings.sizes[g] -= 1
-    rings.masses[g] -= w
-    if rings.sizes[g] > 0:
-        share = w / rings.masses[g]
-        for q in range(rings.X.shape[1]):
-            rings.centres[g, q] -= share * (rings.X[i, q] - rings.centres[g, q])
+    g, w = records[i, LABEL], weights[i]
+    counts[g, records[i, UNIT]] -= 1
+    groups[g, HELD] -= counts[g, records[i, UNIT]] == 0
+    a, b = records[i, BEFORE], records[i, AFTER]
+    records[a, AFTER], records[b, BEFORE], groups[g, HEAD] = b, a, b
+    records[i, LABEL] = -1
+    groups[g, SIZE] -= 1
+    masses[g] -= w
+    if groups[g, SIZE] > 0:
+        share = w / masses[g]
+        for q in range(X.shape[1]):
+            centres[g, q] -= share * (X[i, q] - centres[g, q])
 
 
 @kernel
-def join(rings: Rings, i: Any, g: int) -> None:
+def join(
+    X: Floats, weights: Floats, records: Integers, groups: Integers, counts: SmallIntegers,
+    masses: Floats, centres: Floats, i: Any, g: int,
+) -> None:  # fmt: skip
     """Put record i, now in no group, into group g."""
-    w = rings.weights[i]
-    if rings.sizes[g] == 0:
-        rings.masses[g], rings.held[g] = w, 1
-        rings.heads[g] = rings.after[i] = rings.before[i] = i
-        for q in range(rings.X.shape[1]):
-            rings.centres[g, q] = rings.X[i, q]
+    w = weights[i]
+    if groups[g, SIZE] == 0:
+        masses[g] = w
+        groups[g, HEAD] = records[i, AFTER] = records[i, BEFORE] = i
+        for q in range(X.shape[1]):
+            centres[g, q] = X[i, q]
     else:
-        rings.held[g] += not has_unit(rings, i, g)
-        b = rings.heads[g]
-        a = rings.before[b]
-        rings.after[a], rings.before[i], rings.after[i], rings.before[b] = i, a, b, i
-        rings.masses[g] += w
-        share = w / rings.masses[g]
-        for q in range(rings.X.shape[1]):
-            rings.centres[g, q] += share * (rings.X[i, q] - rings.centres[g, q])
-    rings.labels[i] = g
-    rings.sizes[g] += 1
+        b = groups[g, HEAD]
+        a = records[b, BEFORE]
+        records[a, AFTER], records[i, BEFORE], records[i, AFTER], records[b, BEFORE] = i, a, b, i
+        masses[g] += w
+        share = w / masses[g]
+        for q in range(X.shape[1]):
+            centres[g, q] += share * (X[i, q] - centres[g, q])
+    groups[g, HELD] += counts[g, records[i, UNIT]] == 0
+    counts[g, records[i, UNIT]] += 1
+    records[i, LABEL] = g
+    groups[g, SIZE] += 1
 
 
 @kernel
-def joining(rings: Rings, i: Any, g: int) -> float:
+def joining(X: Floats, weights: Floats, masses: Floats, centres: Floats, i: Any, g: int) -> float:
     """By how much the SSE rises when record i joins group g."""
-    w, W = rings.weights[i], rings.masses[g]
-    return float(squared_distance(rings.X, i, rings.centres, g) * W * w / (W + w))
+    w, W = weights[i], masses[g]
+    return float(squared_distance(X, i, centres, g) * W * w / (W + w))
 
 
 @kernel
-def leaving(rings: Rings, i: Any) -> float:
+def leaving(X: Floats, weights: Floats, masses: Floats, centres: Floats, i: Any, g: int) -> float:
     """By how much the SSE falls when record i leaves its group."""
-    g = rings.labels[i]
-    w, W = rings.weights[i], rings.masses[g]
-    return float(squared_distance(rings.X, i, rings.centres, g) * W * w / (W - w))
+    w, W = weights[i], masses[g]
+    return float(squared_distance(X, i, centres, g) * W * w / (W - w))
 
 
 @kernel
-def may_swap(rings: Rings, i: Any, t: Any, k: int) -> bool:
+def may_swap(
+    records: Integers, groups: Integers, counts: SmallIntegers, i: Any, t: Any, k: int
+) -> bool:
     """Say whether both groups keep k units, and get no more than 2k - 1, if i and t swap."""
-    if rings.units[i] == rings.units[t]:
+    if records[i, UNIT] == records[t, UNIT]:
         return True
-    g, h = rings.labels[i], rings.labels[t]
-    in_g = rings.held[g] - (not has_unit(rings, i, g)) + (not has_unit(rings, t, g))
-    in_h = rings.held[h] - (not has_unit(rings, t, h)) + (not has_unit(rings, i, h))
+    g, h = records[i, LABEL], records[t, LABEL]
+    in_g = (
+        groups[g, HELD]
+        - (not has_unit(records, counts, i, g))
+        + (not has_unit(records, counts, t, g))
+    )
+    in_h = (
+        groups[h, HELD]
+        - (not has_unit(records, counts, t, h))
+        + (not has_unit(records, counts, i, h))
+    )
     return bool(k <= min(in_g, in_h) and max(in_g, in_h) < 2 * k)
 
 
 @kernel
 def dissolve(
-    rings: Rings, near: SmallIntegers, g: int, k: int, allowance: float, moved: Integers
-) -> bool:
+    X: Floats, weights: Floats, records: Integers, groups: Integers, counts: SmallIntegers,
+    masses: Floats, centres: Floats, near: SmallIntegers, g: int, k: int, allowance: float,
+    moved: Integers,
+) -> bool:  # fmt: skip
     """Give the records of group g to near groups with room; return whether it was worth it."""
     count, n_moved = near.shape[1], 0
     looks = min(LOOKS, count)
-    i = rings.heads[g]
-    for _ in range(rings.sizes[g]):
-        allowance += rings.weights[i] * squared_distance(rings.X, i, rings.centres, g)
-        i = rings.after[i]
-    while rings.sizes[g] > 0 and allowance >= 0.0:
-        i = rings.heads[g]
+    i = groups[g, HEAD]
+    for _ in range(groups[g, SIZE]):
+        allowance += weights[i] * squared_distance(X, i, centres, g)
+        i = records[i, AFTER]
+    while groups[g, SIZE] > 0 and allowance >= 0.0:
+        i = groups[g, HEAD]
         best, target = np.inf, -1
         for r in range(looks):
-            h = rings.labels[near[i, r * count // looks]]
+            h = records[near[i, r * count // looks], LABEL]
             if h in (g, target):
                 continue
-            cost = joining(rings, i, h)
-            if cost < best and (rings.held[h] < 2 * k - 1 or has_unit(rings, i, h)):
+            cost = joining(X, weights, masses, centres, i, h)
+            if cost < best and (groups[h, HELD] < 2 * k - 1 or has_unit(records, counts, i, h)):
                 best, target = cost, h
         if target < 0:
             break
         allowance -= best
-        leave(rings, i)
-        join(rings, i, target)
+        leave(X, weights, records, groups, counts, masses, centres, i)
+        join(X, weights, records, groups, counts, masses, centres, i, target)
         moved[n_moved] = i
         n_moved += 1
-    if rings.sizes[g] == 0 and allowance >= 0.0:
+    if groups[g, SIZE] == 0 and allowance >= 0.0:
         return True
     for a in range(n_moved - 1, -1, -1):
-        leave(rings, moved[a])
-        join(rings, moved[a], g)
+        leave(X, weights, records, groups, counts, masses, centres, moved[a])
+        join(X, weights, records, groups, counts, masses, centres, moved[a], g)
     return False
 
 
 @kernel
 def open_group(
-    rings: Rings, near: SmallIntegers, i: Any, new: int, k: int, one_each: bool, allowance: float,
-    moved: Integers, origin: Integers,
+    X: Floats, weights: Floats, records: Integers, groups: Integers, counts: SmallIntegers,
+    masses: Floats, centres: Floats, near: SmallIntegers, i: Any, new: int, k: int, one_each: bool,
+    allowance: float, moved: Integers, origin: Integers,
 ) -> bool:  # fmt: skip
     """Open an empty group with i and the nearest records that may leave, until it has k units.
 
@@ -297,26 +293,43 @@ def open_group(
     n_moved = 0
     for r in range(-1, near.shape[1]):
         x = i if r < 0 else np.int64(near[i, r])
-        h = rings.labels[x]
-        if h == new or (n_moved > 0 and one_each and has_unit(rings, x, new)):
+        h = records[x, LABEL]
+        if h == new or (n_moved > 0 and one_each and has_unit(records, counts, x, new)):
             continue
-        if rings.held[h] <= k and not has_unit(rings, x, h):
+        if groups[h, HELD] <= k and not has_unit(records, counts, x, h):
             continue
-        allowance += leaving(rings, x)
-        leave(rings, x)
+        allowance += leaving(X, weights, masses, centres, x, h)
+        leave(X, weights, records, groups, counts, masses, centres, x)
         if n_moved > 0:
-            allowance -= joining(rings, x, new)
-        join(rings, x, new)
+            allowance -= joining(X, weights, masses, centres, x, new)
+        join(X, weights, records, groups, counts, masses, centres, x, new)
         moved[n_moved], origin[n_moved] = x, h
         n_moved += 1
-        if rings.held[new] == k:
+        if groups[new, HELD] == k:
             break
-    if n_moved > 0 and rings.held[new] == k and allowance >= 0.0:
+    if n_moved > 0 and groups[new, HELD] == k and allowance >= 0.0:
         return True
     for a in range(n_moved - 1, -1, -1):
-        leave(rings, moved[a])
-        join(rings, moved[a], origin[a])
+        leave(X, weights, records, groups, counts, masses, centres, moved[a])
+        join(X, weights, records, groups, counts, masses, centres, moved[a], origin[a])
     return False
+
+
+@kernel
+def most_groups(units: Integers, n_units: int, k: int) -> int:
+    """Return the largest number of groups of k units that the records suffice for.
+
+    m groups have mk places for units, and a unit of c records takes min(c, m) of them. From above,
+    the number falls until the places can be filled.
+    """
+    records = np.zeros(n_units, dtype=np.int64)
+    for u in units:
+        records[u] += 1
+    m, fits = units.shape[0], units.shape[0] // k
+    while fits < m:
+        m = fits
+        fits = np.minimum(records, m).sum() // k
+    return int(m)
 
 
 @kernel
@@ -331,21 +344,17 @@ def anneal_units(
     one after every move. A group of more than 2k - 1 units gets no further ones.
     """
     n, d = X.shape
-    count, n_groups = near.shape[1], n // k
+    count, n_groups = near.shape[1], most_groups(units, n_units, k)
     stream = start_stream(seed, number)
-    rows, begins = members_of(units, n_units)
-    rings = Rings(
-        X, weights, units, rows, begins, np.full(n, -1), np.empty(n, dtype=np.int64),
-        np.empty(n, dtype=np.int64), np.empty(n_groups, dtype=np.int64),
-        np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups, dtype=np.int64),
-        np.zeros(n_groups), np.zeros((n_groups, d)),
-    )  # fmt: skip
-    sizes, held, own = rings.sizes, rings.held, rings.labels
+    records, groups = np.full((n, 4), -1), np.zeros((n_groups, 3), dtype=np.int64)
+    counts = np.zeros((n_groups, n_units), dtype=np.int32)
+    masses, centres = np.zeros(n_groups), np.zeros((n_groups, d))
+    records[:, UNIT] = units
     for i in range(n):
-        join(rings, i, labels[i])
+        join(X, weights, records, groups, counts, masses, centres, i, labels[i])
     free, n_free = np.empty(n_groups, dtype=np.int64), 0
     for g in range(n_groups):
-        if sizes[g] == 0:
+        if groups[g, SIZE] == 0:
             free[n_free] = g
             n_free += 1
     moved, origin = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -363,45 +372,47 @@ def anneal_units(
         if kind >= structural:
             towards = draw(stream)
             j: Any = np.int64(near[i, int(count * towards * towards)])
-            if own[j] == own[i]:
+            if records[j, LABEL] == records[i, LABEL]:
                 continue
             if draw(stream) < PULLED:
                 i, j = j, i
-            g, h = own[i], own[j]
+            g, h = records[i, LABEL], records[j, LABEL]
             if (
                 draw(stream) < 0.5
-                and (held[g] > k or has_unit(rings, i, g))
-                and (held[h] < 2 * k - 1 or has_unit(rings, i, h))
+                and (groups[g, HELD] > k or has_unit(records, counts, i, g))
+                and (groups[h, HELD] < 2 * k - 1 or has_unit(records, counts, i, h))
             ):
-                cost = joining(rings, i, h) - leaving(rings, i)
+                cost = joining(X, weights, masses, centres, i, h)
+                cost -= leaving(X, weights, masses, centres, i, g)
                 if cost <= 0.0 or cost < -temperature * np.log(draw(stream)):
-                    leave(rings, i)
-                    join(rings, i, h)
+                    leave(X, weights, records, groups, counts, masses, centres, i)
+                    join(X, weights, records, groups, counts, masses, centres, i, h)
             else:
                 t = j
-                for _ in range(1 + draw_below(stream, min(WALK, sizes[h] - 1))):
-                    t = rings.after[t]
-                cost = swap_cost(X, weights, i, t, g, h, rings.masses, rings.centres)
+                for _ in range(1 + draw_below(stream, min(WALK, groups[h, SIZE] - 1))):
+                    t = records[t, AFTER]
+                cost = swap_cost(X, weights, i, t, g, h, masses, centres)
                 if (cost <= 0.0 or cost < -temperature * np.log(draw(stream))) and may_swap(
-                    rings, i, t, k
+                    records, groups, counts, i, t, k
                 ):
-                    leave(rings, i)
-                    leave(rings, t)
-                    join(rings, i, h)
-                    join(rings, t, g)
+                    leave(X, weights, records, groups, counts, masses, centres, i)
+                    leave(X, weights, records, groups, counts, masses, centres, t)
+                    join(X, weights, records, groups, counts, masses, centres, i, h)
+                    join(X, weights, records, groups, counts, masses, centres, t, g)
             continue
-        g = own[i]
+        g = records[i, LABEL]
         allowance = -temperature * np.log(1.0 - draw(stream))
         if kind < 0.5 * structural:
-            if (
-                held[g] <= k + 1
-                and (sizes[g] <= LARGE * k or draw(stream) * sizes[g] < LARGE * k)
-                and dissolve(rings, near, g, k, allowance, moved)
+            if groups[g, HELD] > k + 1 or draw(stream) * groups[g, SIZE] >= LARGE * k:
+                continue
+            if dissolve(
+                X, weights, records, groups, counts, masses, centres, near, g, k, allowance, moved
             ):
                 free[n_free] = g
                 n_free += 1
         elif n_free > 0:
             n_free -= open_group(
-                rings, near, i, free[n_free - 1], k, draw(stream) < 0.5, allowance, moved, origin
-            )
-    labels[:] = own
+                X, weights, records, groups, counts, masses, centres, near, i, free[n_free - 1], k,
+                draw(stream) < 0.5, allowance, moved, origin,
+            )  # fmt: skip
+    labels[:] = records[:, LABEL]
