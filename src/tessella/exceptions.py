@@ -72,10 +72,7 @@ class GroupSizeError(TessellaError, ValueError):
         "differs in the fewest rules."
     )
     crowded = Sentence(
-        "A unit has {most} of the {n} records of a part (of those that strata, conditions and "
-        "missing values leave together), and is named with a probability of at most 1/{k} only if "
-        "it has no more than 1/{k} of them. Give a smaller k, merge strata, give up a condition, "
-        'or take grouping="search".'
+        "A unit has {most} of {n} records of a part, over 1/{k}. Give a smaller k, or merge strata."
     )
     given_twice = Sentence(
         "The masker has k={masker!r} and its grouping has k={method!r}. Give k once, to the masker."
