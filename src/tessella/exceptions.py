@@ -19,7 +19,7 @@ __all__ = [
     "NoWholeSolutionError", "PlanError", "PlanFileError", "RefusedError", "RuleSyntaxError",
     "RuleTableError", "RuleTranslationError", "SmallJointGroupsWarning", "TessellaError",
     "TessellaWarning", "UnchangedWarning", "UnfinishedWarning", "UnknownColumnError",
-    "UnknownOptionError", "UnpairedError", "UnreachableError",
+    "UnknownOptionError", "UnpairedError", "UnreachableError", "UnsureKindWarning",
 ]  # fmt: skip
 
 
@@ -439,6 +439,10 @@ class UnchangedWarning(TessellaWarning):
         "beside the steps that the column is rounded to. Give a larger scale, or "
         "round_integers=False, or take another method for this column."
     )
+
+
+class UnsureKindWarning(TessellaWarning):
+    """Kinds of columns, or missing codes, that were guessed and that somebody should look at."""
 
 
 class SmallJointGroupsWarning(TessellaWarning):

@@ -8,7 +8,6 @@ a column unmasked because of a guess alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,29 +17,12 @@ import numpy as np
 
 from ._types import Name
 from .exceptions import BadOptionError, BadTableError, UnknownColumnError, UnknownOptionError
-from .frame import Facts, Table, View
+from .frame import Table
+from .guessing.columns import Kind, Role, guess_columns
 
-__all__ = ["Column", "Kind", "Role", "Schema"]
+__all__ = ["Column", "Kind", "Role", "Schema", "Unique"]
 
-Kind = Literal["continuous", "integer", "ordinal", "nominal"]
-Role = Literal["identifier", "unit", "quasi-identifier", "confidential", "weight", "untouched"]
-
-# fmt: off
-_IDENTIFIER = {
-    "id", "ids", "identifier", "uuid", "guid", "ssn", "nin", "passport", "iban", "login",
-    "email", "phone", "telephone", "mobile", "address", "street",
-    "name", "surname", "firstname", "lastname", "fullname", "username",
-}
-# fmt: on
-_SOMEONES_ID = re.compile(
-    r"(p|u|h|user|person|personal|patient|respondent|member|employee|student|customer|client"
-    r"|account|case|record|firm|company|enterprise|utility)id"
-)
-_HOUSEHOLD = {"hh", "hid", "hhid", "hhno", "hhnr", "household", "householdid"}
-_NUMBER_OF = {"id", "ids", "identifier", "no", "nr", "num", "number", "key"}
-_WEIGHT = {"weight", "weights", "wgt", "wgts", "wt", "wts", "pweight", "fweight"}
-_BODY = {"body", "birth", "kg", "lb", "lbs", "net", "gross"}
-_LOOKS_LIKE_A_CODE = (-7, -77, -777, -8, -88, -888, -9, -99, -999, -9999)
+Unique = Literal["refused", "kept"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +48,11 @@ class Column:
         The meaning of values, such as {1: "employed"}.
     guessed : bool
         Whether the role is a guess that nobody has confirmed.
+    unsure : bool
+        Whether the guess of kind or missing codes is one that somebody should look at.
+    unique : {"refused", "kept"}
+        What happens where the column is released as it is and most records have a value of their
+        own: there is no release, or this is meant.
     why : str
         The reason for kind and role.
     """
@@ -76,10 +63,13 @@ class Column:
     missing: tuple[Any, ...] = ()
     labels: Mapping[Any, str] = field(default_factory=dict, hash=False)
     guessed: bool = False
+    unsure: bool = False
+    unique: Unique = "refused"
     why: str = "given"
 
     def __post_init__(self) -> None:
-        for what, given, offered in (("kind", self.kind, Kind), ("role", self.role, Role)):
+        for what, offered in (("kind", Kind), ("role", Role), ("unique", Unique)):
+            given = getattr(self, what)
             if str(given) == "household":
                 raise BadOptionError("role", given, "'unit': its name now")
             if given not in get_args(offered):
@@ -90,7 +80,7 @@ class Column:
         object.__setattr__(self, "labels", dict(self.labels))
 
 
-_PROPERTIES = ("kind", "role", "missing", "labels", "guessed", "why")
+_PROPERTIES = ("kind", "role", "missing", "labels", "guessed", "unsure", "unique", "why")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -127,21 +117,24 @@ class Schema:
         object.__setattr__(self, "columns", tuple(columns))
 
     @classmethod
-    def guess(cls, table: Any) -> Schema:
-        """Guess kinds and roles from dtypes, names and values.
+    def guess(cls, table: Any, *, metadata: Mapping[Any, Any] | None = None) -> Schema:
+        """Guess kinds and roles from dtypes, names, labels and values.
 
         Parameters
         ----------
         table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
             The table to describe.
+        metadata : mapping of name to `tessella.io.Variable`, optional
+            What a file says of its columns: labels, labels of values, missing codes, level.
 
         Notes
         -----
-        Every column that does not look like an identifier, a unit or a sampling weight
-        is a quasi-identifier, which a masker masks: the careful side. `why` tells the reason.
+        Every column that does not look like an identifier, the number of a unit or a sampling
+        weight is a quasi-identifier, which a masker masks: the careful side. Whole numbers of few
+        distinct values are categories. `why` has the reason.
         """
-        table = Table.read(table)
-        return cls([_guess(table, name) for name in table.columns])
+        guesses = guess_columns(Table.read(table), metadata)
+        return cls([Column(name=name, guessed=True, **vars(g)) for name, g in guesses.items()])
 
     @classmethod
     def from_keys(
@@ -227,8 +220,11 @@ class Schema:
                 known["missing"] = list(column.missing)
             if column.labels:
                 known["labels"] = [[value, label] for value, label in column.labels.items()]
-            if column.guessed:
-                known["guessed"] = True
+            for mark in ("guessed", "unsure"):
+                if getattr(column, mark):
+                    known[mark] = True
+            if column.unique != "refused":
+                known["unique"] = column.unique
             out[column.name] = known | {"why": column.why}
         return out
 
@@ -251,6 +247,7 @@ class Schema:
             change = _properties(name, change)
             fresh: dict[str, Any] = {"why": "given"} if {"kind", "role"} & set(change) else {}
             fresh |= {"guessed": False} if "role" in change else {}
+            fresh |= {"unsure": False} if {"kind", "role", "missing"} & set(change) else {}
             known[name] = replace(known[name], **{**fresh, **change})
         return Schema(known.values())
 
@@ -323,120 +320,3 @@ def _column(name: Name, known: Any) -> Column:
             "or start from Schema.guess(table) and override."
         )
     return Column(name=name, **properties)
-
-
-@dataclass(frozen=True)
-class _Values:
-    """What a guess looks at: the numbers of a column, if it has any, and its distinct values.
-
-    A column of numbers is converted once, to float64, and any other once, to labels.
-    """
-
-    numbers: np.ndarray[Any, np.dtype[np.float64]] | None
-    n_rows: int
-    n: int
-    distinct: int
-
-    @classmethod
-    def of(cls, table: Table, facts: Facts) -> _Values:
-        numbers = None
-        if facts.numeric:
-            try:
-                read = View(table).numbers(facts.name)
-            except BadTableError:  # too many digits, or infinity: the guess says so
-                pass
-            else:
-                numbers = read[~np.isnan(read)]
-                return cls(numbers, table.n_rows, len(numbers), len(np.unique(numbers)))
-        try:
-            place, _ = table.labels(facts.name)
-        except BadTableError:  # lists and other things without equality
-            return cls(numbers, table.n_rows, table.n_rows, table.n_rows)
-        seen = place[place >= 0]
-        return cls(numbers, table.n_rows, len(seen), len(np.unique(seen)))
-
-    @property
-    def whole(self) -> bool:
-        """Whether all numbers are whole numbers."""
-        return self.numbers is not None and bool((self.numbers == np.rint(self.numbers)).all())
-
-
-def _guess(table: Table, name: Name) -> Column:
-    facts = table.facts(name)
-    values = _Values.of(table, facts)
-    kind, reason = _guess_kind(facts, values)
-    role, why = _guess_role(facts, values)
-    why = why or f"{reason}: a quasi-identifier, to be masked{_notes(facts, values)}"
-    return Column(name=name, kind=kind, role=role, guessed=True, why=why)
-
-
-def _guess_kind(facts: Facts, values: _Values) -> tuple[Kind, str]:
-    if facts.family == "integer" or (facts.decimals == 0 and facts.family == "decimal"):
-        return "integer", "whole numbers"
-    if facts.family == "float" and values.n and values.whole:
-        return "integer", f"whole numbers stored as {facts.dtype}"
-    if facts.numeric:
-        return "continuous", "numbers"
-    if facts.family == "date":
-        return "ordinal", "dates or times"
-    if facts.family == "category" and facts.ordered:
-        return "ordinal", "ordered categories"
-    names = {"boolean": "yes or no", "category": "categories", "text": "text"}
-    return "nominal", names.get(facts.family, f"dtype {facts.dtype}")
-
-
-def _guess_role(facts: Facts, values: _Values) -> tuple[Role, str]:
-    """Return a role and, unless it is the careful default, the reason for it."""
-    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", str(facts.name))
-    words = {word.lower() for word in found}
-    in_words = facts.family in ("text", "category")
-    numbers = values.numbers
-    if (
-        any(word in _WEIGHT or word.endswith("wgt") for word in words)
-        and not words & _BODY
-        and numbers is not None
-        and len(numbers) == values.n_rows
-        and bool((numbers > 0).all())
-    ):
-        return "weight", (
-            "named like a sampling weight: would weigh the records and be released as it is; "
-            "confirm the role by an override, or give role='quasi-identifier' to mask it"
-        )
-    if words & _HOUSEHOLD and words <= _HOUSEHOLD | _NUMBER_OF:
-        return "unit", "named like a household number: k counts households; it is not released"
-    if facts.family in ("text", "category", "integer", "float", "decimal", "other") and any(
-        word in _IDENTIFIER or _SOMEONES_ID.fullmatch(word) or (in_words and word.endswith("name"))
-        for word in words
-    ):
-        return "identifier", "named like an identifier: must not be released; drop it"
-    must_not = "looks like an identifier, which must not be released; drop it or override the role"
-    if facts.numeric and facts.family != "float" and numbers is None:
-        return "identifier", f"numbers of more than 15 digits: {must_not}"
-    if facts.family in ("text", "other") and values.n > 1 and values.distinct == values.n:
-        return "identifier", f"all {values.n} values are distinct text: {must_not}"
-    if facts.family == "text" and values.distinct > 0.9 * values.n > 9:
-        return "identifier", f"{values.distinct} of {values.n} texts are distinct: {must_not}"
-    if (
-        values.whole
-        and numbers is not None
-        and values.n_rows == values.distinct > 9
-        and np.ptp(numbers) < 1.5 * values.n_rows
-    ):
-        return "identifier", f"one number for each record, close together: {must_not}"
-    return "quasi-identifier", ""
-
-
-def _notes(facts: Facts, values: _Values) -> str:
-    """Add what a person should look at before trusting the guess."""
-    if values.n == 0:
-        return "; it has no value at all"
-    if values.distinct == 1:
-        return "; it has one value only"
-    if values.numbers is None:
-        return "; it holds infinity" if facts.family == "float" else ""
-    codes = [code for code in _LOOKS_LIKE_A_CODE if (values.numbers == code).any()]
-    if codes and bool((values.numbers[~np.isin(values.numbers, codes)] >= 0).all()):
-        return f"; are {codes} missing codes? then say missing={codes}"
-    if values.whole and values.distinct <= 10 < values.n:
-        return f"; {values.distinct} distinct values: if they are codes, say kind='nominal'"
-    return ""

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from tessella import Schema, Study, protect, publish
-from tessella.exceptions import RefusedError
-from tessella.planfile import parse_plan
+from tessella.exceptions import RefusedError, UnsureKindWarning
+from tessella.io import read_file
+from tessella.planfile import draft, parse_plan
 
 NUMBERS = ["age", "pay"]
 
@@ -91,7 +92,7 @@ def test_strata_of_groups_need_no_further_word(method):
 
 
 def test_a_weight_that_was_only_guessed_is_not_released():
-    table = people().assign(weight=np.linspace(1, 2, 60))
+    table = people().assign(weight=np.repeat([1.5, 2.5], 30))
     guessed = Schema.guess(table)
     assert guessed["weight"].role == "weight"
     with pytest.raises(RefusedError, match="'weight'"):
@@ -161,3 +162,70 @@ def test_the_command_ends_with_1(tmp_path):
     assert ran.returncode == 1
     assert "'town'" in ran.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "plan.toml"]
+
+
+# Columns that tell most records apart
+
+
+def badges(n: int = 60) -> pd.DataFrame:
+    return people(n).assign(badge=[f"b{i}" for i in range(n)], rank=np.arange(n) * 7.0)
+
+
+def test_a_unique_column_that_no_step_touches_needs_a_line():
+    declared = Schema.guess(badges()).override(
+        badge={"role": "untouched"}, rank={"role": "confidential", "kind": "continuous"}
+    )
+    with pytest.raises(RefusedError, match=r"value of their own.*'badge'") as refused:
+        protect(badges(), k=3, schema=declared)
+    assert "'rank'" in str(refused.value)  # confidential, and it numbers the records
+    pasted = re.search(r"\.override\((.*)\)\.$", str(refused.value))[1]
+    kept = declared.override(eval(pasted))
+    assert protect(badges(), k=3, schema=kept).table["badge"].tolist() == badges()["badge"].tolist()
+    pay = Schema.guess(people()).override(pay={"role": "confidential"})
+    assert protect(people(), k=3, schema=pay).audit.passed  # an amount is unique by nature
+    with pytest.raises(RefusedError, match="'pay'"):
+        protect(people(), k=3, schema=pay.override(pay={"role": "untouched"}))
+
+
+def test_a_value_of_one_unit_alone_tells_it_apart():
+    table = people().assign(
+        firm=np.repeat(np.arange(20), 3), brand=np.repeat(np.arange(20), 3) % 20
+    )
+    table["brand"] = "brand " + table["brand"].astype(str)
+    roles = {"firm": {"role": "unit"}, "brand": {"role": "untouched", "kind": "nominal"}}
+    with pytest.raises(RefusedError, match="'brand'"):
+        protect(table, k=3, schema=Schema.guess(table).override(roles))
+    roles["firm"] = {"role": "identifier"}
+    alone = Schema.guess(table.drop(columns="firm")).override({"brand": roles["brand"]})
+    assert protect(table.drop(columns="firm"), k=3, schema=alone).audit.passed
+
+
+def test_a_plan_keeps_a_unique_column_by_a_line(tmp_path):
+    people().assign(badge=[f"b{i}" for i in range(60)]).to_csv(tmp_path / "people.csv", index=False)
+    badge = '[columns.badge]\nkind = "nominal"\nrole = "untouched"\n'
+    columns = COLUMNS + TOWN + 'role = "untouched"\n'
+    with pytest.raises(RefusedError, match="'badge'") as refused:
+        publish(parse_plan(PLAN.format(columns=columns + badge), folder=tmp_path))
+    line = re.search(r'\[columns\.badge\]\nkind = "nominal"\nrole = "untouched"\nunique = "kept"',
+                     str(refused.value))[0]  # fmt: skip
+    done = publish(parse_plan(PLAN.format(columns=columns + line + "\n"), folder=tmp_path))
+    assert done.paths["release"].exists()
+
+
+def test_an_unsure_guess_warns_until_it_is_confirmed(tmp_path):
+    table = people().assign(roof=np.tile([2, 4, 9], 20))
+    with pytest.warns(UnsureKindWarning, match="'roof' nominal") as warned:
+        release = protect(table, k=3)
+    assert set(release.table["roof"]) <= {2, 4, 9}
+    pasted = re.search(r"\.override\((.*)\)\.$", str(warned[0].message))[1]
+    assert protect(table, k=3, schema=Schema.guess(table).override(eval(pasted))).audit.passed
+    added = Study(table, rules="roof + 1 <= age", random_state=0)  # it computes: a number
+    assert added.schema["roof"].kind == "integer"
+    table.to_csv(tmp_path / "people.csv", index=False)
+    text = draft(read_file(tmp_path / "people.csv"), k=3, folder=tmp_path)
+    assert "unsure = true" in text
+    plan = parse_plan(text, folder=tmp_path)
+    with pytest.warns(UnsureKindWarning, match="delete the lines unsure = true"):
+        plan.study(plan.read())
+    plan = parse_plan(text.replace("unsure = true\n", ""), folder=tmp_path)
+    assert plan.study(plan.read()).schema["roof"].kind == "nominal"

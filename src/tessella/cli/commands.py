@@ -251,6 +251,7 @@ def _plan(
     numeric_keys: Annotated[Text, Option(help="Key variables that are numbers.")] = None,
     weight: Annotated[Text, Option(help="The sampling weight.")] = None,
     unit: Annotated[Text, Option(help="The household, firm or patient that k counts.")] = None,
+    household: Annotated[Text, Option(hidden=True)] = None,
     confidential: Annotated[Text, Option(help="Sensitive columns, released as they are.")] = None,
     others: Annotated[
         Text, Option(help="Role of columns not named by these, such as untouched.")
@@ -274,6 +275,8 @@ def _plan(
 
     tessella plan firms.csv --rules rules.txt -k 5 > plan.toml
     """
+    if household is not None:
+        raise BadOptionError("--household", household, f"--unit {household}: its name now")
     reporter = Reporter(quiet)
     wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
     source = read_source(file, read, reporter)

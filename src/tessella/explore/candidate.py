@@ -89,8 +89,9 @@ class Task:
         """All columns to mask as quasi-identifiers, the others untouched."""
         chosen = set(self.masked)
         known = Schema.guess(self.source) if self.given is None else self.given
-        role = {True: "quasi-identifier", False: "untouched"}
-        roles = {name: {"role": role[name in chosen]} for name in self.source.columns}
+        kept = {"role": "untouched", "unique": "kept"}  # nothing is released here
+        masked = {"role": "quasi-identifier"}
+        roles = {n: dict(masked if n in chosen else kept) for n in self.source.columns}
         if self.given is None:
             for name in self.categories:
                 ordered = self.source.order(name) is not None

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from .._lazy import optional
 from ..exceptions import BadFileError, UnknownColumnError, UnknownOptionError
-from ..schema import Kind, Schema
+from ..schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,27 +347,23 @@ class Source:
         return tuple(self.table.column_names)
 
     def schema(self) -> Schema:
-        """Guess a schema from the values, and put in what the file says of its columns.
+        """Guess a schema from the values, and from what the file says of its columns.
 
         A level of the file decides the kind; without one, a column whose values all have labels is
         nominal. A span of missing codes becomes those of its values that occur.
         """
-        guess = Schema.guess(self.table)
-        changes: dict[str, dict[str, Any]] = {}
-        for name, variable in self.metadata.variables.items():
-            if name not in self.columns:
-                continue
-            occurring = []
-            if variable.labels or variable.missing:
-                occurring = self.table.column(name).unique().drop_null().to_pylist()
-            codes = _codes(variable, occurring)
-            change: dict[str, Any] = {"labels": variable.labels, "missing": codes}
-            kind, why = _kind(variable, [v for v in occurring if v not in codes])
-            if kind:
-                careful = guess[name].why.partition(": ")[2].partition(";")[0]
-                change |= {"kind": kind, "why": f"{why}: {careful}" if careful else why}
-            changes[name] = change
-        return guess.override(changes)
+        described = {
+            name: replace(variable, missing=_codes(variable, self._occurring(name, variable)))
+            for name, variable in self.metadata.variables.items()
+            if name in self.columns
+        }
+        return Schema.guess(self.table, metadata=described)
+
+    def _occurring(self, name: str, variable: Variable) -> list[Any]:
+        if not variable.missing:
+            return []
+        values: list[Any] = self.table.column(name).unique().drop_null().to_pylist()
+        return values
 
     def to_pandas(self) -> Any:
         """Return a pandas frame with dtypes that hold missing values, so that integers stay so."""
@@ -402,11 +398,3 @@ def _codes(variable: Variable, occurring: list[Any]) -> tuple[Any, ...]:
         elif not (isinstance(code, str) and any(isinstance(v, int | float) for v in occurring)):
             codes.append(code)  # letters of Stata and SAS are null in the table
     return tuple(dict.fromkeys(codes))
-
-
-def _kind(variable: Variable, values: list[Any]) -> tuple[Kind | None, str]:
-    if variable.level in ("nominal", "ordinal"):
-        return variable.level, f"{variable.level} in the file"
-    if variable.level is None and values and all(v in variable.labels for v in values):
-        return "nominal", "every value has a label"
-    return None, ""

@@ -23,7 +23,6 @@ from ..linear import LinearSystem
 from ..plan import Block, Plan, make_plan
 from ..plan.plan import Claim
 from ..rules import Rules, forms
-from ..schema import Schema
 from .base import MaskedColumns, renamed
 from .engine import (
     MaskedBlocks,
@@ -36,7 +35,7 @@ from .engine import (
 from .fuzzy_groups import PARAMETERS, FuzzyOptions, FuzzyPart
 from .microaggregation import GroupMasker
 from .registry import Method, Options, Setting, Tuned, register, shrunk
-from .selection import named_or_given
+from .selection import named_or_given, schema_of_numbers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -312,7 +311,7 @@ class FuzzyMicroaggregation(GroupMasker):
             "options": asdict(options),
         }  # fmt: skip
         if isinstance(self.rules, Rules):
-            schema = self.schema or Schema.guess(view.table)
+            schema = self.schema or schema_of_numbers(view, chosen.masked)
             if not self.round_integers:
                 schema = schema.override({n: {"kind": "continuous"} for n in chosen.masked})
             rules = self.rules.fix(view.table, schema=schema)

@@ -21,11 +21,11 @@ from ..fuzzy.drawing import chance_of
 from ..grouping.base import check_k, check_seed
 from ..plan import Plan, make_plan
 from ..rules.collection import Rules
-from ..schema import Schema
 from .base import MaskedColumns, NumberMasker
 from .engine import mask_keeping_rules, refuse_broken
 from .overlapping_groups import CoveredPart
 from .registry import Method, Options, Tuned, register, shrunk
+from .selection import schema_of_numbers
 
 
 @dataclass(eq=False, repr=False)
@@ -162,7 +162,7 @@ class OverlappingMicroaggregation(NumberMasker):
         """Return the plan that this masker is."""
         view, chosen = read.view, read.chosen
         kinds = {True: "integer", False: "continuous"}
-        schema = (self.schema or Schema.guess(view.table)).override(
+        schema = (self.schema or schema_of_numbers(view, chosen.masked)).override(
             {name: {"kind": kinds[self._stays_whole(view, name)]} for name in chosen.masked}
         )
         rules = Rules() if self.rules is None else Rules.of(self.rules)

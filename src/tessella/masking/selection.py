@@ -189,6 +189,15 @@ def named_or_given(
     return given
 
 
+def schema_of_numbers(view: View, masked: Sequence[Name]) -> Schema:
+    """Guess a schema in which what a masker masks are numbers, whole or not: it was chosen so."""
+    guess = Schema.guess(view.table)
+    numbers = [name for name in masked if view.table.facts(name).numeric]
+    real = {name for name in numbers if guess[name].kind == "continuous"}
+    kinds = {name: "continuous" if name in real else "integer" for name in numbers}
+    return guess.override({name: {"kind": k, "missing": ()} for name, k in kinds.items()})
+
+
 def _apply_roles(table: Table, schema: Schema, weights: Any) -> Any:
     """Refuse what must not be released; return the weights, from the schema if none are given."""
     if not isinstance(schema, Schema):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,11 +13,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .._output import toml_key, toml_value
-from ..exceptions import TessellaError
+from .._wording import listed
+from ..exceptions import TessellaError, UnsureKindWarning
 from ..io import Source, read_file
 from ..release import Step, Study
 from ..rules import Rules
-from ..schema import Kind, Role, Schema
+from ..schema import Kind, Role, Schema, Unique
 
 WIDTH = 98  # of a line of TOML
 
@@ -90,11 +92,13 @@ class Columns(Section):
     role: Role = "quasi-identifier"
     missing: list[Any] = Field(default_factory=list)
     labels: list[tuple[Any, str]] = Field(default_factory=list)
+    unsure: bool = False
+    unique: Unique = "refused"
 
     def known(self) -> dict[str, Any]:
         """Return it as `Schema` takes it."""
         known = {"kind": self.kind, "role": self.role, "missing": tuple(self.missing)}
-        return known | {"labels": dict(self.labels)}
+        return known | {"labels": dict(self.labels), "unsure": self.unsure, "unique": self.unique}
 
 
 class Measures(Section):
@@ -196,8 +200,15 @@ class PlanFile(Section):
 
     def study(self, source: Source) -> Study:
         """Return a study of the input, no step taken yet."""
+        known = self.schema_of(source)
+        if unsure := [column.name for column in known if column.unsure]:
+            warnings.warn(UnsureKindWarning(
+                f"The plan is unsure about {listed(list(map(repr, unsure)))}. Look at kind and "
+                "missing of each in [columns], then delete the lines unsure = true."
+            ), stacklevel=2)  # fmt: skip
+            known = known.override({name: {"unsure": False} for name in unsure})
         return Study(
-            source.table, schema=self.schema_of(source), rules=self.read_rules(),
+            source.table, schema=known, rules=self.read_rules(),
             tolerance=self.rules.tolerance, random_state=self.seed,
         )  # fmt: skip
 

@@ -13,14 +13,17 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from .._parameters import check_parameters
+from .._types import Name
 from .._wording import suggest
 from ..exceptions import BadOptionError, Mistake, PlanError, PlanFileError, TessellaError
-from ..frame import Table
+from ..frame import Table, View
 from ..grouping.dominance import checked_dominance
+from ..guessing.columns import main_weight
 from ..io import Source
 from ..plan import make_plan
 from ..release import Step
 from ..release.result import DEFAULTS
+from ..release.roles import as_numbers
 from ..release.steps import PREPARING, count_rare, drop, make_masker
 from ..rules import Rules
 from ..schema import Schema
@@ -53,6 +56,8 @@ ROLES = (
     "  untouched         is released as it is",
     "What follows was guessed from names and values. Correct it: nobody knows the data as you do.",
 )
+
+UNSURE = "Not sure. Correct kind and missing if they are wrong, then delete the line unsure = true."
 
 Found = tuple[int | None, Mistake]  # a mistake and its line
 
@@ -103,13 +108,13 @@ def draft(
     stem, point, ending = source.path.name.partition(".")
     written = output or f"{stem or 'release'}-release{point}{ending}"
     stem = Path(written).name.partition(".")[0] or "release"
-    # No column is released unmasked because of a guess.
-    weights = [column.name for column in known if column.guessed and column.role == "weight"]
-    careful = known.override({name: {"role": "quasi-identifier"} for name in weights})
+    careful, further = _careful(as_numbers(known, given, Table.read(source.table)))
     wanted = dict(wishes or {})
     if source.n_rows > LARGE and not {"grouping", "options"} & set(wanted):
         wanted["options"] = {"effort": "quick"}
-    steps, about_steps = _draft_steps(source, careful, given, list(strata), {"k": k, **wanted})
+    steps, about_steps = _draft_steps(
+        source, careful, given, list(strata), further, {"k": k, **wanted}
+    )
     if wanted != dict(wishes or {}):
         about_steps[f"steps.{len(steps) - 1}"] = [
             *about_steps[f"steps.{len(steps) - 1}"],
@@ -125,7 +130,7 @@ def draft(
         columns={
             str(column.name): Columns(
                 kind=column.kind, role=column.role, missing=list(column.missing),
-                labels=list(column.labels.items()),
+                labels=list(column.labels.items()), unsure=column.unsure, unique=column.unique,
             )
             for column in careful
         },
@@ -153,23 +158,53 @@ def draft(
     }
     if len(given):
         notes["rules"] = [f"{len(given)} rules; each holds in the release, or there is none."]
-    for column in known:
-        notes[f"columns.{column.name}"] = [column.why]
+    for column in careful:
+        notes[f"columns.{column.name}"] = [column.why, *([UNSURE] if column.unsure else [])]
     return plan.to_toml(notes=notes)
 
 
+def _careful(known: Schema) -> tuple[Schema, list[Name]]:
+    """Return the schema of a draft, and the weights that are left out of the release.
+
+    One weight is kept where a survey's name or words say that it is one. What only may be a weight
+    (the weight of a person?), or would tell most records apart, is masked.
+    """
+    weights = [column for column in known if column.guessed and column.role == "weight"]
+    sure = [column.name for column in weights if not column.unsure]
+    kept = main_weight(sure) if sure else None
+    masked = {
+        c.name: {"role": "quasi-identifier", "why": c.why, "unsure": c.unsure}
+        for c in weights
+        if c.name != kept
+    }
+    return known.override(masked), [name for name in sure if name != kept]
+
+
 def _draft_steps(
-    source: Source, schema: Schema, rules: Rules, strata: list[str], wishes: dict[str, Any]
-) -> tuple[list[Step], dict[str, Sequence[str]]]:
+    source: Source, schema: Schema, rules: Rules, strata: list[str], further: list[Name],
+    wishes: dict[str, Any],
+) -> tuple[list[Step], dict[str, Sequence[str]]]:  # fmt: skip
     """Choose steps that will work, as far as that can be known without doing them."""
     k = wishes["k"]
     steps: list[Step] = []
     notes: dict[str, Sequence[str]] = {}
-    table, telling = Table.read(source.table), schema.names("identifier")
-    if telling:
-        steps.append(Step(method="drop", options={"columns": [str(name) for name in telling]}))
-        notes["steps.0"] = ["Columns that name respondents must not be released."]
-        left, schema = drop(table, schema, telling)
+    table = Table.read(source.table)
+    empty = [
+        name
+        for name in schema.names("quasi-identifier")
+        if View.of(table, schema).missing(name).all()
+    ]
+    dropped = {
+        "name respondents: these must not be released": schema.names("identifier"),
+        "are further weights: one weighs the records, and others would tell more": further,
+        "have no value in any record": empty,
+    }
+    if gone := [name for names in dropped.values() for name in names]:
+        steps.append(Step(method="drop", options={"columns": [str(name) for name in gone]}))
+        notes["steps.0"] = ["Columns that", *(
+            f"  {why} ({', '.join(map(str, names))})" for why, names in dropped.items() if names
+        )]  # fmt: skip
+        left, schema = drop(table, schema, gone)
         table = Table.read(left)
     if rare := count_rare(table, schema, k):
         steps.append(Step(method="suppress", options={"k": k}))

@@ -7,7 +7,7 @@ import ctypes
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._output import State, toml_key, toml_value
-from .._types import Integers, Progress
+from .._types import Integers, Name, Progress
 from ..auditing.count import describe_dominance
 from ..auditing.result import beside_loss
 from ..auditing.stored import confirm_stored
@@ -38,7 +38,7 @@ from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Study
 from ..release.dominance import DominatedError
-from ..release.roles import refuse_unmasked
+from ..release.roles import refuse_unique, refuse_unmasked, tells_apart
 from ..reports import external_report, internal_report, summarise
 from ..reports.public import manifest
 from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
@@ -296,7 +296,8 @@ def _prepare(
             raise KeyboardInterrupt  # who stops a command wants no release of a search cut short
         (*_, entry) = study.protocol
         steps.keep(entry)
-    refuse_unmasked(study.unmasked, _ways_out(plan, study))
+    refuse_unmasked(study.unmasked, _ways_out(plan, study, study.unmasked))
+    refuse_unique(study.unique, _ways_out(plan, study, study.unique))
     if plan.steps:  # a later step may have changed what the audit counts
         steps.entries[-len(plan.steps) :] = study.protocol
     with steps.step("audit", k=None if study.promise is None else study.promise.k) as account:
@@ -353,13 +354,14 @@ def _prepare(
     return write
 
 
-def _ways_out(plan: PlanFile, study: Study) -> str:
-    """Return how a plan masks the columns that no step masks, or declares them untouched."""
-    names = study.unmasked
-    kinds = {str(name): study.schema[name].kind for name in names}
+def _ways_out(plan: PlanFile, study: Study, names: Sequence[Name]) -> str:
+    """Return how a plan masks the columns that no step masks, or declares that it keeps them."""
+    _, view = study.views
     declared = "\n\n".join(
-        f'[columns.{toml_key(name)}]\nkind = {toml_value(kind)}\nrole = "untouched"'
-        for name, kind in kinds.items()
+        f"[columns.{toml_key(str(name))}]\nkind = {toml_value(study.schema[name].kind)}\nrole = "
+        + toml_value(study.schema[name].role if name not in study.unmasked else "untouched")
+        + ('\nunique = "kept"' if tells_apart(view, name) else "")
+        for name in names
     )
     whole = "" if plan.columns else (
         f"\nA plan with [columns] states all of them: tessella schema {plan.input.file} --toml "

@@ -132,8 +132,8 @@ class Study:
         random_state: int | None = None,
     ) -> None:
         source = Table.read(table)
-        known = roles.confirmed_schema(source, schema, weights, unit)
         self.rules = Rules() if rules is None else Rules.of(rules)
+        known = roles.confirmed_schema(source, schema, weights, unit, self.rules)
         unknown = [rule for rule in self.rules if not set(rule.columns) <= set(source.columns)]
         Rules(unknown).fix(source, schema=known)  # raises, and names the columns
         self.tolerance = tolerance
@@ -161,6 +161,13 @@ class Study:
         """Columns that may identify a respondent and that no step masked: there is no release."""
         here = self._states[-1]
         return roles.find_unmasked(here.schema, (*here.masked, *here.strata))
+
+    @property
+    def unique(self) -> list[Name]:
+        """Columns released as they are that tell most records apart: there is no release."""
+        here = self._states[-1]
+        view = View.of(here.table, here.schema)
+        return roles.find_unique(view, here.schema, (*here.masked, *here.strata))
 
     @property
     def reference(self) -> Any:
@@ -300,8 +307,11 @@ class Study:
         """Judge the table, whatever records dominate its groups."""
         here = self._states[-1]
         roles.refuse_identifying(here.schema)
-        ways_out = roles.in_python(here.schema, here.masked, self.unmasked)
-        roles.refuse_unmasked(self.unmasked, ways_out)
+        view = View.of(here.table, here.schema)
+        for names, refuse in (
+            (self.unmasked, roles.refuse_unmasked), (self.unique, roles.refuse_unique)
+        ):  # fmt: skip
+            refuse(names, roles.in_python(view, here.schema, here.masked, names))
         plan = None if here.planned is None else here.planned.plan
         expected = here.reference
         if plan is not None:

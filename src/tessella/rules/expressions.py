@@ -226,6 +226,23 @@ def columns_of(node: Node) -> tuple[Name, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def computed_in(node: Node) -> set[Name]:
+    """Return the columns that a tree computes with, or compares with others: numbers, no codes."""
+    computing = (Negative, Sum, Arithmetic, Function, Aggregate)
+    found: set[Name] = set()
+    for each in walk(node):
+        match each:
+            case Compare(operands):
+                sides = [columns_of(o) for o in operands if not isinstance(o, UnitAggregate)]
+                if sum(map(bool, sides)) > 1:
+                    found.update(*sides)
+            case UnitAggregate(function, Node() as operand) if function != "count":
+                found.update(columns_of(operand))
+            case _ if isinstance(each, computing):
+                found.update(columns_of(each))
+    return found
+
+
 def needs_original(node: Node) -> bool:
     """Return whether a node stands for something that `Rules.fix` has not looked up yet."""
     if isinstance(node, Aggregate):
