@@ -128,7 +128,7 @@ class Values:
         apart = float(np.abs(even - np.linspace(0, 1, self.distinct)).max())
         steps = np.diff(self.numbers)
         rising = self.distinct == self.n and ((steps > 0).all() or (steps < 0).all())
-        if rising and self.n >= ENOUGH and apart < 0.25:
+        if rising and self.n >= ENOUGH and apart < 0.15:
             return "unique whole numbers that rise with the records"
         pairs = float((self.counts * (self.counts - 1.0)).sum()) / 2
         expected = self.n * (self.n - 1.0) / 2 / (width + 1)
