@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -360,13 +360,18 @@ def _alignment(
         notes.append("The manifest says that the order was drawn by chance: records cannot be "
                      "compared one by one; k, rules and distributions can.")  # fmt: skip
         return None
-    pair = Pair(before, after)
-    if aligned is None and not any(_related(pair, name) for name in names):
+    if aligned is None and is_shuffled(before, after, names):
         notes.append("No column goes with itself record by record: the order seems to be another, "
                      "and records are not compared one by one. If it is the same, say "
                      "aligned=True.")  # fmt: skip
         return None
     return None if aligned is False else np.arange(before.n_rows)
+
+
+def is_shuffled(before: Table, after: Table, names: Iterable[Name]) -> bool:
+    """Return whether no column goes with itself record by record: the order is another."""
+    pair = Pair(before, after)
+    return not any(_related(pair, name) for name in names)
 
 
 def _by_id(before: Table, after: Table, id: Name) -> Integers:

@@ -9,7 +9,8 @@ from typer import Option
 
 from .. import explore as exploring
 from .. import io, loss, risk
-from ..exceptions import BadOptionError, NoCandidateError
+from ..exceptions import BadOptionError, BadTableError, NoCandidateError
+from ..frame import Table
 from .commands import (
     File,
     Identity,
@@ -29,17 +30,36 @@ from .commands import (
 )
 from .terminal import Reporter, columns_of, options_of
 
+FEW = 20  # records, of which chance may decide whether columns go together
+
 if TYPE_CHECKING:
     from ..release import Step
     from ..schema import Schema
 
 
 def _read_both(
-    original: str, release: str, read: list[str] | None, reporter: Reporter
-) -> tuple[io.Source, io.Source]:
-    """Read two files; options of reading are for the original, those of the release are found."""
+    original: str, release: str, read: list[str] | None, reporter: Reporter, *,
+    id: str | None = None, hint: str = "",
+) -> tuple[io.Source, io.Source]:  # fmt: skip
+    """Read two files; options of reading are for the original, those of the release are found.
+
+    Records are compared by their place, or by `id`: a release in random order is refused.
+    """
+    from ..auditing.verifying import is_shuffled
+
     with reporter.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
-        return io.read_file(original, **options_of(read or [])), io.read_file(release)
+        both = io.read_file(original, **options_of(read or [])), io.read_file(release)
+    before, after = (Table.read(source.table) for source in both)
+    common = [name for name in before.columns if after.has(name)]
+    paired = id is None and common and before.n_rows == after.n_rows > FEW
+    if paired and is_shuffled(before, after, common):
+        raise BadTableError(
+            f"No column of {Path(release).name} goes with the original record by record: its order "
+            "seems to be drawn by chance, and figures of records paired by their place would be "
+            "wrong. The plan's internal report has loss and risk. To measure files, write the "
+            f'release with order = "kept" in [output] of the plan and do not publish it{hint}.'
+        )
+    return both
 
 
 @app.command("loss")
@@ -86,7 +106,9 @@ def _risk(
 ) -> None:
     """Attack a masked file in every way that fits, and tell what the worst attack finds."""
     reporter = Reporter(quiet, verbose, json)
-    before, after = _read_both(original, release, read, reporter)
+    before, after = _read_both(
+        original, release, read, reporter, id=identity, hint=", or give --id COLUMN"
+    )
     options: dict[str, Any] = {"confidential": columns_of(confidential)} if confidential else {}
     with reporter.progress("Attacking ...") as step:
         found = risk.assess(

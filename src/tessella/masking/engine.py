@@ -47,6 +47,7 @@ from .selection import Scale
 from .shares import keep_shares
 
 MANY = 64  # categories
+QUICKLY = 2_000  # records, above which a search without options is a quick one
 
 # The class of each method; the door of `tessella.grouping` loads it when asked for.
 METHODS = {
@@ -375,7 +376,10 @@ def _cover(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
 def _group(out: MaskedBlocks, read: ReadBlock, weights: Floats, seed: int) -> Integers:
     """Return the group of each record, numbered as they first appear; parts share none."""
     plan, embedded, parts = read.plan, read.embedded, read.parts
-    grouping = make_grouping(plan.grouping, k=plan.k, options=plan.options, seed=seed)
+    options = dict(plan.options)
+    if plan.grouping == "search" and len(embedded) > QUICKLY and not options:
+        options = {"effort": "quick"}
+    grouping = make_grouping(plan.grouping, k=plan.k, options=options, seed=seed)
     if embedded.shape[1] > 1 and not grouping.__sklearn_tags__().input_tags.two_d_array:
         raise BadTableError(
             f"{type(grouping).__name__} groups one column, and a block has {embedded.shape[1]}. "

@@ -20,6 +20,7 @@ from ..frame import Table, View
 from ..grouping.dominance import checked_dominance
 from ..guessing.columns import main_weight
 from ..io import Source
+from ..masking.engine import QUICKLY
 from ..plan import make_plan
 from ..release import Step
 from ..release.result import DEFAULTS
@@ -40,7 +41,6 @@ from .model import (
 )
 
 LARGEST = 10_000_000  # bytes of a plan
-LARGE = 2_000  # records, above which groups are looked for quickly
 HEAD = (
     "A plan of tessella: what is read, what is done, what is written. Edit it, then run",
     "    tessella protect --plan THIS-FILE",
@@ -110,7 +110,7 @@ def draft(
     stem = Path(written).name.partition(".")[0] or "release"
     careful, further = _careful(as_numbers(known, given, Table.read(source.table)))
     wanted = dict(wishes or {})
-    if source.n_rows > LARGE and not {"grouping", "options"} & set(wanted):
+    if source.n_rows > QUICKLY and not {"grouping", "options"} & set(wanted):
         wanted["options"] = {"effort": "quick"}
     steps, about_steps = _draft_steps(
         source, careful, given, list(strata), further, {"k": k, **wanted}
@@ -118,7 +118,7 @@ def draft(
     if wanted != dict(wishes or {}):
         about_steps[f"steps.{len(steps) - 1}"] = [
             *about_steps[f"steps.{len(steps) - 1}"],
-            f"More than {LARGE:,} records: groups are looked for quickly. For less loss in more "
+            f"More than {QUICKLY:,} records: groups are looked for quickly. For less loss in more "
             'time write options = { effort = "standard" } or "thorough", or, in seconds, '
             "options = { time_limit = 600 }.",
         ]
