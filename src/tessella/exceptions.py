@@ -57,8 +57,7 @@ class GroupSizeError(TessellaError, ValueError):
         "Merge these strata with others, or give a smaller k."
     )
     more_than_units = Sentence(
-        "k={k} needs at least {k} units, and the table has {n_units} in {n!c} records: k counts "
-        "distinct units. Give a smaller k, or units=None to count records."
+        "k={k} needs at least {k} units, and {n!c} records have {n_units}. Give a smaller k."
     )
     small_patterns = Sentence(
         "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer {what} share "
@@ -71,12 +70,8 @@ class GroupSizeError(TessellaError, ValueError):
         'strata, give up a condition, or give small="merge": such records then join the part that '
         "differs in the fewest rules."
     )
-    crowded = Sentence(
-        "A unit has {most} of {n} records of a part, over 1/{k}. Give a smaller k, or merge strata."
-    )
-    given_twice = Sentence(
-        "The masker has k={masker!r} and its grouping has k={method!r}. Give k once, to the masker."
-    )
+    crowded = Sentence("A unit has {most} of {n} records of a part, over 1/{k}. Give a smaller k.")
+    given_twice = Sentence("The masker has k={masker!r}, its grouping k={method!r}. Give k once.")
 
 
 class ClusterCountError(TessellaError, ValueError):

@@ -43,10 +43,9 @@ from .parts import (
 )
 from .repair_dates import UNMOVED
 from .repair_products import recompute_products
-from .selection import Scale
+from .selection import Scale, corners
 from .shares import keep_shares
 
-MANY = 64  # categories
 QUICKLY = 2_000  # records, above which a search without options is a quick one
 
 # The class of each method; the door of `tessella.grouping` loads it when asked for.
@@ -311,27 +310,6 @@ def _in_logarithms(
         scale = Scale.of(own, np.ones(len(own)), plan.scale, numbers)
         out[part.rows] = scale.apply(own)
     return out
-
-
-def corners(codes: Integers) -> Floats:
-    """Put categories at places that are one unit apart, two at places that are two units apart.
-
-    Up to MANY categories stand at the corners of a regular simplex, q of them in q - 1 dimensions
-    (the rows of a Helmert matrix, which is orthonormal, span what is orthogonal to (1, ..., 1)).
-    More are put at random corners of a cube of MANY dimensions, two of which differ in about half
-    of them, and are nearly one unit apart. One unit for two categories let 2.5 % of sexes of eusilc
-    flip at k = 6; two units leave 0.5 %, and cost 4 % more loss in its numbers.
-    """
-    seen, place = np.unique(codes, return_inverse=True)
-    q = len(seen)
-    if q <= MANY:
-        steps = np.arange(1, q)
-        basis = np.triu(np.ones((q, q - 1)))
-        basis[steps, steps - 1] = -steps
-        apart = 2.0 if q == 2 else 1.0
-        return np.asarray((apart * basis / np.sqrt(2 * steps * (steps + 1)))[place])
-    signs = np.random.default_rng(0).integers(0, 2, (q, MANY))
-    return np.asarray((2 * signs[place] - 1) / np.sqrt(2 * MANY))
 
 
 def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:

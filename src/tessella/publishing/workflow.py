@@ -306,10 +306,8 @@ def _prepare(
         except DominatedError as error:
             advice = f"These steps would be released:\n\n{steps_to_toml(error.steps)}"
             if not error.steps:
-                advice = (
-                    'No coding helps. Give on_dominance = "enlarge" (or --on-dominance enlarge), a '
-                    "larger k, or drop them."
-                )
+                wider = 'on_dominance = "enlarge" (or --on-dominance enlarge)'
+                advice = f"No coding helps. Give {wider}, a larger k, or drop them."
             raise DominatedError(error.problem, error.steps, plan=advice) from None
         broken = f"{release.inconsistent:,} records of the original break a rule."
         account.append(f"Passed; {broken if len(study.rules) else 'no rules.'}")

@@ -6,8 +6,8 @@ tried and undone in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -17,68 +17,27 @@ from .._parameters import NONE, OneOf, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
-from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
-from ..masking.overlapping_groups import OVERLAPPING_OPTIONS
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
 from . import roles
 from .dominance import refuse_dominated
 from .promises import (
-    NamingChance,
     Promise,
     as_counted,
     disclosed_method,
-    known_of_plan,
-    naming_chance,
-)
+)  # fmt: skip
 from .result import (
-    DEFAULTS,
     Entry,
-    Planned,
     Protocol,
     Release,
     as_planned,
     judge,
-    mask_planned,
-    still_valid,
     without_unit,
 )  # fmt: skip
-from .steps import (
-    FUZZY,
-    OVERLAPPING,
-    PREPARING,
-    Step,
-    drop,
-    group_strata,
-    mask,
-    masked_columns,
-    recode,
-    suppress,
-)
+from .states import STEPS, State, mask_by_masker
+from .steps import PREPARING, Step
 from .units import renumber_units
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class State:
-    """A table between two steps.
-
-    `reference` is the original, prepared alike: what loss and audit compare with. `before` is the
-    reference confronted with the rules about its columns, once that was asked for.
-    """
-
-    table: Table
-    reference: View
-    schema: Schema
-    before: list[Confrontation]  # of one or none; states with the same reference share it
-    masked: tuple[Name, ...] = ()
-    strata: tuple[Name, ...] = ()  # of steps that form groups of at least k
-    planned: Planned | None = None  # of the last plan; that of "protect" before others
-    by_protect: bool = False
-    promises: Mapping[int, Promise] = field(default_factory=dict)  # by the place of their step
-    uncertain: tuple[Callable[[], NamingChance], ...] = ()  # of probabilistic steps
-    entry: Entry | None = None
-    step: Step | None = None  # the one that led here
 
 
 class Study:
@@ -248,7 +207,7 @@ class Study:
         if step.method in PREPARING and here.masked:
             raise PlanError(f"Do {step.method!r} before any masking: it changes what is compared.")
         seed = self._seed(sum(earlier.method not in PREPARING for earlier in self.steps))
-        after = _STEPS.get(step.method, _mask)(self, here, step, seed)
+        after = STEPS.get(step.method, mask_by_masker)(self, here, step, seed)
         entry = replace(
             after.entry or Entry(method=step.method),
             name=step.name,
@@ -339,121 +298,3 @@ class Study:
             f"{at}. {replace(entry, account='')}" for at, entry in enumerate(self.protocol, start=1)
         ]
         return "\n".join([head, *lines])
-
-
-def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..., State]:
-    def carry(study: Study, here: State, step: Step, seed: int | None) -> State:  # noqa: ARG001
-        if needed not in step.options:
-            raise BadOptionError(needed, None, f"what {step.method!r} needs")
-        table, schema, *lost = change(here.table, here.schema, **step.options)
-        prepared, account = Table.read(table), []
-        if lost:
-            account.append(f"{lost[0]:,} cells suppressed.")
-        gone = [rule.name for rule in study.rules if not set(rule.columns) <= set(prepared.columns)]
-        if gone:
-            account.append(f"No longer judged: {', '.join(gone)}.")
-        about = step.options.get("columns", step.options.get("column", ()))
-        named = about if isinstance(about, list | tuple) else [about]
-        entry = Entry(method=step.method, account=" ".join(account), columns=tuple(map(str, named)))
-        reference = View(prepared, schema)
-        before = still_valid(here.before, reference, () if step.method == "drop" else named)
-        return State(table=prepared, reference=reference, schema=schema, before=before, entry=entry)
-
-    return carry
-
-
-def _protect(study: Study, here: State, step: Step, seed: int | None) -> State:
-    after = _mask_by_plan(study, here, step, step.options, here.schema, seed)
-    return replace(after, by_protect=True)
-
-
-def _drawn(study: Study, here: State, step: Step, seed: int | None) -> State:
-    """Mask by a plan whose groups are fuzzy, or overlap, with the options of its masker."""
-    given, schema, fuzzy = dict(step.options), here.schema, step.method == FUZZY
-    names = FUZZY_OPTIONS if fuzzy else OVERLAPPING_OPTIONS
-    options = {name: given.pop(name) for name in names if name in given}
-    given["k"] = given.get("k", 3)
-    if fuzzy:
-        given["k"] = FuzzyOptions.of(options).size(given["k"], here.table.n_rows)
-    elif (order := given.pop("order")) != "kept":
-        expected = '"kept": a study compares records, and publishing shuffles them'
-        raise BadOptionError("order", order, expected)
-    if isinstance(given.get("columns"), str):
-        given["columns"] = [given["columns"]]
-    if not given.pop("round_integers", True):
-        whole = [column.name for column in schema if column.kind == "integer"]
-        schema = schema.override({name: {"kind": "continuous"} for name in whole})
-    given |= {"grouping": "fuzzy" if fuzzy else "overlapping", "options": options}
-    after = _mask_by_plan(study, here, step, given, schema, seed)
-    planned: Any = after.planned
-    promises = after.promises
-    if planned.plan.keeps_k:
-        promises = {**promises, len(study.steps): Promise.of_plan(planned.plan)}
-    return replace(after, promises=promises, planned=here.planned if here.by_protect else planned)
-
-
-def _mask_by_plan(
-    study: Study,
-    here: State,
-    step: Step,
-    given: Mapping[str, Any],
-    schema: Schema,
-    seed: int | None,
-) -> State:
-    if given.get("k") is None:
-        raise BadOptionError("k", None, "the least number of records that share their values")
-    roles.refuse_identifying(here.schema)
-    weights, before = here.reference.weights(), study.confrontation
-    if here.masked:  # an earlier step may have moved records off their rules, or onto them
-        before = before.rules.confront(here.table, tolerance=study.tolerance, schema=here.schema)
-    planned = mask_planned(
-        here.table, schema, before=before, random_state=seed,
-        tolerance=study.tolerance,
-        weights=np.ones(here.table.n_rows) if weights is None else weights,
-        **{"plan": None, **DEFAULTS, **given},
-    )  # fmt: skip
-    plan = planned.plan
-    columns = [name for block in plan.blocks for name in block.columns]
-    fewer = planned.masked.coincided
-    note = f"\nCentres of parts coincide: there are {fewer:,} fewer than planned." if fewer else ""
-    after = _masked(here, step, planned.table, columns, plan.strata, plan.explain() + note)
-    if not plan.keeps_k:
-        known = known_of_plan(planned, here.table, here.schema)
-        measure = naming_chance(
-            here.table, planned.table.native, known, columns, plan.k, bounded=plan.is_overlapping
-        )
-        after = replace(after, uncertain=(*here.uncertain, measure))
-    return replace(after, planned=planned)
-
-
-def _mask(study: Study, here: State, step: Step, seed: int | None) -> State:
-    done = mask(step, here.table, schema=here.schema, rules=study.confrontation.rules, seed=seed)
-    columns, strata = masked_columns(done.masker, here.table), group_strata(step, here.table)
-    after = _masked(here, step, Table.read(done.table), columns, strata, done.account)
-    promise = Promise.of_step(step, done.masker, columns, here.table)
-    kept = {} if promise is None else {len(study.steps): promise}
-    return replace(after, promises={**after.promises, **kept})
-
-
-def _masked(
-    here: State, step: Step, table: Table, columns: list[Name], strata: Sequence[Name], account: str
-) -> State:
-    kept = {at: p for at, p in here.promises.items() if p.columns.isdisjoint(columns)}
-    return replace(
-        here,
-        table=table,
-        promises=kept,
-        masked=tuple(dict.fromkeys([*here.masked, *columns])),
-        strata=(*here.strata, *strata),
-        entry=Entry(method=step.method, account=account, columns=tuple(map(str, columns))),
-    )
-
-
-_STEPS: dict[str, Callable[..., State]] = {
-    "drop": _prepare(drop, "columns"),
-    "recode": _prepare(recode, "column"),
-    "suppress": _prepare(suppress, "k"),
-    "protect": _protect,
-    FUZZY: _drawn,
-    OVERLAPPING: _drawn,
-}
