@@ -169,7 +169,7 @@ def test_units_get_new_numbers_only_where_k_agree_in_everything():
     homes = pd.DataFrame({"home": [f"h{i // 2:02}" for i in range(40)]})
     homes["rooms"] = np.repeat(random.integers(1, 7, 20), 2)
     homes["age"] = random.integers(18, 90, 40)
-    study = Study(homes, unit="home", random_state=1).do("protect", k=3)
+    study = Study(homes, unit="home", random_state=1).do("protect", k=3, whole_units=True)
     table = study.release(units="renumbered").table
     same = pd.crosstab(homes["home"], table["home"]) > 0
     assert (same.sum() == 1).all()  # the same units

@@ -22,6 +22,7 @@ from ..kernels.groups import weighted_centres
 from ..plan import Block, Plan
 from ..rules import Confrontation, Rules
 from .repair_dates import UNMOVED
+from .selection import corners
 
 if TYPE_CHECKING:
     from .engine import MaskedBlocks
@@ -95,8 +96,6 @@ class _Exchange:
 
     def _points(self) -> tuple[Floats, Floats, Integers]:
         """Return numbers in standard deviations, categories as corners, and whose each axis is."""
-        from .engine import corners
-
         original, released = [], []
         for name in self.columns:
             if name in self.masked.numbers:

@@ -19,9 +19,9 @@ from ..grouping.base import check_seed
 from ..plan import Plan, make_plan
 from ..rules import Rules
 from ..rules import expressions as tree
-from .engine import MaskedBlocks, corners
+from .engine import MaskedBlocks
 from .repair_dates import UNMOVED
-from .selection import Scale
+from .selection import Scale, corners
 from .wide import counted_truths, free_mark, in_standard_order, signs_of
 
 

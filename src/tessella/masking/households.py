@@ -22,6 +22,7 @@ from ..exceptions import BrokenPromiseError, PlanError, RefusedError
 from ..frame import Strata, Table, View, count_units, group_ids
 from ..plan import Plan
 from ..rules import Confrontation
+from ..rules.expressions import UnitAggregate
 from .engine import MaskedBlocks, mask_keeping_rules, write_blocks
 from .homes import Cells, Homes, Seeds, constant_columns, one_stratum, table_of
 from .pools import Pool, form_pools, mask_pools
@@ -40,14 +41,25 @@ def needs_households(plan: Plan, view: View) -> bool:
     return across or bool(masked.intersection(constant_columns(view)))
 
 
-def households_note(plan: Plan, view: View) -> str:
+def needs_whole(plan: Plan) -> bool:
+    """Tell if rules compare sums, means or ends over members, which only whole households keep."""
+    nodes = (node for rule in plan.rules if rule.unit is not None for node in rule.nodes())
+    return any(isinstance(n, UnitAggregate) and n.function != "count" for n in nodes)
+
+
+def households_note(plan: Plan, view: View, whole: bool) -> str:
     """Say in a sentence how units are masked."""
     masked = [name for block in plan.blocks for name in block.columns]
     common = [str(name) for name in constant_columns(view) if name in masked]
     constant = f" {', '.join(common)} stay constant within units." if common else ""
+    if whole:
+        return (
+            f"Units are masked whole: at least {plan.k} with the same number and kind of members "
+            f"share all values.{constant}"
+        )
     return (
-        f"Units are masked whole: at least {plan.k} with the same number and kind of members share "
-        f"all values.{constant}"
+        f"Units are put into groups of at least {plan.k}, and records share values within them, "
+        f"those of at least {plan.k} units.{constant}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._parameters import Number, Whole
-from .._types import Floats, Name
+from .._types import Floats, Integers, Name
 from ..exceptions import BadOptionError, BadTableError, UnknownColumnError, UnknownOptionError
 from ..frame import Strata, Table, View
 from ..schema import Schema

@@ -38,6 +38,7 @@ def protect(
     options: dict[str, Any] | None = None,
     dominance: Any = 10,
     on_dominance: str = "report",
+    whole_units: bool = False,
     tolerance: float = 1e-9,
     random_state: Any = None,
 ) -> Release:
@@ -68,6 +69,9 @@ def protect(
     on_dominance : {"report", "enlarge", "refuse"}, default "report"
         Note such groups in the audit; enlarge them up to 10 k records, and refuse what is left; or
         refuse. What is refused names the top coding that would release it.
+    whole_units : bool, default False
+        Whether k units agree in all their records together, which new numbers of units need and
+        rules about sums over members, too; otherwise in each record, which loses much less.
     tolerance : float, default 1e-9
         How far sides of a rule between floats may be off, times the size of the terms.
     random_state : int, RandomState or None, default None
@@ -109,7 +113,7 @@ def protect(
         "columns": columns, "strata": strata, "blocks": blocks, "fit": fit, "edit": edit,
         "small": small, "on_missing": on_missing, "distance": distance, "scale": scale,
         "grouping": grouping, "options": options, "plan": plan, "dominance": dominance,
-        "on_dominance": on_dominance,
+        "on_dominance": on_dominance, "whole_units": whole_units,
     }  # fmt: skip
     study = Study(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
@@ -118,7 +122,7 @@ def protect(
     refuse_identifying(study.schema)
     usual = DEFAULTS | {"plan": None}
     unusual = {name: value for name, value in given.items() if _differs(value, usual[name])}
-    beside = ("plan", "dominance", "on_dominance")
+    beside = ("plan", "dominance", "on_dominance", "whole_units")
     twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n not in beside)]
     if plan is not None and twice:
         expected = f"either a plan or {', '.join(twice)}; the plan has its own"

@@ -6,8 +6,9 @@ steps led from the original to the release, in order and in words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,12 @@ from ..frame import Table, View
 from ..grouping.base import check_k
 from ..grouping.dominance import DominanceRule, checked_dominance
 from ..masking.engine import MaskedBlocks, as_floats, mask_keeping_rules
-from ..masking.households import households_note, mask_households, needs_households
+from ..masking.households import (
+    households_note,
+    mask_households,
+    needs_households,
+    needs_whole,
+)
 from ..masking.selection import standardised_squares
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
@@ -308,6 +314,7 @@ DEFAULTS: dict[str, Any] = {
     "columns": None, "strata": (), "blocks": None, "fit": "project", "edit": "fix",
     "small": "merge", "on_missing": "pattern", "distance": "original", "scale": "zscore",
     "grouping": "search", "options": None, "dominance": 10, "on_dominance": "report",
+    "whole_units": False,
 }  # fmt: skip
 
 
@@ -334,6 +341,7 @@ def mask_planned(
     tolerance: float,
     dominance: Any,
     on_dominance: str,
+    whole_units: bool,
     random_state: Any,
     **options: Any,
 ) -> Planned:
@@ -353,9 +361,12 @@ def mask_planned(
     _refuse_inconsistent(before, plan)
     view = View.of(source, schema)
     _refuse_missing(view, plan)
-    if whole := needs_households(plan, view):
-        plan = replace(plan, notes=(*plan.notes, households_note(plan, view)))
-    table, masked, after = (mask_households if whole else mask_keeping_rules)(
+    mask: Any = mask_keeping_rules
+    if needs_households(plan, view):
+        whole = whole_units or needs_whole(plan)
+        plan = replace(plan, notes=(*plan.notes, households_note(plan, view, whole)))
+        mask = partial(mask_households, whole=whole)
+    table, masked, after = mask(
         plan, view, before=before, tolerance=tolerance, strata=view.strata(plan.strata),
         weights=weights, random_state=random_state,
         dominance=rule if on_dominance == "enlarge" else None,
@@ -425,26 +436,3 @@ def as_planned(source: Table, plan: Plan) -> Table:
     numbers = {name: source.raw(name)[0] for name in names}
     keep = {name: np.isnan(values) for name, values in numbers.items()}
     return Table.read(source.replace(numbers, keep=keep, as_float=names))
-
-
-def still_valid(
-    before: list[Confrontation], reference: View, changed: Iterable[Name]
-) -> list[Confrontation]:
-    """Keep what was judged where no rule that is left is about a changed column."""
-    if not before:
-        return []
-    (found,) = before
-    about = found.rules.for_columns(reference.columns, only=True)
-    if any(set(rule.columns) & set(changed) for rule in about):
-        return []
-    names = found.rules.names
-    places = [names.index(rule.name) for rule in about]
-    return [
-        Confrontation(
-            rules=about,
-            signs=found.signs[:, places],
-            applies=found.applies[places],
-            rows=tuple(found.rows[place] for place in places),
-            amounts=tuple(found.amounts[place] for place in places),
-        )
-    ]

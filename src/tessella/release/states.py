@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from ..rules import Confrontation
 from ..schema import Schema
 from . import roles
 from .promises import NamingChance, Promise, known_of_plan, naming_chance
-from .result import DEFAULTS, Entry, Planned, mask_planned, still_valid
+from .result import DEFAULTS, Entry, Planned, mask_planned
 from .steps import (
     FUZZY,
     OVERLAPPING,
@@ -54,6 +54,29 @@ class State:
     uncertain: tuple[Callable[[], NamingChance], ...] = ()  # of probabilistic steps
     entry: Entry | None = None
     step: Step | None = None  # the one that led here
+
+
+def still_valid(
+    before: list[Confrontation], reference: View, changed: Iterable[Name]
+) -> list[Confrontation]:
+    """Keep what was judged where no rule that is left is about a changed column."""
+    if not before:
+        return []
+    (found,) = before
+    about = found.rules.for_columns(reference.columns, only=True)
+    if any(set(rule.columns) & set(changed) for rule in about):
+        return []
+    names = found.rules.names
+    places = [names.index(rule.name) for rule in about]
+    return [
+        Confrontation(
+            rules=about,
+            signs=found.signs[:, places],
+            applies=found.applies[places],
+            rows=tuple(found.rows[place] for place in places),
+            amounts=tuple(found.amounts[place] for place in places),
+        )
+    ]
 
 
 def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..., State]:
