@@ -57,7 +57,7 @@ class GroupSizeError(TessellaError, ValueError):
         "Merge these strata with others, or give a smaller k."
     )
     more_than_units = Sentence(
-        "k={k} needs at least {k} units, and {n!c} records have {n_units}. Give a smaller k."
+        "k={k} needs at least {k} units, and the table has {n_units} in {n!c}. Give a smaller k."
     )
     small_patterns = Sentence(
         "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer {what} share "

@@ -21,7 +21,7 @@ from tessella import Rules
 from tessella.cli import app, main
 from tessella.cli.terminal import as_json, columns_of, options_of
 from tessella.datasets import make_business_survey
-from tessella.exceptions import BadOptionError
+from tessella.exceptions import BadOptionError, BadTableError
 from tessella.planfile import read_plan
 
 COMMANDS = [
@@ -159,8 +159,15 @@ def test_roles_as_sdcmicro_states_them(home: Path) -> None:
 
 
 def test_loss_and_risk_of_files(home: Path, tmp_path: Path) -> None:
-    both = [str(home / "firms.csv"), str(home / "firms-release.csv")]
+    plan = tmp_path / "plan.toml"
+    run("plan", str(home / "firms.csv"), "-k", "4", "--seed", "1", "-o", str(plan))
+    plan.write_text(plan.read_text().replace('order = "shuffled"', 'order = "kept"'))
+    run("protect", "--plan", str(plan), "--quiet")
+    both = [str(home / "firms.csv"), str(tmp_path / "firms-release.csv")]
     assert "sse_sst" in run("loss", *both)
+    for command in ("loss", "risk"):  # in random order: figures would be wrong
+        with pytest.raises(BadTableError, match="drawn by chance"):
+            run(command, both[0], str(home / "firms-release.csv"))
     losses = json.loads(run("loss", *both, "--json", "--columns", "turnover,wages"))
     assert losses
     who = tmp_path / "who.csv"

@@ -48,7 +48,7 @@ def schema_of(case: Case, table: Any) -> Schema:
     changes: dict[str, dict[str, Any]] = {}
     for name, column in case.columns.items():
         role = "untouched" if name in (*case.untouched, *case.strata) else "quasi-identifier"
-        changes[name] = {"role": "weight" if name == case.weights else role}
+        changes[name] = {"role": "weight" if name == case.weights else role, "unique": "kept"}
         if column.family in KINDS:
             ordered = column.dtype in ("ordered", "Enum")
             changes[name]["kind"] = "ordinal" if ordered else KINDS[column.family]
@@ -129,11 +129,12 @@ def _plan_text(case: Case, table: Any) -> str:
         lines.append(f"[rules]\nlines = [{quoted}]")
     for column in schema_of(case, table):
         lines.append(f"[columns.{column.name}]\nkind = '{column.kind}'\nrole = '{column.role}'")
+        lines.append("unique = 'kept'")
     lines.append("[[steps]]\nmethod = 'protect'")
     options = dict(case.options) | ({"strata": case.strata} if case.strata else {})
     lines += [f"{name} = {value!r}" for name, value in options.items()]
     lines.append("[measures]\nloss = false\nrisk = 'none'")
-    lines.append(f"[output]\nfile = 'out.{case.file}'")
+    lines.append(f"[output]\nfile = 'out.{case.file}'\norder = 'kept'")
     return "\n".join(lines)
 
 

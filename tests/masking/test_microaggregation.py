@@ -38,8 +38,8 @@ from .simple import SIX, Slices, counts, masker
 class Liar(Slices):
     """Claims groups of k, and changes its mind afterwards."""
 
-    def _finish(self, X: Any, weights: Any, parts: Any, k: int) -> None:
-        super()._finish(X, weights, parts, k)
+    def _finish(self, *given: Any) -> None:
+        super()._finish(*given)
         self.labels_[0] = (self.labels_[0] + 1) % self.n_groups_
 
 

@@ -136,7 +136,7 @@ def test_k_is_the_maskers() -> None:
     assert masker(5, grouping=method).fit(table).groupings_[0].k == 5
     assert method.k == 3
     assert not hasattr(method, "labels_")
-    with pytest.raises(GroupSizeError, match=r"masker has k=5 and its grouping has k=4"):
+    with pytest.raises(GroupSizeError, match=r"masker has k=5, its grouping k=4"):
         masker(5, grouping=Slices(4)).fit(table)
 
 

@@ -35,6 +35,7 @@ grouping = "mdav"
 risk = "quick"
 [output]
 file = "release.csv"
+order = "kept"
 external_report = "report.html"
 internal_report = "internal.html"
 manifest = "manifest.json"

@@ -131,6 +131,7 @@ columns = ["age", "pay"]
 risk = "none"
 [output]
 file = "release.csv"
+order = "kept"
 """
 COLUMNS = """[columns.age]
 kind = "integer"

@@ -68,7 +68,7 @@ PLANS = {
 
 def summary_of(plan: str, order: str = "kept") -> tuple[Study, dict]:
     steps, untouched, rules, _ = PLANS[plan]
-    roles = {name: {"role": "untouched"} for name in untouched}
+    roles = {name: {"role": "untouched", "unique": "kept"} for name in untouched}
     schema = Schema.guess(people()).override(roles)
     study = Study(people(), schema=schema, rules=rules, random_state=3)
     for method, options in steps:

@@ -10,7 +10,6 @@ from typer import Option
 from .. import explore as exploring
 from .. import io, loss, risk
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
-from ..frame import Table
 from .commands import (
     File,
     Identity,
@@ -46,6 +45,7 @@ def _read_both(
     Records are compared by their place, or by `id`: a release in random order is refused.
     """
     from ..auditing.verifying import is_shuffled
+    from ..frame import Table
 
     with reporter.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
         both = io.read_file(original, **options_of(read or [])), io.read_file(release)

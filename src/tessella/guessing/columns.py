@@ -323,7 +323,7 @@ def _why_content(one: _Evidence) -> str:
         if facts.family != "float" and values.numbers is None:
             return "numbers of more than 15 digits look like an identifier"
         why = values.why_numbered()
-        return f"{why} look like an identifier" if why else ""
+        return f"{why}: looks like an identifier" if why else ""
     if values.form:
         return f"holds what looks like {values.form}"
     if facts.family in ("text", "other") and values.n > 1 and values.distinct == values.n:

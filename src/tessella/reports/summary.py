@@ -196,7 +196,7 @@ def _moved(study: Study, release: Release) -> Iterator[str]:
     """Warn of categories whose shares moved by more than their sampling error."""
     reference, released = study.views
     names = [name for name in study.masked if released.table.has(name)]
-    names = [name for name in names if not released.is_number(name)]
+    names = [n for n in names if not released.is_number(n) and not released.missing(n).all()]
     if not names:
         return
     found = moved_shares(
