@@ -663,3 +663,17 @@ def test_records_that_join_a_part_of_zeros_keep_its_product() -> None:
     study = Study(firms, schema=schema, rules=rules, random_state=0).do("suppress", k=5)
     study.do("protect", k=5, fit="project", small="merge", grouping="mdav")
     assert study.release().audit.passed
+
+
+def test_the_loss_of_repair_is_what_broken_records_add():
+    table = pd.DataFrame(np.random.default_rng(0).normal(9, 3, (40, 2)), columns=["a", "b"])
+    table["total"] = table["a"] + table["b"]
+    clean = protect(table, k=4, rules="total == a + b", random_state=0)
+    assert clean.repair_loss == 0.0
+    table.loc[7, "total"] = 900.0
+    dirty = protect(table, k=4, rules="total == a + b", random_state=0)
+    masked, spread = dirty.table, table.std(ddof=0)
+    squares = (((masked - table) / spread) ** 2).mean(axis=1)
+    assert dirty.loss == pytest.approx(100 * squares.mean())
+    assert dirty.repair_loss == pytest.approx(100 * (squares.mean() - squares.drop(7).mean()))
+    assert dirty.repair_loss > 0.5 * dirty.loss

@@ -336,6 +336,8 @@ def _protect(
     on_dominance: OnDominance = None,
     grouping: Grouping = None,
     option: GroupingOption = None,
+    effort: Annotated[Text, Option(help="Of the search: quick, standard or thorough.")] = None,
+    time: Annotated[float | None, Option(help="Seconds for the search, which uses them.")] = None,
     release: Annotated[Text, Option("--release", "-o", help="The file of the release.")] = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
@@ -354,14 +356,15 @@ def _protect(
         given = {"FILE": file, "-k": k, "--rules": rules, "--strata": strata, "--seed": seed,
                  "--release": release, "--read": read or None, "--dominance": dominance,
                  "--on-dominance": on_dominance, "--grouping": grouping,
-                 "--option": option or None}  # fmt: skip
+                 "--option": option or None, "--effort": effort, "--time": time}  # fmt: skip
         if twice := [name for name, value in given.items() if value is not None]:
             raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
         wanted = planfile.read_plan(plan)
     else:
         if file is None or k is None:
             raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
-        wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
+        wishes = dominance_of(dominance, on_dominance)
+        wishes |= wishes_of(grouping, option or [], effort, time)
         source = read_source(file, read, reporter)
         folder = Path(release or file).parent
         text = planfile.draft(

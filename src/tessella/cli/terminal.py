@@ -111,7 +111,9 @@ def as_json(data: Any) -> str:
     return json.dumps(plain_data(data), ensure_ascii=False, indent=2, sort_keys=False)
 
 
-def wishes_of(grouping: str | None, given: Sequence[str]) -> dict[str, Any]:
+def wishes_of(
+    grouping: str | None, given: Sequence[str], effort: str | None = None, time: float | None = None
+) -> dict[str, Any]:
     """Read the grouping of a step and its options, values as a plan file writes them.
 
     Examples
@@ -131,6 +133,8 @@ def wishes_of(grouping: str | None, given: Sequence[str]) -> dict[str, Any]:
             found[name] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             found[name] = value
+    found |= {} if effort is None else {"effort": effort}
+    found |= {} if time is None else {"time_limit": time}
     named = {} if grouping is None else {"grouping": grouping}
     return {**named, "options": found} if found else named
 

@@ -354,6 +354,16 @@ def standardised_squares(
     return squares
 
 
+def repair_loss(loss: float, away: Floats, wrong: Integers, weight: Floats | None) -> float:
+    """Return how much of a loss comes from records that broke a rule moving further than others."""
+    right = np.ones(len(away), dtype=bool)
+    right[wrong] = False
+    if not len(wrong) or not right.any():
+        return 0.0
+    others = np.average(away[right], weights=None if weight is None else weight[right])
+    return loss - 100 * float(others)
+
+
 MANY = 64  # categories
 
 

@@ -33,7 +33,7 @@ from ..masking.households import (
     needs_households,
     needs_whole,
 )
-from ..masking.selection import standardised_squares
+from ..masking.selection import repair_loss, standardised_squares
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
@@ -155,6 +155,9 @@ class Release:
     moved, moved_inconsistent : float
         How far records are from what is released for them, in standard deviations a column (root
         mean square over the masked columns of numbers): all records, and those that broke a rule.
+    repair_loss : float
+        The part of `loss` that is there because records that broke a rule moved further than the
+        others: loss less the loss of the others alone.
     edited : int
         Records in which a product was first recomputed, for its zeros or signs could not be kept.
     merged : int
@@ -185,6 +188,7 @@ class Release:
     inconsistent: int
     moved: float
     moved_inconsistent: float
+    repair_loss: float
     edited: int
     merged: int
     donated: int
@@ -210,7 +214,7 @@ class Release:
             lines.append(
                 f"{self.inconsistent} records of the original broke a rule; they moved by "
                 f"{self.moved_inconsistent:.3g} standard deviations a column, all records by "
-                f"{self.moved:.3g}."
+                f"{self.moved:.3g}: {self.repair_loss:.2f} points of the loss are theirs."
             )
         if self.merged:
             lines.append(f"{self.merged} records joined another part, for theirs was too small.")
@@ -264,15 +268,17 @@ def judge(
     }
     away = np.mean(list(squares.values()), axis=0) if squares else np.zeros(reference.n_rows)
     wrong = before.breaking()
+    loss = sum(column_loss.values()) / len(column_loss) if column_loss else 0.0
     return Release(
         table=view.table.native,
         plan=plan,
         audit=found,
-        loss=sum(column_loss.values()) / len(column_loss) if column_loss else 0.0,
+        loss=loss,
         column_loss=column_loss,
         inconsistent=len(wrong),
         moved=float(np.sqrt(away.mean())),
         moved_inconsistent=float(np.sqrt(away[wrong].mean())) if len(wrong) else 0.0,
+        repair_loss=repair_loss(loss, away, wrong, weight),
         edited=0 if planned is None else planned.masked.edited,
         merged=0 if planned is None else planned.masked.merged,
         donated=0 if planned is None else planned.masked.donated,

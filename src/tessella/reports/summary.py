@@ -118,6 +118,7 @@ def summarise(
         "inconsistent": release.inconsistent,
         "moved": rounded(release.moved),
         "moved_inconsistent": rounded(release.moved_inconsistent),
+        "repair_loss": rounded(release.repair_loss, 4),
         "edited": release.edited,
         "merged": release.merged,
         "donated": release.donated,
