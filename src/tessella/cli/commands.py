@@ -6,6 +6,7 @@ when it is used: `tessella --help` must not wait for numba.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,7 @@ from typer import Argument, Option
 from .. import __version__, auditing, io, planfile, publishing, reports
 from .. import rules as ruling
 from .._output import refuse_same_file, toml_key, toml_value
-from ..exceptions import BadOptionError
+from ..exceptions import BadOptionError, TessellaWarning
 from .terminal import (
     DONE,
     REFUSED,
@@ -372,7 +373,8 @@ def _protect(
             output=Path(release).name if release else None, folder=folder, wishes=wishes,
         )  # fmt: skip
         wanted = planfile.parse_plan(text, folder=folder)
-    with reporter.progress("The first time, kernels are compiled, once ...") as step:
+    unshown = warnings.catch_warnings(action="ignore", category=TessellaWarning)  # but below
+    with unshown, reporter.progress("The first time, kernels are compiled, once ...") as step:
         done = publishing.publish(wanted, source=source, progress=step, overwrite=overwrite)
     for entry in done.protocol:
         reporter.detail(f"{entry.seconds:7.2f} s  {entry.method}")
