@@ -184,7 +184,8 @@ class Values:
             gap = float(levels[high] - levels[high - 1])
             count, usual = counts[high:].max(), counts[top].max()
             heap = count >= usual + 5 * np.sqrt(usual + 1)  # five standard errors
-            if count >= 3 and (gap > 10 * step or (gap > 2 * step and heap)):
+            few = self.n >= 20 and 2 * counts[high:].sum() < self.n  # codes are not the most
+            if few and count >= 3 and (gap > 10 * step or (gap > 2 * step and heap)):
                 found += list(levels[high:])
         apart = np.isin(levels, found)
         common = apart.any() and counts[apart].max() > 1
