@@ -354,3 +354,11 @@ def test_bad_input() -> None:
 def test_a_restoration_is_told_in_words() -> None:
     told = Restoration(restored=("x",), not_restored={}, broken={"x": 0}, moved=3, mean_move=0.25)
     assert str(told).startswith("1 of 1 rules restored; 3 records moved; all records by 0.25 ")
+
+
+def test_a_missing_cell_is_no_zero():
+    """Records that differ in a missing cell and a 0 were taken for equal ones."""
+    table = pd.DataFrame({"x": [1.0, 1.0], "y": [np.nan, 0.0]})
+    restored, _ = restore(table, ["x == 0"], original=table)
+    assert restored["x"].tolist() == [0.0, 0.0]
+    assert restored["y"].isna().tolist() == [True, False]

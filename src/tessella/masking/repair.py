@@ -344,7 +344,8 @@ class Repair:
             records = np.flatnonzero(alike == number)
             rows = [row for row, here in zip(self.rows, judged[records[0]]) if here]
             if rows:  # equal records move to equal ones, to the last digit
-                own = np.where(known[records], values[records], 0.0)
+                here = known[records]  # a missing cell is no 0
+                own = np.hstack([np.where(here, values[records], 0.0), here])
                 _, first, place = np.unique(own, axis=0, return_index=True, return_inverse=True)
                 leaders = records[np.sort(first)]
                 moved = project_rows(
