@@ -38,11 +38,11 @@ def regroup(
 ) -> Integers:
     """Mend a partition some of whose groups have fewer than k units, then improve it."""
     labels = renumber(labels, int(labels.max()) + 1)
-    too_few = count_units(labels, units)[labels] < k
+    kept, _ = _without_few(labels, units, k)
+    too_few = kept < 0
     if not too_few.any():
         return labels
-    kept = np.unique(labels[~too_few], return_inverse=True)[1]
-    labels[~too_few], labels[too_few] = kept, -1
+    labels = kept
     found, own = np.unique(units[too_few], return_inverse=True)
     if len(found) >= k:  # always so where all groups have too few
         part = np.ascontiguousarray(X[too_few])
@@ -60,13 +60,18 @@ def join_few_units(
 
     Where no group has k units, all records are put into one.
     """
-    too_few = count_units(labels, units)[labels] < k
-    if too_few.all():
+    kept, names = _without_few(labels, units, k)
+    if not len(names):
         return np.full_like(labels, labels[0])
-    kept, place = np.unique(labels[~too_few], return_inverse=True)
-    joined = np.full(len(labels), -1)
-    joined[~too_few] = place
-    return np.asarray(kept[join_nearest(X, weights, joined)])
+    return np.asarray(names[join_nearest(X, weights, kept)])
+
+
+def _without_few(labels: Integers, units: Integers, k: int) -> tuple[Integers, Integers]:
+    """Number the groups of at least k units from 0, -1 for other records; also their old names."""
+    enough = count_units(labels, units)[labels] >= k
+    kept = np.full(len(labels), -1)
+    names, kept[enough] = np.unique(labels[enough], return_inverse=True)
+    return kept, names
 
 
 def polish(

@@ -369,8 +369,7 @@ def _group(out: MaskedBlocks, read: ReadBlock, weights: Floats, seed: int) -> In
         for number, part in enumerate(parts):
             ids[part.rows] = number
     units = read.cells.view.units
-    counted = {} if units is None else {"units": units}
-    out.groupings.append(grouping.fit(embedded, sample_weight=weights, strata=ids, **counted))
+    out.groupings.append(grouping.fit(embedded, sample_weight=weights, strata=ids, units=units))
     found: Integers = grouping.labels_
     return found
 

@@ -92,9 +92,8 @@ class IndividualRanking(Perturbation):
             parts = parts_of(read.original, [j], read.chosen.strata, k, units)
             if self.grouping == "optimal":
                 scaled = read.scale.part([j]).apply(values[:, [j]])
-                counted = {} if units is None else {"units": units}
                 grouping = UnivariateOptimal(k).fit(
-                    scaled, sample_weight=weights, strata=parts, **counted
+                    scaled, sample_weight=weights, strata=parts, units=units
                 )
                 labels = grouping.labels_
             else:
