@@ -187,6 +187,8 @@ class Crew:
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             if any(isinstance(ready.exception(), BrokenExecutor) for ready in done):
                 done = set(waiting)  # with one process all are lost
+                # All have ended before the store is asked what they kept: none finishes after it.
+                self._pool.shutdown(wait=True, kill_workers=True)
                 self._pool = None
             for ready in done:
                 yield self._result(ready, waiting.pop(ready)), False
