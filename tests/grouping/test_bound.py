@@ -192,24 +192,39 @@ def test_efforts_are_ordered_and_history_rises():
     assert values[0] * 1.2 < values[1]
     assert values[1] <= values[2] * (1 + 1e-4)
     seen = []
-    bound = lower_bound(X, 3, callback=seen.append)
+    bound = lower_bound(X, 3, progress=lambda *call: seen.append(call))
     steps = [value for _, value in bound.history]
     assert steps == sorted(steps)
     assert steps[0] == pytest.approx(values[0])
-    assert steps[-1] == bound.value == seen[-1].value
+    assert steps[-1] == bound.value == pytest.approx(reached(seen[-1][2]), rel=1e-5)
+    shares = [done for done, _, _ in seen]
+    assert shares == sorted(shares)
+    assert all(0 <= done <= total == 100 for done, total, _ in seen)
 
 
-def test_callback_can_stop():
+def reached(name):
+    """The bound so far, of which `progress` is given six digits."""
+    return float(name.removeprefix("lower bound "))
+
+
+def test_progress_counts_records_of_strata_that_are_done():
+    X, seen = np.random.default_rng(8).normal(size=(90, 3)), []
+    strata = np.repeat([0, 1], [30, 60])
+    lower_bound(X, 3, strata=strata, effort="thorough", progress=lambda *call: seen.append(call))
+    assert {done for done, _, _ in seen} == {0, 33}
+
+
+def test_progress_can_stop():
     X = np.random.default_rng(8).normal(size=(200, 5))
     calls = []
 
-    def stop(bound):
-        calls.append(bound)
+    def stop(done, total, name):
+        calls.append(reached(name))
         return len(calls) == 3
 
-    bound = lower_bound(X, 3, callback=stop)
+    bound = lower_bound(X, 3, progress=stop)
     assert len(calls) == 3
-    assert bound.value == calls[-1].value
+    assert bound.value == pytest.approx(calls[-1], rel=1e-5)
     assert bound.value <= lower_bound(X, 3).value
     assert not bound.finished
     assert "unfinished" in bound.method
@@ -234,14 +249,16 @@ def test_ctrl_c_gives_what_there_is():
     X = np.random.default_rng(8).normal(size=(100, 3))
     calls = []
 
-    def press(bound):
-        calls.append(bound)
+    def press(done, total, name):
+        calls.append(reached(name))
         if len(calls) == 3:
             raise KeyboardInterrupt
 
     with pytest.warns(UnfinishedWarning, match="interrupted"):
-        bound = lower_bound(X, 3, callback=press)
-    assert bound.value >= calls[0].value
+        bound = lower_bound(X, 3, progress=press)
+    assert bound.value >= calls[0]
+    with pytest.raises(TypeError, match="it is now called 'progress'"):
+        lower_bound(X, 3, callback=press)
     assert "interrupted" in bound.method
 
 
@@ -308,9 +325,11 @@ def test_quick_bound_of_the_public_tables(name, k, request):
 
 def raised_to(X, k, loss):
     """The bound, as a loss, once it has reached one, however long that takes."""
-    bound = lower_bound(
-        X, k, effort="thorough", callback=lambda found: information_loss(found.value, X) >= loss
-    )
+
+    def far_enough(done, total, name):
+        return information_loss(reached(name), X) >= loss * (1 + 1e-5)
+
+    bound = lower_bound(X, k, effort="thorough", progress=far_enough)
     return information_loss(bound.value, X)
 
 

@@ -9,7 +9,6 @@ prices were found.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .. import _clock
 from .._parameters import EFFORT, NONE, Number, parameters
-from .._types import Floats, Integers
+from .._types import Floats, Integers, Progress
 from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning
 from ..frame import count_units
 from ..kernels.bound import unit_prices, weighted_prices
@@ -133,7 +132,7 @@ class LowerBound:
         return "\n".join(lines)
 
 
-@parameters(effort=[EFFORT], time_limit=[Number(above=0), NONE])
+@parameters({"callback": "progress"}, effort=[EFFORT], time_limit=[Number(above=0), NONE])
 def lower_bound(
     X: ArrayLike,
     k: int = 3,
@@ -145,7 +144,7 @@ def lower_bound(
     upper: float | None = None,
     labels: ArrayLike | None = None,
     time_limit: float | None = None,
-    callback: Callable[[LowerBound], object] | None = None,
+    progress: Progress | None = None,
 ) -> LowerBound:
     """Compute a number that the SSE of no partition into groups of at least k falls below.
 
@@ -173,9 +172,10 @@ def lower_bound(
         A known grouping, instead of `upper`; its groups also help to find the bound.
     time_limit : float, optional
         Seconds after which column generation ends with the best bound it has.
-    callback : callable, optional
-        Called with the `LowerBound` so far; a true answer ends the work. So does Ctrl-C, with a
-        warning.
+    progress : callable, optional
+        Called as ``progress(done, total, name)``: per cent of the records whose strata are done or
+        of the time limit, whichever is more, and the bound so far in `name`. A true answer ends the
+        work. So does Ctrl-C, with a warning.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def lower_bound(
     if labels is not None:
         groups = _check_labels(labels, parts, len(records), k, known)
         upper = sse_of(records, weights, groups)
-    work = _Work(records, weights, parts, k, upper, callback, known)
+    work = _Work(records, weights, parts, k, upper, progress, known)
     if effort != "quick":
         if time_limit is None and effort == "standard":
             time_limit = STANDARD_SECONDS
@@ -326,14 +326,14 @@ class _Work:
         parts: list[Integers],
         k: int,
         upper: float | None,
-        callback: Callable[[LowerBound], object] | None,
+        progress: Progress | None,
         units: Units = None,
     ) -> None:
         self.began = _clock.now()
         self.X, self.weights, self.parts, self.k = X, weights, parts, k
-        self.callback = callback
+        self.progress, self.n_done = progress, 0
         self.stopped = False
-        self.deadline = np.inf
+        self.deadline = self.end = np.inf
         self.n_units = None if units is None else int(units.max()) + 1
         self.values, self.methods = [], []
         for rows in parts:
@@ -358,21 +358,24 @@ class _Work:
         return self.upper is not None and sum(self.values) >= self.upper * (1.0 - 1e-9)
 
     def note(self) -> None:
-        """Add to the history and tell the callback, which may answer with True to stop."""
+        """Add to the history and call `progress`, which may return True to stop."""
         value = float(sum(self.values))
         if not self.history or value > self.history[-1][1]:
             self.history.append((self.seconds(), value))
-        if self.callback is not None and self.callback(self.result()):
-            self.stopped = True
+        if self.progress is not None:
+            share = max(self.n_done / len(self.X), self.seconds() / (self.end - self.began))
+            done = round(100 * min(1.0, share))
+            self.stopped |= bool(self.progress(done, 100, f"lower bound {value:.6g}"))
 
     def improve(self, groups: Integers | None, time_limit: float | None) -> None:
         """Raise the bounds of the strata by column generation, each in its share of the time."""
         left = sum(len(rows) for rows in self.parts)
-        end = np.inf if time_limit is None else self.began + time_limit
+        self.end = np.inf if time_limit is None else self.began + time_limit
         try:
             for part, rows in enumerate(self.parts):
                 now = _clock.now()
-                self.deadline = now + (end - now) * len(rows) / left
+                self.deadline = now + (self.end - now) * len(rows) / left
+                self.n_done = len(self.X) - left
                 left -= len(rows)
                 if self.methods[part] == ONE_GROUP:
                     continue
@@ -414,12 +417,9 @@ class _Work:
         """Sum up."""
         value = float(sum(self.values))
         if self.upper is not None and value > self.upper * (1.0 + 1e-9):
-            raise BadOptionError(
-                "upper",
-                self.upper,
-                "the SSE of a grouping of this very table, on this scale and with these weights; "
-                f"none with groups of at least {self.k} is below {value:.6g}",
-            )
+            expected = "the SSE of a grouping of this table, on this scale and with these weights"
+            expected += f"; none with groups of at least {self.k} is below {value:.6g}"
+            raise BadOptionError("upper", self.upper, expected)
         kinds = sorted(set(self.methods))
         return LowerBound(
             value=value if self.upper is None else min(value, self.upper),
