@@ -21,7 +21,6 @@ from tessella.loss import (
     measure,
     mutual_information_loss,
 )
-from tessella.loss.categories import moved_shares
 
 
 def frame(**columns):
@@ -170,26 +169,3 @@ def test_what_does_not_fit_is_refused():
         generic_loss(words, words)
     with pytest.raises(UnknownOptionError, match="hellinger"):
         contingency_loss(words, words, distance="euclid")
-
-
-def test_shares_that_moved_by_more_than_their_sampling_error():
-    """By hand: 50 of 100 have an error of 5 points, 10 of 100 one of 3, and 2 are too few."""
-    before = frame(town="a" * 50 + "b" * 38 + "c" * 10 + "d" * 2)
-    after = frame(town="a" * 54 + "b" * 41 + "c" * 5)
-    (found,) = moved_shares(before, after, least=3)
-    assert (found.column, found.category, found.before, found.after) == ("town", "c", 0.1, 0.05)
-    assert found.error == pytest.approx(0.03)
-    assert "town = c: 10 % of the records before and 5 % after" in str(found)
-    assert [one.category for one in moved_shares(before, after)] == ["c", "d"]
-    assert not moved_shares(before, before)
-
-
-def test_a_weighted_share_has_a_larger_error():
-    """By hand: weights 1 and 3 in equal numbers make 100 records count as 80."""
-    before = frame(town="ab" * 50)
-    after = frame(town="ab" * 47 + "bb" * 3)
-    weights = np.repeat([1.0, 3.0], 50)
-    assert not moved_shares(before, after)  # 3 points, and one error is 5
-    (first, second) = moved_shares(before, frame(town="ab" * 42 + "bb" * 8), weights=weights)
-    assert first.error == pytest.approx(np.sqrt(0.25 / 80))
-    assert second.error == pytest.approx(first.error)

@@ -72,7 +72,7 @@ def _loss(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what masking has cost: every generic measure of information loss that fits."""
+    """Measure what masking has cost: generic measures, and estimates with sampling errors."""
     reporter = Reporter(quiet, False, json)
     before, after = _read_both(original, release, read, reporter)
     wanted = columns_of(columns)
@@ -81,10 +81,14 @@ def _loss(
     found = loss.measure(
         before.table, after.table, columns=wanted, schema=before.schema(), on_unpaired="skip"
     )
+    estimates = loss.estimate_loss(
+        before.table, after.table, columns=wanted, schema=before.schema(), on_unpaired="skip"
+    )
     text = str(found)
     if by_column:
         text += "\n\n" + found.to_frame(by_column=True).to_string(index=False)
-    reporter.give(text, found.to_dict())
+    text += f"\n\n{estimates}"
+    reporter.give(text, found.to_dict() | {"estimates": estimates.to_dict()})
 
 
 @app.command("risk")

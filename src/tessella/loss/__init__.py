@@ -1,7 +1,8 @@
 """What masking has cost: measures of information loss, each with its formula, range and source.
 
 `measure(original, masked)` runs every generic one that fits; `specific_loss` and the ready
-analyses measure what a user of the table will see; `subgroup_loss` finds where the loss is.
+analyses measure what a user of the table will see; `estimate_loss` compares estimates with their
+sampling errors; `subgroup_loss` finds where the loss is.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .categories import mutual_information_loss as mutual_information_loss
     from .distributions import distribution_loss as distribution_loss
     from .distributions import pil as pil
+    from .estimates import estimate_loss as estimate_loss
     from .generic import generic_loss as generic_loss
     from .generic import il1s as il1s
     from .generic import lost_cells as lost_cells

@@ -18,7 +18,7 @@ import pandas as pd
 
 from .._parameters import NONE, Instance, OneOf, parameters
 from .._types import Floats, Name, Truths
-from ..exceptions import BadTableError, UnknownOptionError, UnpairedError
+from ..exceptions import BadTableError, TessellaError, UnknownOptionError, UnpairedError
 from ..frame import Pair, PairedCategories
 from ..schema import Schema
 
@@ -95,12 +95,16 @@ class ComparedTables:
         if schema is not None:
             schema.check(self.original.table)
         own = self.original.weights(weights)
-        self.weights = None if own is None else own / own.mean()
+        self.mean_weight = 1.0 if own is None else float(own.mean())
+        self.weights = None if own is None else own / self.mean_weight
         self.empty: tuple[Name, ...] = ()  # columns left aside, for neither table has a value
+        self.skipped: dict[Name, str] = {}  # columns that cannot be compared, and why
+        self._kept: dict[Any, Any] = {}
         self.columns = self._find_columns(columns, weights)
+        if on_unpaired == "skip":
+            self.columns = tuple(name for name in self.columns if self._can_be_read(name))
         self.numbers = tuple(name for name in self.columns if self._is_number(name))
         self.categories = tuple(name for name in self.columns if name not in set(self.numbers))
-        self._kept: dict[Any, Any] = {}
 
     def once(self, key: object, compute: Callable[[], Kept]) -> Kept:
         """Return what was computed under a key, which several measures share, or compute it."""
@@ -132,7 +136,7 @@ class ComparedTables:
         views = (self.original, self.masked)
         self.empty = tuple(n for n in names if all(view.missing(n).all() for view in views))
         names = tuple(name for name in names if name not in self.empty)
-        if not names:
+        if not names and self.on_unpaired == "error":
             raise BadTableError(
                 "There is no column to compare. Name at least one with columns=[...]."
             )
@@ -149,6 +153,17 @@ class ComparedTables:
             )
             raise UnpairedError.kinds(column=name, original=old, masked=new)
         return before.numeric
+
+    def _can_be_read(self, name: Name) -> bool:
+        """Return whether a column can be compared; the reason why not is kept."""
+        try:
+            if self._is_number(name):
+                refuse_vanishing(self.number(name).compressed(), name)
+            else:
+                self.category(name)
+        except TessellaError as error:
+            self.skipped[name] = str(error)
+        return name not in self.skipped
 
     def number(self, name: Name) -> PairedNumbers:
         """Read one column of numbers in both tables; not to be written into."""
@@ -211,7 +226,20 @@ class ComparedTables:
         return self.categories
 
 
+def refuse_vanishing(cells: PairedNumbers, name: Name) -> None:
+    """Refuse numbers so small that their squares are zero: every loss would seem to be none."""
+    peak = max(float(np.abs(side).max()) for side in (cells.before, cells.after))
+    first = cells.before[0]
+    if 0 < peak < SMALL and not all((side == first).all() for side in (cells.before, cells.after)):
+        raise BadTableError(
+            f"Column {name!r} has no number of {SMALL:g} or more: the squares of such numbers "
+            "vanish, and with them what is lost. Give it in another unit, in both tables: "
+            "multiply it by a power of ten."
+        )
+
+
 SHOWN = 30  # columns that a printed loss lists
+SMALL = 1e-100  # a column of smaller numbers is refused
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, Unpack, get_args
 
@@ -185,52 +184,6 @@ def entropy_loss(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss
         verdict=f"the masked categories leave {100 * value:.3g} % of the original ones open"
         f"{worst(by_column)}{_note_new(pair)}",
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShareChange:
-    """A category whose share moved by more than its sampling error; confidential."""
-
-    column: Name
-    category: str
-    before: float
-    after: float
-    error: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.column} = {self.category}: {100 * self.before:.3g} % of the records before and "
-            f"{100 * self.after:.3g} % after masking, more than its sampling error of "
-            f"{100 * self.error:.2g} points apart"
-        )
-
-
-def moved_shares(
-    original: Any, masked: Any, *, least: int = 1, **reading: Unpack[Reading]
-) -> list[ShareChange]:
-    """List the categories whose shares moved by more than one sampling error, the worst first.
-
-    The error of a share p is sqrt(p (1 - p) / n), with weights w and n = (sum w)^2 / sum w^2 (Kish
-    1965). Categories that fewer than `least` records of the original have are left out.
-    """
-    pair, found = compare(original, masked, **reading), []
-    for name in pair.categories:
-        cells, known = pair.category(name), pair.categorised(name)
-        weights = np.ones(int(known.sum())) if pair.weights is None else pair.weights[known]
-        if not weights.sum():
-            continue
-        size = len(cells.labels)
-        before, after = (
-            np.bincount(side[known], weights, size) / weights.sum()
-            for side in (cells.before, cells.after)
-        )
-        errors = np.sqrt(before * (1 - before) * (weights**2).sum()) / weights.sum()
-        enough = np.bincount(cells.before[known], minlength=size) >= max(1, least)
-        for at in np.flatnonzero(enough & (np.abs(after - before) > errors * (1 + 1e-9))):
-            facts = {"before": before[at], "after": after[at], "error": errors[at]}
-            figures = {fact: float(value) for fact, value in facts.items()}
-            found.append(ShareChange(column=name, category=str(cells.labels[at]), **figures))
-    return sorted(found, key=lambda one: -abs(one.after - one.before) / (one.error or 1e-12))
 
 
 def _mean(found: dict[tuple[Name, ...], float], name: Name) -> float:

@@ -8,13 +8,16 @@ square error, mean absolute error, mean variation).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from .._parameters import FLAG, OneOf, parameters
 from .._types import Floats, Integers, Name
+from ..exceptions import TessellaError
 from ..schema import Schema
 from .base import ComparedTables, Loss, OnUnpaired, Reading, Summary, compare, worst
 from .categories import contingency_loss, entropy_loss, mutual_information_loss
@@ -282,7 +285,8 @@ def measure(
         How many each record stands for; otherwise the schema's weight, or one each.
     on_unpaired : {"error", "skip"}, default "error"
         A cell that is missing in one table only is an error, or is left out of both. A cell that
-        is missing in both is always left out.
+        is missing in both is always left out. With "skip", a column that cannot be compared (an
+        infinite number, say) and a measure that fails are left out, too, with a note.
 
     Returns
     -------
@@ -303,38 +307,60 @@ def measure(
     pair = compare(
         original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired
     )
+    losses, failed = _measured(pair)
     return Summary(
-        losses=tuple(_measures(pair)),
+        losses=tuple(losses),
         n_records=pair.n_rows,
         numbers=pair.numbers,
         categories=pair.categories,
-        notes=tuple(_notes(pair)),
+        notes=(*failed, *_notes(pair)),
     )
 
 
-def _measures(pair: ComparedTables) -> Iterator[Loss]:
-    """Measure by all that fits the columns."""
+def _measured(pair: ComparedTables) -> tuple[list[Loss], list[str]]:
+    """Measure by all that fits the columns; what fails is an error, or left out with its reason.
+
+    The text of an error that is not tessella's own may hold a value of the table: only its kind
+    is noted.
+    """
+    losses, failed = [], []
+    for name, compute in _measures(pair):
+        try:
+            losses.append(compute())
+        except (TessellaError, ArithmeticError, ValueError) as error:  # LinAlgError is one of these
+            if pair.on_unpaired == "error":
+                raise
+            why = str(error) if isinstance(error, TessellaError) else type(error).__name__
+            failed.append(f"{name} is left out: {why}")
+    return losses, failed
+
+
+def _measures(pair: ComparedTables) -> Iterator[tuple[str, Callable[[], Loss]]]:
+    """Return the measures that fit the columns, by name."""
     several = len(pair.numbers) > 1
     if pair.numbers:
-        yield from (sse_sst(pair, pair), il1s(pair, pair), pil(pair, pair))
-        for of in get_args(Of):
+        for one in (sse_sst, il1s, pil):
+            yield one.__name__, partial(one, pair, pair)
+        for of, how in product(get_args(Of), get_args(How)):
             if of != "correlations" or several:
-                yield from (generic_loss(pair, pair, of=of, how=how) for how in get_args(How))
+                yield f"{of}_{how}", partial(generic_loss, pair, pair, of=of, how=how)
         for distance in ("quantiles", "kolmogorov_smirnov", "wasserstein"):
-            yield distribution_loss(pair, pair, distance=distance)
+            yield distance, partial(distribution_loss, pair, pair, distance=distance)
     if several:
-        yield component_loss(pair, pair, of="eigenvalues")
-        yield component_loss(pair, pair, of="directions")
+        yield "eigenvalues", partial(component_loss, pair, pair, of="eigenvalues")
+        yield "principal_components", partial(component_loss, pair, pair, of="directions")
     if pair.categories:
-        yield from (contingency_loss(pair, pair), entropy_loss(pair, pair))
+        yield "contingency", partial(contingency_loss, pair, pair)
+        yield "entropy", partial(entropy_loss, pair, pair)
     if len(pair.categories) > 1:
-        yield mutual_information_loss(pair, pair)
-    if pair.on_unpaired == "skip":
-        yield lost_cells(pair, pair)
+        yield "mutual_information", partial(mutual_information_loss, pair, pair)
+    if pair.on_unpaired == "skip" and pair.columns:
+        yield "lost_cells", partial(lost_cells, pair, pair)
 
 
 def _notes(pair: ComparedTables) -> Iterator[str]:
     yield from (f"column {name!r} has no value in either table" for name in pair.empty)
+    yield from (f"column {name!r} is left out: {why}" for name, why in pair.skipped.items())
     for name in pair.numbers:
         sums = column_sums(pair, name)
         if sums.constant:

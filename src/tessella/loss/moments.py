@@ -14,13 +14,19 @@ import numpy as np
 
 from .._parameters import Number, OneOf, parameters
 from .._types import Floats, Name
-from ..exceptions import BadTableError
-from .base import ComparedTables, Loss, PairedNumbers, Reading, compare, worst
+from .base import (
+    ComparedTables,
+    Loss,
+    PairedNumbers,
+    Reading,
+    compare,
+    refuse_vanishing,
+    worst,
+)
 
 Of = Literal["eigenvalues", "directions"]
 
 BLOCK = 1 << 15  # records that are multiplied at a time
-SMALL = 1e-100  # a column of smaller numbers is refused
 NOTHING = 1e-18  # a variance below, on the original's scale, is rounding
 
 
@@ -56,20 +62,8 @@ def column_sums(pair: ComparedTables, name: Name) -> ColumnSums:
     return pair.once(("sums", name), lambda: _column_sums(pair.number(name).compressed(), name))
 
 
-def _refuse_vanishing(cells: PairedNumbers, name: Name) -> None:
-    """Refuse numbers so small that their squares are zero: every loss would seem to be none."""
-    peak = max(float(np.abs(side).max()) for side in (cells.before, cells.after))
-    first = cells.before[0]
-    if 0 < peak < SMALL and not all((side == first).all() for side in (cells.before, cells.after)):
-        raise BadTableError(
-            f"Column {name!r} has no number of {SMALL:g} or more: the squares of such numbers "
-            "vanish, and with them what is lost. Give it in another unit, in both tables: "
-            "multiply it by a power of ten."
-        )
-
-
 def _column_sums(cells: PairedNumbers, name: Name) -> ColumnSums:
-    _refuse_vanishing(cells, name)
+    refuse_vanishing(cells, name)
     before, after, w = cells.before, cells.after, cells.weights
     (mean, variance), (mean_after, variance_after) = _centre(before, w), _centre(after, w)
     spread = math.sqrt(variance)

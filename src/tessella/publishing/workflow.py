@@ -99,6 +99,7 @@ class Publication:
             lines.append(f"Rules: all {len(self.release.rules)} hold.")
         beside = beside_loss(self.release.audit)
         lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")
+        lines += [] if self.release.estimates is None else [self.release.estimates.sentence]
         if self.risk is not None and self.risk.worst is not None:
             worst, before = self.risk.worst, self.risk_before
             was = "" if before is None else f", {100 * before.value:.1f} % in the original as it is"

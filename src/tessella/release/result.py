@@ -26,6 +26,7 @@ from ..exceptions import (
 from ..frame import Table, View
 from ..grouping.base import check_k
 from ..grouping.dominance import DominanceRule, checked_dominance
+from ..loss.survey import EstimateLoss
 from ..masking.engine import MaskedBlocks, as_floats, mask_keeping_rules
 from ..masking.households import (
     households_note,
@@ -178,6 +179,8 @@ class Release:
         behind when saved. The released table's is in `audit.rules`.
     probabilistic : tuple of NamingChance
         For each step that only aims at groups of k: how many records an intruder names.
+    estimates : EstimateLoss or None
+        Survey estimates before and after, with sampling errors: confidential, left behind as well.
     """
 
     table: Any
@@ -198,18 +201,21 @@ class Release:
     labels: list[Integers] = field(default_factory=list)
     before: Confrontation | None = None
     probabilistic: tuple[Any, ...] = ()
+    estimates: EstimateLoss | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind when saved: groups of records, values that rules look up, seeds."""
         return self.__dict__ | {
             "labels": [],
             "before": None,
+            "estimates": None,
             "rules": self.rules.unfixed(),
             "protocol": self.protocol.without_seeds(),
         }
 
     def __str__(self) -> str:
         lines = [f"Information loss {self.loss:.2f} %{beside_loss(self.audit)}."]
+        lines += [] if self.estimates is None else [self.estimates.sentence]
         if self.inconsistent:
             lines.append(
                 f"{self.inconsistent} records of the original broke a rule; they moved by "

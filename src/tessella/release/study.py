@@ -17,6 +17,8 @@ from .._parameters import NONE, OneOf, Whole, parameters
 from .._types import Name
 from ..exceptions import BadOptionError, PlanError
 from ..frame import Table, View
+from ..loss.estimates import component_ratios, estimate_loss
+from ..loss.survey import EstimateLoss
 from ..plan import Plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
@@ -257,6 +259,7 @@ class Study:
         planned = here.planned
         if planned is not None and planned.on_dominance != "report":
             refuse_dominated(self, found, planned.dominance, planned.on_dominance == "enlarge")
+        found = replace(found, estimates=self._estimates())
         if units == "left out":
             return found
         columns = [*self.masked, *here.strata]
@@ -281,6 +284,15 @@ class Study:
             tolerance=self.tolerance, protocol=self.protocol,
         )  # fmt: skip
         return replace(found, probabilistic=tuple(measure() for measure in here.uncertain))
+
+    def _estimates(self) -> EstimateLoss:
+        """Compare survey estimates; ratios are those that rules between numbers are about."""
+        reference, masked = self.views
+        numbers = [n for n in masked.columns if reference.is_number(n) and masked.is_number(n)]
+        ratios = component_ratios(self.confrontation.rules, numbers)
+        return estimate_loss(
+            reference, masked, schema=self.schema, ratios=ratios, by=True, on_unpaired="skip"
+        )  # fmt: skip
 
     def _seed(self, place: int) -> int | None:
         if self.random_state is None or (place == 0 and self.random_state < 2**32):

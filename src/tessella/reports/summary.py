@@ -19,7 +19,8 @@ from ..exceptions import BadTableError
 from ..frame import Table, View
 from ..io import Source
 from ..loss.base import Summary
-from ..loss.categories import moved_shares
+from ..loss.estimates import moved_shares
+from ..loss.survey import EstimateLoss, SurveyEstimate
 from ..planfile import PlanFile
 from ..release import Protocol, Release, Study
 from ..risk import Assessment
@@ -129,6 +130,7 @@ def summarise(
         "protocol": [plain_data(entry) for entry in (protocol or study.protocol).confidential()],
         "loss": [] if loss is None else [_loss(one.to_dict()) for one in loss],
         "loss_notes": [] if loss is None else list(loss.notes),
+        "estimates": None if release.estimates is None else _estimates(release.estimates),
         "risk": None if risk is None else plain_data(risk.to_dict()),
         "risk_before": None if risk_before is None else plain_data(risk_before.to_dict()),
         "riskiest": [] if records is None else _riskiest(study, records),
@@ -149,6 +151,30 @@ def versions() -> dict[str, str]:
 def _loss(found: dict[str, Any]) -> dict[str, Any]:
     by_column = {name: rounded(value, 4) for name, value in found["by_column"].items()}
     return found | {"value": rounded(found["value"], 4), "by_column": by_column}
+
+
+def _estimates(found: EstimateLoss) -> dict[str, Any]:
+    """Return all estimates, and what became of each category: its share, and means within it."""
+    within: dict[Any, list[SurveyEstimate]] = {}
+    for one in found.within:
+        within.setdefault(one.within, []).append(one)
+    categories = []
+    for share in (one for one in found.estimates if one.kind == "share"):
+        means = within.get((share.column, share.of), [])
+        worst = means[0].to_dict() if means else None  # the largest ratio is first
+        moved = sum(one.moved for one in means)
+        line = share.to_dict() | {"means": len(means), "means_moved": moved, "worst_mean": worst}
+        categories.append(line)
+    categories.sort(key=lambda line: -_most(line))
+    whole = found.to_dict()
+    del whole["within"]
+    return whole | {"sentence": found.sentence, "categories": categories}
+
+
+def _most(line: dict[str, Any]) -> float:
+    """Return the larger ratio of a category's share and of the worst mean within it."""
+    both = [line, *([line["worst_mean"]] if line["worst_mean"] else [])]
+    return max(np.inf if one["ratio"] is None else one["ratio"] for one in both)
 
 
 def _describe(study: Study) -> Iterator[dict[str, Any]]:
@@ -204,7 +230,12 @@ def _moved(study: Study, release: Release) -> Iterator[str]:
         reference, released, columns=names, schema=study.schema, on_unpaired="skip",
         weights=reference.weights(), least=max(FEW, release.audit.k or 0),
     )  # fmt: skip
-    yield from (f"{one}." for one in found[:MOVED])
+    for one in found[:MOVED]:
+        yield (
+            f"{one.column} = {one.of}: {100 * one.before:.3g} % of the records before and "
+            f"{100 * one.after:.3g} % after masking, more than its sampling error of "
+            f"{100 * one.error:.2g} points apart."
+        )
     if len(found) > MOVED:
         yield f"{len(found) - MOVED:,} more categories moved by more than their sampling error."
 

@@ -1,0 +1,152 @@
+"""Sampling errors of weighted estimates, by linearisation.
+
+An estimate is a function of weighted sums; its *influence* z_i is how fast it moves with the weight
+of record i (Deville 1999). Its variance is that of the total of w_i z_i. Under sampling of units
+with replacement within strata, with t_u the sum of w_i z_i over the records of unit u,
+
+    V = sum over strata h of  n_h / (n_h - 1)  sum over units u of h of  (t_u - mean of h)^2.
+
+There is no correction for finite populations: where a large part of the population is in the
+sample, the error is less. Weights count as fixed; calibration would make the error smaller.
+
+References
+----------
+J.-C. Deville (1999). Variance estimation for complex statistics and estimators: linearization and
+residual techniques. Survey Methodology 25(2), 193-203.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._types import Floats, Integers
+from ..frame import group_ids
+
+
+def sum_by(place: Integers, values: Floats, n: int) -> Floats:
+    """Add values up by place, from 0 to n - 1."""
+    found: Floats = np.bincount(place, weights=values, minlength=n).astype(np.float64, copy=False)
+    return found
+
+
+class Design:
+    """How records were sampled: their weights, the units they belong to, and the units' strata.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        How many each record stands for.
+    units, strata : ndarray of shape (n,), optional
+        The unit and the stratum of each record, numbered from 0; otherwise each record is a unit,
+        and all are in one stratum. Records of one unit in two strata are two units.
+    """
+
+    def __init__(
+        self, weights: Floats, units: Integers | None = None, strata: Integers | None = None
+    ) -> None:
+        self.weights, self.units = weights, units
+        if units is not None and strata is not None:
+            self.units = group_ids([strata, units])
+        self.n_units = len(weights) if self.units is None else int(self.units.max()) + 1
+        self.stratum = np.zeros(self.n_units, dtype=np.int64)
+        if strata is not None:
+            self.stratum[np.arange(len(weights)) if self.units is None else self.units] = strata
+        size = np.bincount(self.stratum)
+        self.size = np.maximum(size, 1)
+        # A stratum of one unit shows no spread of its own: its unit counts around the mean of all.
+        self.factor = np.where(size > 1, size / np.maximum(size - 1, 1), 1.0)
+        self.lone = size == 1
+
+    def error(self, influence: Floats) -> float:
+        """Return the standard error of an estimate with this influence of each record."""
+        totals = self._by_unit(self.weights * influence)
+        peak = float(np.abs(totals).max())
+        if not peak > 0:
+            return 0.0
+        totals = totals / peak  # whose squares do not overflow
+        means = sum_by(self.stratum, totals, len(self.size)) / self.size
+        means[self.lone] = totals.mean() if self.n_units > 1 else 0.0
+        squares = sum_by(self.stratum, (totals - means[self.stratum]) ** 2, len(self.size))
+        return peak * float(np.sqrt(squares @ self.factor))
+
+    def _by_unit(self, values: Floats) -> Floats:
+        return values if self.units is None else sum_by(self.units, values, self.n_units)
+
+    def domains(self, codes: Integers, n_domains: int) -> Domains:
+        """Return the records by domain, `codes` from 0, -1 for those in none."""
+        return Domains(self, codes.astype(np.int64), n_domains)
+
+
+class Domains:
+    """Parts of a table, such as its categories: sums and errors of all of them at a time.
+
+    A *cell* is what one unit has in one domain. Sums over strata and domains have the shape
+    (strata, domains).
+    """
+
+    def __init__(self, design: Design, codes: Integers, n_domains: int) -> None:
+        self.design, self.n = design, n_domains
+        self.rows = np.flatnonzero(codes >= 0)
+        self.codes = codes[self.rows]
+        self.weights = design.weights[self.rows]
+        self.size = np.bincount(self.codes, minlength=n_domains)
+        if design.units is None:
+            self.cell, unit, self.domain = None, self.rows, self.codes
+        else:
+            keys = design.units[self.rows] * n_domains + self.codes
+            distinct, self.cell = np.unique(keys, return_inverse=True)
+            unit, self.domain = np.divmod(distinct, n_domains)
+        self.unit = unit
+        self.place = design.stratum[unit] * n_domains + self.domain
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the weighted sum of values, one for each record of `rows`, in each domain."""
+        return sum_by(self.codes, self.weights * values, self.n)
+
+    def _over_strata(self, values: Floats) -> Floats:
+        strata = len(self.design.size)
+        return sum_by(self.place, values, strata * self.n).reshape(strata, self.n)
+
+    def _cells(self, values: Floats) -> Floats:
+        return values if self.cell is None else sum_by(self.cell, values, len(self.domain))
+
+    def _errors(self, squares: Floats, sums: Floats) -> Floats:
+        """Return errors from sums over the units of a stratum; the influence sums to 0 over all."""
+        design = self.design
+        centred = np.where(design.lone[:, None], 0.0, sums**2 / design.size[:, None])
+        errors: Floats = np.sqrt(np.maximum(design.factor @ (squares - centred), 0.0))
+        return errors
+
+    def means(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the mean of known values, NaN where missing, in each domain, and its error."""
+        known = ~np.isnan(values)
+        filled = np.where(known, values, 0.0)
+        peak = float(np.abs(filled).max(initial=0.0)) or 1.0
+        filled /= peak  # whose squares do not overflow
+        total = self.sums(known.astype(np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = self.sums(filled) / total
+            influence = np.where(known, filled - means[self.codes], 0.0) / total[self.codes]
+        own = self._cells(self.weights * np.nan_to_num(influence))
+        errors = self._errors(self._over_strata(own**2), self._over_strata(own))
+        return peak * means, peak * np.where(total > 0, errors, np.nan)
+
+    def shares(self) -> tuple[Floats, Floats]:
+        """Return the share of each domain in those that are in one, and its error.
+
+        The influence of the share p is (1 - p) / W in the domain and -p / W in the others. With t
+        what a unit has in the domain and T in all, (t - p T)^2 is summed term by term, so that no
+        unit without a record in the domain is visited.
+        """
+        inside = self._cells(self.weights)
+        everything = sum_by(self.unit, inside, self.design.n_units)
+        whole = everything.sum()
+        shares = sum_by(self.domain, inside, self.n) / whole
+        stratum, strata = self.design.stratum, len(self.design.size)
+        all_squares = sum_by(stratum, everything**2, strata)[:, None]
+        squares = self._over_strata(inside**2) - 2 * shares * self._over_strata(
+            inside * everything[self.unit]
+        )
+        squares += shares**2 * all_squares
+        sums = self._over_strata(inside) - shares * sum_by(stratum, everything, strata)[:, None]
+        return shares, self._errors(np.maximum(squares, 0.0), sums) / whole
