@@ -5,6 +5,7 @@ pins old libraries: it is installed into an environment of its own, in a cache f
 
     python -m benchmarks.nist --case ten               one case, scored by sdnist
     python -m benchmarks.nist --case ten --plain       the same, by `k_marginal` here: quicker
+    python -m benchmarks.nist --case ten --k 3 --seeds 0 1 2
     python -m benchmarks.nist --region ma2019          another region of the same layout
 """
 
@@ -225,20 +226,20 @@ def changes(original: pd.DataFrame, released: pd.DataFrame) -> dict[str, float]:
 
 
 def measure(
-    case: str, region: str = "national2019", *, plain: bool = False, effort: str = "quick",
-    cache: Path | None = None,
+    case: str, region: str = "national2019", *, k: int | None = None, seed: int = 0,
+    plain: bool = False, effort: str = "quick", cache: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    original, k = read(region), CASES[case]
+    original, k = read(region), k or CASES[case]
     chosen = TEN if case == "ten" else [n for n in original if n not in LEFT_OUT[case]]
     original = original[list(chosen)]
-    release = mask(original, k, effort=effort).table
+    release = mask(original, k, effort=effort, seed=seed).table
     texts = written(original), written(release)
     if plain:
         found = {"columns": len(original.columns), "k_marginal": k_marginal(original, release),
                  "matches": unique_matches(*texts), "inconsistencies": None}  # fmt: skip
     else:
         found = score(texts[1], region, cache or Path(tempfile.gettempdir(), "tessella-cache"))
-    return {"k": k} | found | changes(original, release)
+    return {"k": k, "seed": seed} | found | changes(original, release)
 
 
 def page() -> str:
@@ -271,14 +272,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", choices=CASES, default="ten")
     parser.add_argument("--region", choices=FOLDERS, default="national2019")
+    parser.add_argument("--k", type=int, help="else 6 for ten columns and 3 for more")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--effort", default="quick")
     parser.add_argument("--plain", action="store_true", help="score without sdnist")
     parser.add_argument("--cache", type=Path, help="where the environment of sdnist is kept")
     given = parser.parse_args()
-    found = measure(
-        given.case, given.region, plain=given.plain, effort=given.effort, cache=given.cache
-    )
-    print(json.dumps(found, indent=1))
+    for seed in given.seeds:
+        found = measure(
+            given.case, given.region, k=given.k, seed=seed, plain=given.plain,
+            effort=given.effort, cache=given.cache,
+        )  # fmt: skip
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,9 @@ NAMES = [f"{FIRST[i % 12]} {LAST[(i * 7 + i // 12) % 12]}" for i in range(N)]
         ("Número", apart(1, 10**6)),
         ("Matrikelnummer", apart(1, 10**6)),
         ("NIF", [f"{i:08d}K" for i in apart(1, 10**7)]),
-        ("matrícula", drawn("a", "b", "c")),
-        ("Kennung", drawn(1, 2, 3)),
+        ("matrícula", [f"a{i // 90}b{i % 90}" for i in range(N)]),
+        ("Kennung", drawn(*range(1000, 1002), n=20)),  # few records: few values say nothing
+        ("district", np.sort(CHANCE.lognormal(9, 1, N).astype(int))),  # a record for each
         ("apellidos", drawn("Roca", "Pons", "Vila")),
         ("Vorname", drawn("Jo", "Al", "Mia")),
         ("x", [f"user{i % 90}@mail.org" for i in range(N)]),
@@ -89,6 +90,13 @@ def test_identifiers(name: str, values: Any) -> None:
         ("person", drawn(1, 2, 3, 4, shares=[0.4, 0.3, 0.2, 0.1]), "ordinal"),
         ("balance", CHANCE.normal(0, 1, N), "continuous"),
         ("region_id", drawn(*range(1, 31)), "nominal"),
+        ("PID", drawn(*range(7)), "ordinal"),  # a party: seven values name nobody
+        ("CPR", drawn("yes", "no"), "nominal"),
+        ("region_name", drawn(*NAMES[:30]), "nominal"),
+        ("years of school", drawn(*range(20)), "integer"),
+        ("school", drawn(*range(20)), "integer"),  # its years, where nothing else tells
+        ("city size", drawn(*range(5, 90)), "integer"),
+        ("number of states", drawn(*range(45)), "integer"),
     ],
 )
 def test_what_is_masked_and_not_dropped(name: str, values: Any, kind: str) -> None:
@@ -115,6 +123,9 @@ def test_what_is_masked_and_not_dropped(name: str, values: Any, kind: str) -> No
         ("Código postal", drawn(*range(43001, 43051)), "nominal", False),
         ("plz", drawn(*range(10115, 10199)), "nominal", False),
         ("cnum", drawn(*range(1, 58)), "nominal", True),
+        ("state", drawn(*range(11, 62)), "nominal", True),
+        ("sector", drawn(*range(1, 16)), "nominal", True),
+        ("birthplace", drawn(*range(1, 50)), "nominal", True),
         ("x", drawn(1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377), "ordinal", True),
     ],
 )  # fmt: skip
@@ -179,9 +190,9 @@ def test_weights(name: str, unsure: bool) -> None:
 
 def test_the_unit_is_the_household_or_the_smallest_that_repeats() -> None:
     homes, visits = np.repeat(np.arange(100), 4), np.tile(np.repeat([0, 1], 2), 100)
-    table = pd.DataFrame({"person_id": 2 * homes + visits, "hospital_id": homes // 5, "x": 1.5})
+    table = pd.DataFrame({"person_id": 2 * homes + visits, "account_id": homes // 5, "x": 1.5})
     roles = {column.name: column.role for column in Schema.guess(table)}
-    assert roles == {"person_id": "unit", "hospital_id": "identifier", "x": "quasi-identifier"}
+    assert roles == {"person_id": "unit", "account_id": "identifier", "x": "quasi-identifier"}
     roles = {column.name: column.role for column in Schema.guess(table.assign(hogar=homes))}
     assert roles["hogar"] == "unit"
     assert roles["person_id"] == "identifier"
@@ -189,6 +200,77 @@ def test_the_unit_is_the_household_or_the_smallest_that_repeats() -> None:
     assert alone["hhid"].role == "identifier"
     lacking = Schema.guess(pd.DataFrame({"hhid": [1.0, 1.0, 2.0, np.nan] * 100}))
     assert lacking["hhid"].role == "identifier"  # who has no unit cannot be counted
+
+
+def panel(units: int = 60, years: int = 6, shuffled: bool = False) -> pd.DataFrame:
+    """Units with numbers in no order, a sector each, and an amount and classes of it each year."""
+    chance, n = np.random.default_rng(5), units * years
+    own = np.repeat(chance.choice(9000, units, replace=False) + 1000, years)
+    table = pd.DataFrame({"u": own, "year": np.tile(np.arange(2001, 2001 + years), units)})
+    table["sector"] = np.repeat(chance.integers(1, 6, units), years)
+    table["sales"] = chance.integers(20, 60, n)
+    table["class"] = table["sales"] // 10
+    table["square"] = table["sales"] ** 2
+    return table.sample(frac=1, random_state=1) if shuffled else table
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_unit_is_found_by_what_counts_and_describes_its_records(shuffled: bool) -> None:
+    table = panel(shuffled=shuffled)
+    schema = Schema.guess(table)
+    assert schema["u"].role == "unit"
+    assert "'year' never the same twice" in schema["u"].why
+    assert "'sector' always the same" in schema["u"].why
+    assert {c.role for c in schema if c.name != "u"} == {"quasi-identifier"}
+    # An amount with its classes and its square stays one, with a unit and without.
+    assert schema["sales"].kind == Schema.guess(table.drop(columns="u"))["sales"].kind == "integer"
+    assert Schema.guess(table.astype({"u": str}))["u"].role == "unit"
+    # The same numbers in any order of the records are an amount.
+    mixed = table.assign(u=np.random.default_rng(6).permutation(table["u"]))
+    assert Schema.guess(mixed)["u"].role == "quasi-identifier"
+
+
+def test_an_amount_of_a_unit_is_no_code_and_no_unit() -> None:
+    """Records of a person share the time to death as they share sex and place."""
+    chance, table = np.random.default_rng(7), panel(200, 4)
+    own = np.repeat(np.arange(200), 4)
+    table["days"] = chance.integers(100, 5000, 200)[own]
+    table["sex"] = chance.integers(1, 3, 200)[own]
+    schema = Schema.guess(table.rename(columns={"u": "patient"}))
+    assert schema["patient"].role == "unit"
+    assert (schema["days"].role, schema["days"].kind) == ("quasi-identifier", "integer")
+
+
+def test_numbers_that_other_columns_describe_are_codes() -> None:
+    chance = np.random.default_rng(8)
+    school = chance.integers(0, 40, 2000)
+    table = pd.DataFrame(
+        {
+            "school": 100 + school,
+            "mean": chance.normal(size=40)[school],
+            "score": chance.normal(size=2000),
+        }
+    )
+    assert Schema.guess(table)["school"].kind == "nominal"
+    assert Schema.guess(table.drop(columns="mean"))["school"].kind == "integer"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_by_chance_have_no_relations(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    n = int(chance.integers(60, 3000))
+    spread = {f"x{i}": chance.integers(0, chance.integers(13, n), n) for i in range(6)}
+    few = {f"y{i}": chance.integers(0, chance.integers(2, 40), n) for i in range(6)}
+    schema = Schema.guess(pd.DataFrame(spread | few))
+    assert {column.role for column in schema} == {"quasi-identifier"}
+    assert all("each with its own" not in column.why for column in schema)
+
+
+def test_an_identifier_that_lacks_values_says_how_units_are_counted() -> None:
+    ids = np.where(np.arange(N) < 5, np.nan, np.repeat(np.arange(N // 4), 4))
+    column = guess("person_id", ids)
+    assert column.role == "identifier"
+    assert "lacks 5 values: fill them to count units" in column.why
 
 
 @pytest.mark.skipif(not PEOPLE.is_dir(), reason="TESSELLA_DATA has no folder people")

@@ -11,14 +11,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
-from .._types import Name
+import numpy as np
+
+from .._types import Integers, Name
+from .._wording import listed
 from ..frame import Facts, Table
+from .relations import Codes, Relations, is_constant, relate
 from .values import ENOUGH, FEW, UNMASKED, Values
 from .words import (
     CONTACT,
     LATITUDE,
     LONGITUDE,
     SAMPLING,
+    TIMES,
     WEIGHT_NAMES,
     YEARS,
     Words,
@@ -68,10 +73,42 @@ class _Evidence:
         return self.facts.family in ("text", "category")
 
     @property
+    def complete(self) -> bool:
+        """Whether no cell is missing: who has no unit cannot be counted."""
+        return self.values.n == self.values.n_rows
+
+    @property
     def repeats(self) -> bool:
         """Whether values repeat as those of units with several records each do."""
-        complete = self.values.n == self.values.n_rows  # who has no unit cannot be counted
-        return complete and 1 < self.values.distinct <= self.values.n / 1.05
+        return 1 < self.values.distinct <= self.values.n / 1.05
+
+    @property
+    def many(self) -> bool:
+        """Whether there are as many values as units have, none with a third of the records."""
+        values = self.values
+        enough = values.distinct >= max(10, values.n / 100)
+        return enough and bool(3 * values.counts.max() <= values.n)
+
+    @property
+    def few(self) -> bool:
+        """Whether there are so few values that each stands for many records, and names nobody."""
+        return self.values.n >= ENOUGH and self.values.distinct <= FEW
+
+    @property
+    def comparable(self) -> bool:
+        """Whether values can be compared with those of other columns, and some of them agree."""
+        values = self.values
+        read = values.numbers is not None or bool(values.texts)
+        return read and values.distinct > 1 and not values.nearly_unique
+
+    def codes(self, table: Table) -> Codes:
+        """Return the values as whole numbers in their order."""
+        name, levels = self.facts.name, self.values.levels
+        if levels is None:
+            return Codes(table.labels(name)[0], ordered=False)
+        numbers = table.raw(name)[0]
+        place = np.minimum(np.searchsorted(levels, numbers), len(levels) - 1)
+        return Codes(np.where(levels[place] == numbers, place, -1), ordered=True)
 
     def named(self, question: str) -> str:
         """Return "named" or "labelled" if the name or the label answers a question with yes.
@@ -92,6 +129,9 @@ def guess_columns(
     """Guess what every column is; `described` has what a file says of some."""
     seen = {name: _look_at(table, name, (described or {}).get(name)) for name in table.columns}
     found = {name: _guess(one) for name, one in seen.items()}
+    compared = _Compared(table, seen)
+    if not any(guess.role == "unit" for guess in found.values()):
+        found |= _find_unit(seen, found, compared)
     units = [name for name, guess in found.items() if guess.role == "unit"]
     if len(units) > 1:  # households before what is in them; else the smallest units
         homes = [name for name in units if seen[name].named("names_household")]
@@ -100,7 +140,94 @@ def guess_columns(
             if name != first:
                 why = f"names units beside those of {str(first)!r}: {DROP}"
                 found[name] = replace(found[name], role="identifier", why=why)
-    return found
+        units = [first]
+    return found | _find_codes(seen, found, compared, units[0] if units else None)
+
+
+class _Compared:
+    """Columns whose values are compared with one another; each is read once."""
+
+    def __init__(self, table: Table, seen: Mapping[Name, _Evidence]) -> None:
+        self._table, self._seen = table, seen
+        self._names = [name for name, one in seen.items() if one.comparable]
+        self._codes: dict[Name, Codes] = {}
+
+    def relate(self, name: Name, unit: Name | None = None) -> Relations:
+        """Relate a column to others; what is a unit's is compared once for each unit."""
+        rows = np.arange(self._table.n_rows)
+        if unit is not None and is_constant(name, unit, self._read, rows):
+            rows = np.unique(self._read(unit, rows).codes, return_index=True)[1]
+        return relate(name, self._names, self._read, rows)
+
+    def _read(self, name: Name, rows: Integers) -> Codes:
+        if name not in self._codes:
+            own = self._seen[name].codes(self._table)
+            narrow = own.codes.astype(np.min_scalar_type(-1 - self._seen[name].values.distinct))
+            self._codes[name] = Codes(narrow, own.ordered)
+        own = self._codes[name]
+        return Codes(own.codes[rows].astype(np.int64), own.ordered)
+
+
+def _find_unit(
+    seen: Mapping[Name, _Evidence], found: Mapping[Name, Guess], compared: _Compared
+) -> dict[Name, Guess]:
+    """Find the unit by its relations to other columns, where no name tells it."""
+    best: tuple[tuple[bool, int, int], dict[Name, Guess]] = ((False, 0, 0), {})
+    for name, one in seen.items():
+        guess, values = found[name], one.values
+        given_out = one.in_words or values.whole
+        timed = one.name.any(TIMES) or values.are_years
+        if not (given_out and one.complete and one.repeats and one.many) or one.few or timed:
+            continue
+        identifies = guess.role == "identifier" and not one.name.is_part_of_name
+        if guess.role != "quasi-identifier" and not identifies:
+            continue
+        related = compared.relate(name)
+        described = len(related.describing)
+        mostly = described > 1 and 3 * described > len(seen) and not one.name.names_place
+        if not (related.counting or mostly or (identifies and described)):
+            continue
+        rank = identifies, described, values.distinct
+        if rank > best[0]:
+            how = [
+                f"{listed(list(map(repr, map(str, names[:3]))))} {does}"
+                for names, does in (
+                    (related.counting, "never the same twice"),
+                    (related.describing, "always the same"),
+                )
+                if names
+            ]
+            why = f"repeats, with {' and '.join(how)} within a value: {UNIT}"
+            if not identifies:
+                why += "; if each record is a respondent of its own, the role is quasi-identifier"
+            best = rank, {name: replace(guess, role="unit", why=why, unsure=False)}
+    return best[1]
+
+
+def _find_codes(
+    seen: Mapping[Name, _Evidence], found: Mapping[Name, Guess], compared: _Compared,
+    unit: Name | None,
+) -> dict[Name, Guess]:  # fmt: skip
+    """Find whole numbers that other columns describe: numbers of schools or places.
+
+    What is the same in all records of a unit is compared once for each: an amount of a household
+    is described by all that is the household's, too.
+    """
+    changed = {}
+    for name, one in seen.items():
+        guess, values = found[name], one.values
+        whole = guess.kind == "integer" and guess.role == "quasi-identifier" and one.repeats
+        if not whole or values.distinct <= FEW or one.name.any(TIMES) or values.are_years:
+            continue
+        if related := compared.relate(name, unit).describing:
+            by = listed(list(map(repr, map(str, related[:3]))))
+            why = (
+                f"whole numbers, each with its own value of {by}, taken as codes: a "
+                "quasi-identifier, to be masked; if they are amounts to be averaged, the kind is "
+                "integer"
+            )
+            changed[name] = replace(guess, kind="nominal", missing=(), why=why, unsure=True)
+    return changed
 
 
 def main_weight(names: Iterable[Name]) -> Name:
@@ -209,7 +336,11 @@ def _guess_whole(one: _Evidence) -> Guess:
             why = f"{many} in a row, taken as ordered; codes without order are nominal; {doubt}"
             return Guess(kind="ordinal", why=why)  # medians are right for both
         return Guess(kind="nominal", why=f"{many}, taken as codes; {doubt}", unsure=True)
-    numbered = one.named("is_number") or (one.name.names_someone and one.name.names_place)
+    numbered = (
+        one.named("is_number")
+        or one.name.is_listed
+        or (one.name.names_someone and one.name.names_place)
+    )
     if numbered and not values.nearly_unique and values.n >= ENOUGH:
         why = f"whole numbers that stand for something by their name, taken as codes; {doubt}"
         return Guess(kind="nominal", why=why, unsure=True)
@@ -255,14 +386,20 @@ def _guess_role(one: _Evidence) -> _RoleGuess:
         return _CAREFUL
     if how := one.named("names_household"):
         why = f"{how} like a household number"
-        return _RoleGuess("unit", f"{why}: {UNIT}") if one.repeats else _identifier(why)
-    if how := one.named("names_someone"):
+        if one.repeats and one.complete:
+            return _RoleGuess("unit", f"{why}: {UNIT}")
+        return _identifier(why, one)
+    if how := one.named("names_someone") or ("named" if one.name.is_noun and one.many else ""):
         return _guess_someone(one, how)
     why = _why_named(one) or _why_content(one)
     return _identifier(why) if why else _CAREFUL
 
 
-def _identifier(why: str) -> _RoleGuess:
+def _identifier(why: str, one: _Evidence | None = None) -> _RoleGuess:
+    """Return the role with its reason; what is missing keeps some from being units."""
+    if one is not None and one.repeats and one.many and not one.complete:
+        gone = one.values.n_rows - one.values.n
+        why += f", repeats, and lacks {gone:,} values: fill them to count units, role unit"
     return _RoleGuess("identifier", f"{why}: {DROP}")
 
 
@@ -295,19 +432,24 @@ def _guess_someone(one: _Evidence, how: str) -> _RoleGuess:
     values, why = one.values, f"{how} like an identifier"
     if one.name.names_place and 5 * values.distinct <= values.n:
         return _CAREFUL
-    if one.repeats and values.distinct >= max(10, values.n / 100):
+    if one.few:
+        why = f"{why}, but has {values.distinct} values only: if they name somebody, drop it"
+        return _RoleGuess("quasi-identifier", why)
+    if one.repeats and one.complete and one.many:
         return _RoleGuess("unit", f"{why}, and repeats: {UNIT}")
-    return _identifier(why)
+    return _identifier(why, one)
 
 
 def _why_named(one: _Evidence) -> str:
     """Return why a name or label makes an identifier."""
     values = one.values
-    flags = values.n >= ENOUGH and values.distinct <= FEW
-    if one.name.any(CONTACT) and not flags:
+    if one.name.any(CONTACT) and not one.few:
         return "named like an identifier"
-    if one.in_words and (how := one.named("is_name")):
+    place = one.name.names_place and 5 * values.distinct <= values.n
+    if one.in_words and not place and (how := one.named("is_name")):
         return f"{how} like an identifier"
+    if values.nearly_unique and values.whole and one.name.is_listed:
+        return "named like the number of a place, and nearly unique"
     if values.nearly_unique and (one.in_words or values.whole) and (how := one.named("is_number")):
         return f"{how} like an identifier, and nearly unique"
     place = one.name.any(LATITUDE, LONGITUDE)

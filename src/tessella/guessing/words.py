@@ -45,6 +45,20 @@ _SOMEONES_ID = re.compile(
     r"|account|case|record|firm|company|enterprise|utility|subject|panel|worker|pupil|establishment"
     r"|participant)(id|ids|nr|no|num|number|nummer)"
 )
+# Bare nouns: the number of one of these, where there are many.
+SOMEONE = _set(
+    "person persona personne individual individuo individu subject subjekt sujeto patient paciente "
+    "respondent participant proband student pupil schueler alumno eleve child kind nino enfant "
+    "mother mom madre mere father family familia familie famille firm firma company empresa "
+    "enterprise entreprise unternehmen establishment plant betrieb utility farm worker employee "
+    "trabajador empleado teacher professor prof customer client cliente kunde"
+)
+# Parts of a name, which many people share.
+_PART_OF_NAME = _set(
+    "first last given middle sur family surname firstname lastname forename nombre apellido "
+    "apellidos nombres prenom cognome sobrenome apelido vorname nachname familienname voornaam "
+    "achternaam imie nazwisko fornavn efternavn etunimi sukunimi"
+)
 # A number that stands for something: an identifier if it is nearly unique, else a code.
 NUMBER = _set("no nr num number numero nummer numer nummern key clave schluessel ref serial seq")
 _ENDS_IN_NUMBER = re.compile(r".+(num|nummer|number|numero)")
@@ -57,7 +71,19 @@ _BESIDE_HOUSEHOLD = IDENTIFIER | NUMBER | _set("ori orig original of de del der 
 PLACE = _set(
     "region state country county province provincia provincie district municipality municipio "
     "commune comune gemeinde city town zone area department departement land kreis canton nuts "
-    "puma tract ward school"
+    "puma tract ward school sch village ctry continent clinic hospital centre center zentrum site "
+    "cluster institution inst birthplace class klasse clase classe"
+)
+# Lists whose entries have numbers; a word of measures may be beside none of them ("city size").
+LISTED = (PLACE - _set("school sch area land zone")) | _set(
+    "sector sektor industry branche ramo rama occupation occ beruf ocupacion profession profesion "
+    "nationality nationalite nacionalidad citizenship religion denomination ethnicity language "
+    "party brand"
+)
+_BESIDE_LISTED = _set("of birth born residence home work current main last job at in the de")
+_WEIGHS = re.compile(
+    r"(per|pers|person|hh|hhold|household|fin|final|samp|sampling|survey|pop|design|calib|analysis"
+    r"|base|post|cross|long|int|interview|exam)(weights?|wgts?|wts?)"
 )
 WEIGHT = _set(
     "weight weights wgt wgts wt wts pweight fweight weighting gewicht gewichtung poids ponderation "
@@ -82,6 +108,11 @@ _ENDS_IN_CODE = re.compile(r".+(code|kode|cod|codigo|plz|nace|isco)")
 YEARS = _set(
     "age ages year years yr yob edad alter eta idade jahr jahre annee annees ano anos anno anni "
     "birthyear leeftijd ika alder aar"
+)
+TIMES = YEARS | _set(
+    "month months mes monat mois mese week weeks semana woche semaine day days dia tag jour "
+    "quarter trimestre quartal date time period periodo wave welle ola round visit occasion "
+    "session term semester trial duration tenure experience exper"
 )
 LATITUDE = _set("lat latitude latitud latitudine breitengrad breite")
 LONGITUDE = _set("lon lng long longitude longitud longitudine laengengrad laenge")
@@ -165,6 +196,23 @@ class Words:
         return self.any(PLACE)
 
     @property
+    def is_noun(self) -> bool:
+        """Whether it is a bare noun for a respondent: "firm", "individual"."""
+        return len(self.words) == 1 and self.words[0] in SOMEONE
+
+    @property
+    def is_part_of_name(self) -> bool:
+        """Whether it is a first or a last name, which others have, too."""
+        return self.any(_PART_OF_NAME)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it is the number of an entry of a list: "state", "sector", "birthplace"."""
+        words = set(self.words)
+        beside = _BESIDE_LISTED | IDENTIFIER | NUMBER
+        return bool(words & LISTED) and words <= LISTED | beside and not self.counts
+
+    @property
     def is_name(self) -> bool:
         """Whether it is the name of somebody or something."""
         return self.any(NAME) or any(word.endswith("name") for word in self.words)
@@ -187,13 +235,17 @@ class Words:
         """Whether it may be a sampling weight."""
         if self.flat in WEIGHT_NAMES:
             return True
-        weighs = any(word in WEIGHT or word.endswith("wgt") for word in self.words)
+        weighs = any(
+            word in WEIGHT or word.endswith("wgt") or _WEIGHS.fullmatch(word) for word in self.words
+        )
         return weighs and not self.any(BODY)
 
     @property
     def is_sampling_weight(self) -> bool:
         """Whether it is a sampling weight by a survey's name, or by words that say so."""
-        known = self.flat in WEIGHT_NAMES or any(word.endswith("wgt") for word in self.words)
+        known = self.flat in WEIGHT_NAMES or any(
+            word.endswith("wgt") or _WEIGHS.fullmatch(word) for word in self.words
+        )
         return known or (self.is_weight and self.any(SAMPLING))
 
     @property
