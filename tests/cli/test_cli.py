@@ -164,12 +164,15 @@ def test_loss_and_risk_of_files(home: Path, tmp_path: Path) -> None:
     plan.write_text(plan.read_text().replace('order = "shuffled"', 'order = "kept"'))
     run("protect", "--plan", str(plan), "--quiet")
     both = [str(home / "firms.csv"), str(tmp_path / "firms-release.csv")]
-    assert "sse_sst" in run("loss", *both)
+    text = run("loss", *both)
+    assert "sse_sst" in text
+    assert "Estimates beside their sampling errors: " in text
     for command in ("loss", "risk"):  # in random order: figures would be wrong
         with pytest.raises(BadTableError, match="drawn by chance"):
             run(command, both[0], str(home / "firms-release.csv"))
     losses = json.loads(run("loss", *both, "--json", "--columns", "turnover,wages"))
-    assert losses
+    names = {one["name"] for one in losses["estimates"]["estimates"]}
+    assert {"mean of turnover", "Gini coefficient of wages"} <= names
     who = tmp_path / "who.csv"
     found = json.loads(
         run("risk", *both, "--known", "employees,turnover,region", "--effort", "quick", "--json",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -18,7 +20,14 @@ from tessella.exceptions import (
     UnknownOptionError,
     UnpairedError,
 )
-from tessella.loss import contingency_loss, generic_loss, lost_cells, measure, sse_sst
+from tessella.loss import (
+    contingency_loss,
+    estimate_loss,
+    generic_loss,
+    lost_cells,
+    measure,
+    sse_sst,
+)
 
 
 @pytest.fixture
@@ -230,3 +239,60 @@ def test_weights_of_another_length_or_kind(original, masked):
         measure(original, masked, weights=["a", "b", "c", "d"])
     with pytest.raises(UnknownColumnError, match="wieght"):
         measure(original, masked, weights="wieght")
+
+
+HOSTILE = {
+    "nothing": [None] * 30,
+    "only_nan": np.full(30, np.nan),
+    "infinite": np.where(np.arange(30) == 3, np.inf, 1.5),
+    "beyond": 2**53 + 7 * np.arange(30),
+    "near_largest": np.linspace(-1e149, 1e149, 30),
+    "vanishing": np.arange(30) * 1e-200,
+    "one_value": np.full(30, 4.0),
+    "one_text": ["same"] * 30,
+    "dates": pd.date_range("2001-01-31", periods=30),
+    "durations": pd.to_timedelta(np.arange(30), unit="D"),
+    "lists": [[1, 2]] * 30,
+    "unique": [f"id {i}" for i in range(30)],
+}
+
+
+@pytest.mark.parametrize("spoilt", ["original", "masked", "both"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_odd_column_is_left_out_and_the_others_are_measured(name, spoilt):
+    """Whatever a column holds, in either table: every measure of the others is what it was."""
+    chance = np.random.default_rng(0)
+    before = pd.DataFrame({"x": chance.lognormal(size=30), "town": list("abc") * 10})
+    after = before.assign(x=before.x.round(1), town=list("aabbc") * 6)
+    usual = chance.normal(size=30)
+    odd = {
+        side: table.assign(odd=HOSTILE[name] if spoilt in (side, "both") else usual)
+        for side, table in (("original", before), ("masked", after))
+    }
+    found = measure(odd["original"], odd["masked"], on_unpaired="skip")
+    alone = measure(before, after, on_unpaired="skip")
+    assert found["sse_sst"].by_column["x"] == pytest.approx(alone["sse_sst"].by_column["x"])
+    assert found["entropy"].by_column["town"] == alone["entropy"].by_column["town"]
+    estimates = estimate_loss(odd["original"], odd["masked"], by=True, on_unpaired="skip")
+    names = [one.name for one in estimates.estimates]
+    assert "mean of x" in names
+    assert "share of town = a" in names
+    for result in (found, estimates):
+        json.dumps(result.to_dict(), allow_nan=False)
+        assert str(result)
+
+
+def test_a_column_that_is_gone_is_among_the_lost_cells():
+    before = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0]})
+    found = measure(before, before.assign(y=np.nan), on_unpaired="skip")
+    assert found["lost_cells"].by_column == {"x": 0.0, "y": 1.0}
+    assert found.numbers == ("x",)
+
+
+def test_a_table_of_nothing_that_can_be_compared_has_notes():
+    nothing = pd.DataFrame({"x": [np.nan, np.nan], "y": [None, None]})
+    found = measure(nothing, nothing, on_unpaired="skip")
+    assert len(found) == 0
+    assert len(found.notes) == 2
+    with pytest.raises(BadTableError, match="no column to compare"):
+        measure(nothing, nothing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pickle
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -301,3 +302,62 @@ def test_attacks_stand_beside_their_controls(firms):
     for one in summary["confidential"]["risk"]["attacks"]:
         del one["beside"]  # a summary of an earlier version
     assert "by guessing" in internal_report(summary)
+
+
+ODD = {
+    "infinite": np.where(np.arange(60) == 3, np.inf, 1.5),
+    "beyond": 2**53 + 7 * np.arange(60) // 5,
+    "vanishing": np.arange(60) // 5 * 1e-200,
+    "near_largest": np.linspace(-1e149, 1e149, 60),
+    "nothing": np.full(60, np.nan),
+    "one_value": np.full(60, 4.0),
+    "dates": pd.date_range("2001-01-31", periods=60),
+    "letters": ["日本", "é", "<b>", ""] * 15,
+}
+
+
+def test_no_measure_and_no_picture_blocks_a_release():
+    """A table of odd columns, kept as they are beside two that are masked: both reports, whole."""
+    chance = np.random.default_rng(0)
+    table = pd.DataFrame({"income": chance.lognormal(9, 1, 60), "town": list("abc") * 20, **ODD})
+    as_it_is = {name: {"role": "untouched", "unique": "kept"} for name in ODD}
+    study = Study(table, schema=Schema.guess(table).override(as_it_is), random_state=0)
+    study.do("protect", k=3, grouping="mdav", columns=["income", "town"])
+    release = study.release()
+    loss = measure(*study.views, schema=study.schema, on_unpaired="skip")
+    with_pictures = importlib.util.find_spec("matplotlib") is not None
+    summary = summarise(study, release, loss=loss, pictures=with_pictures)
+    json.dumps(summary, allow_nan=False)
+    left_out = [note for note in loss.notes if "left out" in note]
+    assert len(left_out) == 3  # infinite, beyond, vanishing
+    text = internal_report(summary)
+    assert "mean of income" in text
+    assert "is left out" in text
+    assert "estimates" in str(release)
+    assert external_report(summary)
+
+
+def test_estimates_are_for_the_holder_only(firms):
+    """What moved is in the internal report, its headline and the release; nothing is public."""
+    table = firms[["branch", "turnover", "wages"]]
+    study = Study(table, random_state=5).do("protect", k=20, grouping="mdav")
+    release = study.release()
+    summary = summarise(study, release, pictures=False)
+    found = summary["confidential"]["estimates"]
+    assert found["sentence"] == release.estimates.sentence
+    assert found["sentence"] in str(release)
+    assert internal_report(summary).count(found["sentence"]) == 2
+    ratios = [np.inf if one["ratio"] is None else one["ratio"] for one in found["estimates"]]
+    assert ratios == sorted(ratios, reverse=True)
+    shares = table.branch.value_counts(normalize=True)
+    for line in found["categories"]:
+        assert line["before"] == pytest.approx(shares[line["of"]])
+        inside = table[table.branch == line["of"]]
+        worst = line["worst_mean"]
+        assert worst["before"] == pytest.approx(inside[worst["column"]].mean())
+        here = release.table[release.table.branch == line["of"]]
+        assert worst["after"] == pytest.approx(here[worst["column"]].mean())
+    public = external_report(summary) + manifest(summary, [])
+    assert "sampling error" not in public
+    assert "Gini" not in public
+    assert pickle.loads(pickle.dumps(release)).estimates is None

@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -392,15 +393,23 @@ def _by_id(before: Table, after: Table, id: Name) -> Integers:
 def _related(pair: Pair, name: Name) -> bool:
     """Return whether a column goes with itself, more than two unrelated ones would."""
     least = max(0.05, UNRELATED / math.sqrt(max(pair.n_rows, 1)))
+    numbers = None
     if pair.is_number(name):
-        x, y = pair.numbers(name)
+        with suppress(BadTableError):  # infinite, or too many digits: compared as labels
+            numbers = pair.numbers(name)
+    if numbers is not None:
+        x, y = numbers
         known = ~(np.isnan(x) | np.isnan(y))
         x, y = x[known], y[known]
         if len(x) < 2 or x.std() == 0 or y.std() == 0:
             return False
+        if np.array_equal(x, y):
+            return True
         ranks = [np.argsort(np.argsort(v, kind="stable"), kind="stable") for v in (x, y)]
         return bool(abs(np.corrcoef(ranks[0], ranks[1])[0, 1]) > least)
     old, new, labels = pair.labels(name)
+    if len(labels) > 1 and np.array_equal(old, new):
+        return True
     shares = [np.bincount(p[p >= 0], minlength=len(labels)) / len(p) for p in (old, new)]
     return bool((old == new).mean() - float(shares[0] @ shares[1]) > least)
 

@@ -150,6 +150,7 @@ class Values:
             if looked and _share(re.compile(pattern), looked) >= MATCHING:
                 return form
         many = self.distinct >= 20 and self.distinct > 0.3 * self.n
+        many = many and len(looked) > 0  # lists and objects have no text
         return "names of people" if many and _share(_PERSON, looked) >= MATCHING else ""
 
     @property

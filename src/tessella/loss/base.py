@@ -100,7 +100,7 @@ class ComparedTables:
         self.empty: tuple[Name, ...] = ()  # columns left aside, for neither table has a value
         self.skipped: dict[Name, str] = {}  # columns that cannot be compared, and why
         self._kept: dict[Any, Any] = {}
-        self.columns = self._find_columns(columns, weights)
+        self.columns = self.present = self._find_columns(columns, weights)
         if on_unpaired == "skip":
             self.columns = tuple(name for name in self.columns if self._can_be_read(name))
         self.numbers = tuple(name for name in self.columns if self._is_number(name))
@@ -133,14 +133,22 @@ class ComparedTables:
             new = [name for name in after.columns if not before.has(name)]
             if lost or new:
                 raise UnpairedError.columns(lost, new)
-        views = (self.original, self.masked)
-        self.empty = tuple(n for n in names if all(view.missing(n).all() for view in views))
-        names = tuple(name for name in names if name not in self.empty)
+        self.empty = tuple(name for name in names if self._is_empty(name))
+        names = tuple(name for name in names if name not in (*self.empty, *self.skipped))
         if not names and self.on_unpaired == "error":
             raise BadTableError(
                 "There is no column to compare. Name at least one with columns=[...]."
             )
         return names
+
+    def _is_empty(self, name: Name) -> bool:
+        try:
+            return all(view.missing(name).all() for view in (self.original, self.masked))
+        except BadTableError as error:  # lists and other things that have no text
+            if self.on_unpaired == "error":
+                raise
+            self.skipped[name] = str(error)
+            return False
 
     def _is_number(self, name: Name) -> bool:
         if self.schema is not None and self.schema[name].kind in ("ordinal", "nominal"):
@@ -224,6 +232,13 @@ class ComparedTables:
                 "them nominal or ordinal."
             )
         return self.categories
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something is left out; only tessella's own errors never repeat a value."""
+    if isinstance(error, OverflowError | FloatingPointError):
+        return "its figures are larger than a float64 holds."
+    return str(error) if isinstance(error, TessellaError) else type(error).__name__
 
 
 def refuse_vanishing(cells: PairedNumbers, name: Name) -> None:

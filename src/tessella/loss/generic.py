@@ -19,7 +19,16 @@ from .._parameters import FLAG, OneOf, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import TessellaError
 from ..schema import Schema
-from .base import ComparedTables, Loss, OnUnpaired, Reading, Summary, compare, worst
+from .base import (
+    ComparedTables,
+    Loss,
+    OnUnpaired,
+    Reading,
+    Summary,
+    compare,
+    reason_of,
+    worst,
+)
 from .categories import contingency_loss, entropy_loss, mutual_information_loss
 from .distributions import distribution_loss, pil
 from .moments import column_sums, component_loss, moments, variation
@@ -318,20 +327,16 @@ def measure(
 
 
 def _measured(pair: ComparedTables) -> tuple[list[Loss], list[str]]:
-    """Measure by all that fits the columns; what fails is an error, or left out with its reason.
-
-    The text of an error that is not tessella's own may hold a value of the table: only its kind
-    is noted.
-    """
+    """Measure by all that fits the columns; what fails is an error, or left out with its reason."""
     losses, failed = [], []
     for name, compute in _measures(pair):
         try:
-            losses.append(compute())
+            with np.errstate(over="warn" if pair.on_unpaired == "error" else "raise"):
+                losses.append(compute())
         except (TessellaError, ArithmeticError, ValueError) as error:  # LinAlgError is one of these
             if pair.on_unpaired == "error":
                 raise
-            why = str(error) if isinstance(error, TessellaError) else type(error).__name__
-            failed.append(f"{name} is left out: {why}")
+            failed.append(f"{name} is left out: {reason_of(error)}")
     return losses, failed
 
 
@@ -354,7 +359,7 @@ def _measures(pair: ComparedTables) -> Iterator[tuple[str, Callable[[], Loss]]]:
         yield "entropy", partial(entropy_loss, pair, pair)
     if len(pair.categories) > 1:
         yield "mutual_information", partial(mutual_information_loss, pair, pair)
-    if pair.on_unpaired == "skip" and pair.columns:
+    if pair.on_unpaired == "skip" and pair.present:
         yield "lost_cells", partial(lost_cells, pair, pair)
 
 
@@ -409,7 +414,7 @@ def lost_cells(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     by_column: dict[Name, float] = {}
     w = np.ones(pair.n_rows) if pair.weights is None else pair.weights
     invented = 0
-    for name in pair.columns:
+    for name in pair.present:  # those as well of which no value can be compared
         before, after = pair.known(name)
         lost = before & ~after
         invented += int((after & ~before).sum())

@@ -200,7 +200,8 @@ class _Sweep:
 
     def _correlation(self, side: int) -> Floats:
         variance = self.variance[side]
-        scale = np.sqrt(np.maximum(variance * variance.T, 0.0))
+        deviation = np.sqrt(np.maximum(variance, 0.0))
+        scale = deviation * deviation.T  # a product of variances could overflow
         never = [(sums.variance_before, sums.variance_after)[side] == 0.0 for sums in self.sums]
         nothing = (variance <= NOTHING) | np.array(never)[:, None]
         constant = nothing | nothing.T

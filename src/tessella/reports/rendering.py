@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from io import BytesIO
@@ -13,6 +14,7 @@ import numpy as np
 from .. import pictures
 from ..exceptions import TessellaError
 from ..frame import Table
+from ..loss.base import reason_of
 from ..pictures.figures import styled
 from ..release import Release, Study
 
@@ -51,9 +53,11 @@ def draw(study: Study, release: Release) -> list[dict[str, str]]:
         if not names or (title == "Group sizes" and not release.labels):
             continue
         try:
-            svg, why = inline(make(), f"picture{number}"), ""
-        except TessellaError as error:
-            svg, why = "", str(error)
+            with warnings.catch_warnings():  # letters that no font has, numbers near the largest
+                warnings.simplefilter("ignore")
+                svg, why = inline(make(), f"picture{number}"), ""
+        except (TessellaError, ArithmeticError, ValueError) as error:
+            svg, why = "", reason_of(error)
         drawn.append({"title": title, "alt": alt, "svg": svg, "why": why})
     return drawn
 
