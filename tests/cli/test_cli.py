@@ -170,6 +170,9 @@ def test_loss_and_risk_of_files(home: Path, tmp_path: Path) -> None:
     for command in ("loss", "risk"):  # in random order: figures would be wrong
         with pytest.raises(BadTableError, match="drawn by chance"):
             run(command, both[0], str(home / "firms-release.csv"))
+    plain = json.loads(run("loss", *both, "--json"))
+    planned = json.loads(run("loss", *both, "--plan", str(plan), "--json"))
+    assert plain["losses"] == planned["losses"]  # the manifest tells as much
     losses = json.loads(run("loss", *both, "--json", "--columns", "turnover,wages"))
     names = {one["name"] for one in losses["estimates"]["estimates"]}
     assert {"mean of turnover", "Gini coefficient of wages"} <= names
@@ -185,15 +188,38 @@ def test_loss_and_risk_of_files(home: Path, tmp_path: Path) -> None:
     assert found["value"] == best
 
 
+def test_a_plan_undoes_the_random_order(tmp_path: Path, home: Path) -> None:
+    """`loss`, `risk` and `verify` give what the plan reported; by chance they would be far off."""
+    plan, source = tmp_path / "plan.toml", str(home / "firms.csv")
+    run("plan", source, "-k", "4", "-r", str(home / "rules.txt"), "-o", str(plan))
+    done = json.loads(run("protect", "--plan", str(plan), "--json"))
+    files = [source, done["files"]["release"], "--plan", str(plan)]
+    losses = json.loads(run("loss", *files, "--json"))
+    reported = json.loads(Path(done["files"]["summary"]).read_text())["confidential"]["loss"]
+    assert [one["value"] for one in losses["losses"]] == pytest.approx(
+        [one["value"] for one in reported], rel=1e-3
+    )
+    found = json.loads(run("risk", *files, "--json"))
+    first, again = ([{**a, "seconds": 0} for a in f["attacks"]] for f in (done["risk"], found))
+    assert first == again
+    verified = json.loads(run("verify", *files, "--json"))
+    assert (verified["problems"], verified["aligned"]) == ([], True)
+    assert verified["loss"]["losses"] == losses["losses"]
+    blind = json.loads(run("verify", *files[:2], "--json"))  # by the manifest beside it
+    assert (blind["problems"], blind["aligned"]) == ([], False)
+    with pytest.raises(BadOptionError, match="the plan says it"):
+        run("verify", *files, "-k", "4")
+
+
 def test_reports_again_from_a_summary(home: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     run("plan", str(home / "firms.csv"), "-k", "4", "--seed", "1", "-o", str(plan))
-    text = plan.read_text().replace("[output]\n", '[output]\nsummary = "summary.json"\n')
-    plan.write_text(text)
     run("protect", "--plan", str(plan), "--quiet")
-    out = tmp_path / "again.html"
-    run("report", str(tmp_path / "summary.json"), "--external", str(out), "--quiet")
+    out, own = tmp_path / "again.html", tmp_path / "own.html"
+    summary = str(tmp_path / "firms-release-summary.json")
+    run("report", summary, "--external", str(out), "--internal", str(own), "--quiet")
     assert out.read_bytes() == (tmp_path / "firms-release-report.html").read_bytes()
+    assert own.read_bytes() == (tmp_path / "firms-release-confidential.html").read_bytes()
 
 
 def test_explore_a_file(tmp_path: Path) -> None:
@@ -228,6 +254,7 @@ def test_the_demo_ends_with_a_release_and_two_reports(demo: tuple[str, Path]) ->
     assert {path.name for path in folder.iterdir()} == {
         "firms.csv", "rules.txt", "plan.toml", "firms-release.csv", "firms-release-report.html",
         "firms-release-confidential.html", "firms-release-manifest.json",
+        "firms-release-summary.json",
     }  # fmt: skip
     for title in ("What was done", "Rules", "Groups", "Loss", "Risk", "Files", "Try next"):
         assert f"\n{title}" in text

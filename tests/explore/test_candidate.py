@@ -128,7 +128,7 @@ def test_a_candidate_masks_a_table():
 
 
 def test_categories_need_a_way():
-    table = pd.DataFrame({"x": [1.0, 2, 3, 4], "town": list("aabb")})
+    table = pd.DataFrame({"x": [1.5, 2, 3, 4], "town": list("aabb")})
     with pytest.raises(BadTableError, match=r"pram=0\.8"):
         Candidate("noise").mask(table)
     made = Candidate("noise", pram=0.9).mask(table, random_state=0)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tessella import Schema, protect
 from tessella.exceptions import (
     BadOptionError,
     BadTableError,
@@ -22,6 +23,7 @@ from tessella.exceptions import (
 from tessella.explore import Candidate, Exploration, Point, explore, load
 from tessella.explore.evaluate import front_of
 from tessella.explore.exploring import _budget, propose
+from tessella.loss import measure
 from tessella.risk import ATTACKS, Attack, Estimate, assess
 
 QUICK = ["euclidean"]
@@ -46,15 +48,44 @@ def found(table, *candidates, **options):
 
 
 def test_by_hand():
-    """Two pairs: the mean of each, risk one half, loss 1 / 101 (SSE 1, SST 101)."""
-    table = np.array([[0.0], [1.0], [10.0], [11.0]])
+    """Two pairs: the mean of each, risk one half, loss SSE / SST = 2.25 / 102.25."""
+    table = np.array([[0.0], [1.5], [10.0], [11.5]])
     (point,) = found(table, mdav(2))
     assert point.risk == pytest.approx(50)
-    assert point.loss == pytest.approx(100 / 101)
-    assert point.score == pytest.approx((50 + 100 / 101) / 2)
+    assert point.loss == pytest.approx(100 * 2.25 / 102.25)
+    assert point.score == pytest.approx((50 + point.loss) / 2)
     assert (point.k_reached, point.k_promised, point.worst) == (2, 2, "euclidean")
     assert point.losses["sse_sst"] == point.loss
     assert point.risks == {"euclidean": point.risk}
+
+
+def test_codes_are_categories_as_protect_takes_them():
+    """The same guess, the same table, and the figures of `measure` and `assess` for it."""
+    random = np.random.default_rng(3)
+    coded = pd.DataFrame(
+        {"relat": random.integers(1, 6, 120), "income": random.normal(size=120).round(2)}
+    )
+    (point,) = found(coded, mdav(3))
+    known = Schema.guess(coded)
+    assert known["relat"].kind in ("nominal", "ordinal")
+    masked = Candidate("protect", k=3, grouping="mdav").mask(coded)
+    pd.testing.assert_frame_equal(masked, protect(coded, k=3, grouping="mdav").table)
+    assert set(masked["relat"]) <= set(coded["relat"])
+    losses = {loss.name: loss.value for loss in measure(coded, masked, schema=known)}
+    assert "entropy" in losses  # of the codes
+    assert point.losses["sse_sst"] == pytest.approx(100 * losses["sse_sst"])
+    assessed = assess(coded, masked, schema=known, attacks=QUICK, random_state=0)
+    assert point.risk == pytest.approx(100 * assessed.value)
+
+
+def test_units_of_a_schema_are_counted():
+    random = np.random.default_rng(4)
+    firms = pd.DataFrame({"firm": np.repeat(np.arange(20), 3), "net": random.normal(size=60)})
+    schema = Schema.guess(firms).with_unit("firm")
+    (point,) = found(firms, mdav(3), schema=schema)
+    assert point.k_reached >= 3
+    masked = Candidate("protect", k=3, grouping="mdav").mask(firms, schema=schema)
+    assert firms.groupby(masked["net"].to_numpy())["firm"].nunique().min() == point.k_reached
 
 
 def test_the_worst_attack_counts(table):

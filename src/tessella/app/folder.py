@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .._output import whole_or_nothing
-from ..auditing.verifying import KIND
+from ..auditing.manifests import KIND
 from ..exceptions import BadFileError, TessellaError
 from ..io.source import find_format
 from ..planfile import PlanFile

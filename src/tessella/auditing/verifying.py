@@ -5,15 +5,12 @@ What `verify` found.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,7 @@ import numpy as np
 from .._parameters import FLAG, NONE, Instance, parameters
 from .._types import Integers, Name
 from .._wording import counted
-from ..exceptions import BadFileError, BadOptionError, BadTableError, DataNotFoundError
+from ..exceptions import BadOptionError, BadTableError
 from ..frame import Pair, Table, View
 from ..io import read_file
 from ..loss import measure
@@ -30,10 +27,12 @@ from ..loss.distributions import Distribution, largest_gap
 from ..rules import Rules
 from ..schema import Schema
 from .conduct import audit
+from .manifests import check_hashes, described_schema, read_manifest
 from .result import Audit
 from .stored import as_audited
 
 SHOWN = 30
+FEW = 20  # records, of which chance may decide whether columns go together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +133,6 @@ class Verification:
     __repr__ = __str__
 
 
-KIND = "tessella manifest"  # what a manifest calls itself
-
 # The same values, kept otherwise.
 STORAGE = re.compile(
     r"^Column .* (had dtype .+ and now has "
@@ -176,7 +173,8 @@ def verify(
     rules : Rules, text or list of texts, optional
         What must be true of every released record. Otherwise the manifest's.
     schema : Schema, optional
-        Kinds, roles and missing codes of the original's columns.
+        Kinds, roles and missing codes of the original's columns. Otherwise the manifest's, of what
+        was released.
     blocks, strata : optional
         The columns in which records must be alike, and within what: see `tessella.audit`.
         Otherwise the manifest's.
@@ -206,14 +204,16 @@ def verify(
     >>> verify(original, released.iloc[:4], k=3, rules="tax <= net").problems
     ("Block 1 ('net', 'tax'): 1 of 4 records shares its released values with fewer than 3 ...
     """
-    promised = _read_manifest(manifest)
+    promised = read_manifest(manifest)
     problems: list[str] = []
     notes: list[str] = []
-    hashes = _check_hashes(promised, masked, manifest, problems)
+    hashes = check_hashes(promised, masked, manifest, problems)
     before = _read(original)
     after = _read(masked, like=before)
     names = _common(before, after, id, problems, notes)
-    if schema is not None:
+    if schema is None and promised:
+        schema = described_schema(promised, Schema.guess(before))
+    elif schema is not None:
         schema.check(before)
     rows = _alignment(before, after, names, id, aligned, promised, notes)
     unit = [] if schema is None else [name for name in schema.names("unit") if name not in names]
@@ -278,45 +278,6 @@ def _read(given: Any, *, like: Table | None = None) -> Table:
     return Table.read(source.table if like is None else as_audited(source, like))
 
 
-def _read_manifest(given: Any) -> Mapping[str, Any]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        read = given
-    else:
-        path = Path(given)
-        if not path.is_file():
-            raise DataNotFoundError(f"There is no manifest {str(path)!r}. Check the name.")
-        try:
-            read = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, UnicodeDecodeError):
-            raise BadFileError(path, "this is not JSON", "Give the manifest of a release") from None
-    if not isinstance(read, Mapping) or read.get("kind") != KIND:
-        raise BadOptionError("manifest", given, "a manifest that tessella has written")
-    return read
-
-
-def _check_hashes(
-    promised: Mapping[str, Any], masked: Any, manifest: Any, problems: list[str]
-) -> dict[str, bool | None]:
-    """Compare files with their hashes: the release that is given, others beside the manifest."""
-    hashes: dict[str, bool | None] = {}
-    beside = Path(manifest).parent if isinstance(manifest, str | os.PathLike) else None
-    for file in promised.get("files", []):
-        path = beside / file["file"] if beside is not None else None
-        if file["what"] == "release":
-            path = Path(masked) if isinstance(masked, str | os.PathLike) else None
-        if path is None or not path.is_file():
-            hashes[file["file"]] = None
-            continue
-        with open(path, "rb") as content:
-            fits = hashlib.file_digest(content, "sha256").hexdigest() == file["sha256"]
-        hashes[file["file"]] = fits
-        if not fits:
-            problems.append(f"{path.name} is not the file that the manifest speaks of.")
-    return hashes
-
-
 def _common(
     before: Table, after: Table, id: Name | None, problems: list[str], notes: list[str]
 ) -> list[Name]:
@@ -367,6 +328,13 @@ def _alignment(
                      "aligned=True.")  # fmt: skip
         return None
     return None if aligned is False else np.arange(before.n_rows)
+
+
+def looks_shuffled(before: Table, after: Table) -> bool:
+    """Return whether records of the same place are strangers; few records may be so by chance."""
+    names = [name for name in before.columns if after.has(name)]
+    many = bool(names) and before.n_rows == after.n_rows > FEW
+    return many and is_shuffled(before, after, names)
 
 
 def is_shuffled(before: Table, after: Table, names: Iterable[Name]) -> bool:

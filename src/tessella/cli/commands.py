@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from .. import __version__, auditing, io, planfile, publishing, reports
+from .. import __version__, io, planfile, publishing, reports
 from .. import rules as ruling
 from .._output import refuse_same_file, toml_key, toml_value
 from ..exceptions import BadOptionError, TessellaWarning
@@ -144,6 +144,12 @@ def read_source(file: str, read: list[str] | None, reporter: Reporter) -> io.Sou
 
 def read_rules(file: str | None) -> ruling.Rules | None:
     return None if file is None else ruling.Rules.read(file)
+
+
+def refuse_twice(plan: str, given: Mapping[str, Any]) -> None:
+    """Refuse options that a plan states."""
+    if twice := [name for name, value in given.items() if value is not None]:
+        raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
 
 
 @app.command("check")
@@ -358,8 +364,7 @@ def _protect(
                  "--release": release, "--read": read or None, "--dominance": dominance,
                  "--on-dominance": on_dominance, "--grouping": grouping,
                  "--option": option or None, "--effort": effort, "--time": time}  # fmt: skip
-        if twice := [name for name, value in given.items() if value is not None]:
-            raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
+        refuse_twice(plan, given)
         wanted = planfile.read_plan(plan)
     else:
         if file is None or k is None:
@@ -386,32 +391,6 @@ def _protect(
         "seconds": round(done.seconds, 3),
     }
     reporter.give(str(done), account)
-
-
-@app.command("verify")
-def _verify(
-    original: Original,
-    release: Masked,
-    k: MaybeK = None,
-    rules: RulesFile = None,
-    strata: Strata = None,
-    identity: Identity = None,
-    manifest: Annotated[Text, Option(help="The manifest that was written with it.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Audit a masked file, made by whatever tool: k, rules, hashes, and what was lost.
-
-    Ends with 1 if something is not as it must be.
-    """
-    reporter = Reporter(quiet, False, json)
-    with reporter.waiting("Reading, counting, comparing ..."):
-        found = auditing.verify(
-            original, release, k=k, rules=read_rules(rules), strata=columns_of(strata),
-            id=identity, manifest=manifest,
-        )  # fmt: skip
-    reporter.give(str(found), found.to_dict())
-    raise typer.Exit(DONE if found.passed else REFUSED)
 
 
 @app.command("report")

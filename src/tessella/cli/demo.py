@@ -278,7 +278,8 @@ def _next(account: Account) -> Iterator[str | Table | Text]:
     yield "Try next"
     yield Text(
         f"tessella check {home / SURVEY} --rules {home / RULES}\n"
-        f"tessella risk {home / SURVEY} {account.done.paths['release']} --effort standard\n"
+        f"tessella risk {home / SURVEY} {account.done.paths['release']} --plan {home / PLAN} "
+        "--effort standard\n"
         f"tessella explore {home / SURVEY}\n"
         f"edit {home / PLAN}, then: tessella protect --plan {home / PLAN} --overwrite"
     )

@@ -2,88 +2,180 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+import typer
+from typer import Argument, Option
 
+from .. import auditing, io, loss, planfile, publishing, risk
 from .. import explore as exploring
-from .. import io, loss, risk
-from ..exceptions import BadOptionError, BadTableError, NoCandidateError
+from ..exceptions import BadOptionError, BadTableError, NoCandidateError, UnsureKindWarning
 from .commands import (
-    File,
     Identity,
     Json,
     Masked,
+    MaybeK,
     Original,
     Quiet,
     Read,
     RulesFile,
     Seed,
+    Strata,
     Text,
     Verbose,
     app,
     read_rules,
     read_source,
+    refuse_twice,
     write_text,
 )
-from .terminal import Reporter, columns_of, options_of
-
-FEW = 20  # records, of which chance may decide whether columns go together
+from .terminal import DONE, REFUSED, Reporter, columns_of, options_of
 
 if TYPE_CHECKING:
     from ..release import Step
+    from ..rules import Rules
     from ..schema import Schema
 
 
-def _read_both(
-    original: str, release: str, read: list[str] | None, reporter: Reporter, *,
-    id: str | None = None, hint: str = "",
-) -> tuple[io.Source, io.Source]:  # fmt: skip
-    """Read two files; options of reading are for the original, those of the release are found.
+Plan = Annotated[
+    Text,
+    Option("--plan", "-p", help="The plan that wrote the release: kinds, roles, rules, knowledge."),
+]
+Manifest = Annotated[
+    Text, Option(help="The manifest of the release; else the one beside it, if there is one.")
+]
 
-    Records are compared by their place, or by `id`: a release in random order is refused.
+
+class _Files:
+    """An original and a release, read as their plan or manifest describes them.
+
+    With neither, kinds are guessed; options of reading are for the original. Records are compared
+    by their place, or by `id`: a release in random order is refused without its plan.
     """
-    from ..auditing.verifying import is_shuffled
-    from ..frame import Table
 
-    with reporter.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
-        both = io.read_file(original, **options_of(read or [])), io.read_file(release)
-    before, after = (Table.read(source.table) for source in both)
-    common = [name for name in before.columns if after.has(name)]
-    paired = id is None and common and before.n_rows == after.n_rows > FEW
-    if paired and is_shuffled(before, after, common):
-        raise BadTableError(
-            f"No column of {Path(release).name} goes with the original record by record: its order "
-            "seems to be drawn by chance, and figures of records paired by their place would be "
-            "wrong. The plan's internal report has loss and risk. To measure files, write the "
-            f'release with order = "kept" in [output] of the plan and do not publish it{hint}.'
+    def __init__(
+        self, original: str, release: str, reporter: Reporter, *, plan: str | None,
+        manifest: str | None, read: list[str] | None, id: str | None = None, hint: str = "",
+    ) -> None:  # fmt: skip
+        from ..auditing.manifests import described_schema
+        from ..auditing.stored import as_audited
+        from ..auditing.verifying import looks_shuffled
+        from ..frame import Table
+
+        self.opened: publishing.Reopened | None = None
+        with reporter.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
+            if plan is not None:
+                refuse_twice(plan, {"--read": read or None, "--id": id})
+                self.opened = publishing.reopen(
+                    plan, original=original, release=release, manifest=manifest
+                )
+                return
+            promised = _described(release, manifest, reporter)
+            source = io.read_file(original, **options_of(read or []))
+            self.schema = described_schema(promised, source.schema())
+            self.before = Table.read(source.table)
+            self.after = Table.read(as_audited(io.read_file(release), self.before))
+        order = promised.get("order")
+        if order is None and looks_shuffled(self.before, self.after):
+            order = "shuffled"
+        if order == "shuffled" and id is None:
+            raise BadTableError(
+                f"The order of {Path(release).name} is drawn by chance: figures of records paired "
+                "by their place would be wrong. Give the plan that wrote it, which knows the "
+                f"order: --plan PLAN{hint}."
+            )
+
+        common = [name for name in self.before.columns if self.after.has(name)]
+        weights, masked = self.schema.names("weight"), self.schema.names("quasi-identifier")
+        # As `publish` compares them; files without a manifest, in all that they have in common.
+        self.compared = [name for name in common if name not in weights] if promised else common
+        self.known = [name for name in common if name in masked] if promised else None
+
+
+def _described(release: str, manifest: str | None, reporter: Reporter) -> Mapping[str, Any]:
+    """Read the manifest that is given, or the one beside the release; its hash must fit."""
+    from ..auditing.manifests import find_manifest, read_manifest, refuse_other_file
+
+    found = manifest or find_manifest(release)
+    promised = read_manifest(found)
+    refuse_other_file(promised, release, found)
+    methods = {step["method"] for step in promised.get("steps", ())}
+    for method in sorted(methods & {"recode", "suppress"}):
+        reporter.say(
+            f"A step {method!r} came before masking, and counts as loss here. With --plan PLAN, "
+            "figures are those of its report."
         )
-    return both
+    return promised
+
+
+@app.command("verify")
+def _verify(
+    original: Original,
+    release: Masked,
+    plan: Plan = None,
+    k: MaybeK = None,
+    rules: RulesFile = None,
+    strata: Strata = None,
+    identity: Identity = None,
+    manifest: Manifest = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Audit a masked file, made by whatever tool: k, rules, hashes, and what was lost.
+
+    Ends with 1 if something is not as it must be.
+    """
+    from ..auditing.manifests import find_manifest
+
+    reporter = Reporter(quiet, False, json)
+    given = {"-k": k, "--rules": rules, "--strata": strata, "--id": identity}
+    if plan is not None:
+        refuse_twice(plan, given)
+    with reporter.waiting("Reading, counting, comparing ..."):
+        if plan is not None:
+            found = publishing.reopen(
+                plan, original=original, release=release, manifest=manifest
+            ).verify()
+        else:
+            found = auditing.verify(
+                original, release, k=k, rules=read_rules(rules), strata=columns_of(strata),
+                id=identity, manifest=manifest or find_manifest(release),
+            )  # fmt: skip
+    reporter.give(str(found), found.to_dict())
+    raise typer.Exit(DONE if found.passed else REFUSED)
 
 
 @app.command("loss")
 def _loss(
     original: Original,
     release: Masked,
+    plan: Plan = None,
+    manifest: Manifest = None,
     columns: Annotated[Text, Option(help="Columns to compare, between commas.")] = None,
     by_column: Annotated[bool, Option("--by-column", help="Also for each column.")] = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what masking has cost: generic measures, and estimates with sampling errors."""
+    """Measure what masking has cost: generic measures, and estimates with sampling errors.
+
+    With the plan that wrote the release: tessella loss FILE RELEASE --plan plan.toml
+    """
     reporter = Reporter(quiet, False, json)
-    before, after = _read_both(original, release, read, reporter)
+    files = _Files(original, release, reporter, plan=plan, manifest=manifest, read=read)
     wanted = columns_of(columns)
-    if wanted is None:
-        wanted = [name for name in before.columns if name in after.columns]
-    found = loss.measure(
-        before.table, after.table, columns=wanted, schema=before.schema(), on_unpaired="skip"
-    )
-    estimates = loss.estimate_loss(
-        before.table, after.table, columns=wanted, schema=before.schema(), on_unpaired="skip"
-    )
+    if files.opened is not None:
+        found, estimates = files.opened.loss(columns=wanted), files.opened.estimates(columns=wanted)
+    else:
+        reading: dict[str, Any] = {
+            "columns": files.compared if wanted is None else wanted, "schema": files.schema,
+            "on_unpaired": "skip",
+        }  # fmt: skip
+        found = loss.measure(files.before, files.after, **reading)
+        estimates = loss.estimate_loss(files.before, files.after, **reading)
     text = str(found)
     if by_column:
         text += "\n\n" + found.to_frame(by_column=True).to_string(index=False)
@@ -95,10 +187,14 @@ def _loss(
 def _risk(
     original: Original,
     release: Masked,
+    plan: Plan = None,
+    manifest: Manifest = None,
     known: Annotated[Text, Option(help="Columns that an intruder knows, between commas.")] = None,
     confidential: Annotated[Text, Option(help="Columns an intruder wants to learn.")] = None,
     identity: Identity = None,
-    effort: Annotated[str, Option(help="quick, standard or thorough.")] = "standard",
+    effort: Annotated[
+        Text, Option(help="quick, standard or thorough; the plan's, or standard.")
+    ] = None,
     time_limit: Annotated[float | None, Option(help="Seconds; later attacks are left out.")] = None,
     records: Annotated[
         Text, Option(help="Write who can be found, record by record. CONFIDENTIAL.")
@@ -108,17 +204,26 @@ def _risk(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Attack a masked file in every way that fits, and tell what the worst attack finds."""
+    """Attack a masked file in every way that fits, and tell what the worst attack finds.
+
+    With the plan that wrote the release: tessella risk FILE RELEASE --plan plan.toml
+    """
     reporter = Reporter(quiet, verbose, json)
-    before, after = _read_both(
-        original, release, read, reporter, id=identity, hint=", or give --id COLUMN"
-    )
-    options: dict[str, Any] = {"confidential": columns_of(confidential)} if confidential else {}
+    files = _Files(
+        original, release, reporter, plan=plan, manifest=manifest, read=read, id=identity,
+        hint=", or --id COLUMN, which both files have and which says who is who",
+    )  # fmt: skip
+    given = {"known": columns_of(known), "confidential": columns_of(confidential),
+             "effort": effort, "time_limit": time_limit}  # fmt: skip
+    options: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
     with reporter.progress("Attacking ...") as step:
-        found = risk.assess(
-            before.table, after.table, known=columns_of(known), id=identity, effort=effort,
-            schema=before.schema(), time_limit=time_limit, progress=step, random_state=0, **options,
-        )  # fmt: skip
+        if files.opened is not None:
+            found = files.opened.risk(progress=step, **options)
+        else:
+            found = risk.assess(
+                files.before, files.after, id=identity, schema=files.schema, progress=step,
+                random_state=0, **{"known": files.known, **options},
+            )  # fmt: skip
     if records is not None:
         from ..io.files import staged_file
 
@@ -132,7 +237,10 @@ def _risk(
 
 @app.command("explore")
 def _explore(
-    file: File,
+    file: Annotated[Text, Argument(metavar="[FILE]", help="A file; else the plan's.")] = None,
+    plan: Annotated[
+        Text, Option("--plan", "-p", help="A plan: its kinds, roles, rules and preparing steps.")
+    ] = None,
     k: Annotated[str, Option("--k", "-k", help="Sizes to try, between commas.")] = "3,5,10,20",
     rules: RulesFile = None,
     columns: Annotated[Text, Option(help="Columns to mask, between commas.")] = None,
@@ -161,21 +269,30 @@ def _explore(
 ) -> None:
     """Try many ways to protect a file and draw the map of risk and loss: which is best?"""
     from ..explore.candidate import steps_to_toml
-    from ..schema import Schema
 
     reporter = Reporter(quiet, False, json)
     sizes = _sizes(k)
-    source = read_source(file, read, reporter)
-    wanted, whole = columns_of(columns), source.schema()
-    if wanted is None:
-        wanted = [str(name) for name in whole.names("quasi-identifier", "confidential")]
-    schema = Schema([whole[name] for name in wanted]).override(
-        {name: {"role": "quasi-identifier"} for name in wanted}
-    )
-    table, first = _complete_enough(source.table.select(wanted), schema, max(sizes), reporter)
-    given = read_rules(rules)
-    if given is not None:
-        given = given.for_columns(wanted, only=True)
+    if plan is not None:
+        refuse_twice(plan, {"FILE": file, "--rules": rules, "--read": read or None})
+        wanted = planfile.read_plan(plan)
+        with reporter.waiting(f"Reading {wanted.input.file} ..."):
+            source = wanted.read()
+    elif file is None:
+        raise BadOptionError("explore", file, "FILE, or --plan PLAN")
+    else:  # what `protect` would do with the file
+        source = read_source(file, read, reporter)
+        text = planfile.draft(source, k=max(sizes), rules=rules)
+        wanted = planfile.parse_plan(text)
+        steps = [step for step in wanted.steps if step.method != "suppress"]
+        wanted = wanted.model_copy(update={"steps": steps})
+        if unsure := [name for name, column in wanted.columns.items() if column.unsure]:
+            reporter.say(
+                f"Kinds of {', '.join(unsure)} are guesses. To correct them: tessella plan {file} "
+                f"-k {max(sizes)} -o plan.toml, then tessella explore --plan plan.toml."
+            )
+    table, schema, given, first = _prepared(wanted, source, columns_of(columns))
+    table, lacking = _complete_enough(table, schema, max(sizes), reporter)
+    first += lacking
     many = int(budget) if budget is not None and budget.isdecimal() else budget
     with reporter.progress("Exploring ...") as step:
         found = exploring.explore(
@@ -203,6 +320,29 @@ def _explore(
     reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
 
 
+def _prepared(
+    plan: planfile.PlanFile, source: io.Source, columns: list[str] | None
+) -> tuple[Any, Schema, Rules, list[Step]]:
+    """Return what is explored of a plan: its table with schema and rules, prepared, and how."""
+    from ..frame import Table
+    from ..release.steps import PREPARING
+    from ..schema import Schema
+
+    with warnings.catch_warnings(action="ignore", category=UnsureKindWarning):
+        study = plan.study(source)
+    first = [step for step in plan.steps if step.method in PREPARING]
+    for step in first:
+        study.do(step)
+    known = study.schema
+    wanted = list(known.names("quasi-identifier")) if columns is None else columns
+    beside = [name for name in known.names("unit", "weight") if name not in wanted]
+    schema = Schema([known[name] for name in (*wanted, *beside)]).override(
+        {name: {"role": "quasi-identifier"} for name in wanted}
+    )
+    table = Table.read(study.reference).select([*wanted, *beside])
+    return table, schema, study.rules.for_columns(wanted, only=True), first
+
+
 def _complete_enough(
     table: Any, schema: Schema, k: int, reporter: Reporter
 ) -> tuple[Any, list[Step]]:
@@ -219,7 +359,8 @@ def _complete_enough(
         f"{lost:,} cells are taken as missing, so that {k} records lack the same; the step "
         "'suppress' does the same in a plan."
     )
-    return prepared, [Step(method="suppress", options={"k": k, "columns": list(read.columns)})]
+    columns = list(map(str, schema.names("quasi-identifier")))
+    return prepared, [Step(method="suppress", options={"k": k, "columns": columns})]
 
 
 def _sizes(text: str) -> tuple[int, ...]:

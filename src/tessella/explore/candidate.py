@@ -22,6 +22,7 @@ from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
 from ..frame import Table, View
 from ..masking import registry
 from ..release import Step, Study
+from ..release.roles import as_numbers
 from ..release.steps import options_of
 from ..rules import Rules
 from ..schema import Schema
@@ -55,7 +56,11 @@ class Task:
             if columns is None:
                 columns = list(schema.names("quasi-identifier"))
         names = _chosen(source, columns)
-        coded = {c.name for c in schema or () if c.kind in ("nominal", "ordinal")}
+        about = None if rules is None else Rules.of(rules)
+        known = _guessed(source, about) if schema is None else schema
+        coded = {c.name for c in known if c.kind in ("nominal", "ordinal")}
+        if schema is None:  # no date is a category because it was guessed to be one
+            coded = {name for name in coded if source.facts(name).numeric}
         numbers = tuple(name for name in names if source.facts(name).numeric and name not in coded)
         texts = {n for n in names if source.facts(n).family in ("text", "category", "boolean")}
         categories = tuple(name for name in names if name in coded | texts)
@@ -65,7 +70,7 @@ class Task:
                 f"No method masks these columns: {listed}. Convert them to numbers or texts, or "
                 "name the columns to mask in columns=[...]; the others are released as they are."
             )
-        given = None if rules is None else Rules.of(rules).fix(source, schema=schema)
+        given = None if about is None else about.fix(source, schema=schema)
         return cls(table=table, numbers=numbers, categories=categories, rules=given, given=schema)
 
     @property
@@ -86,20 +91,25 @@ class Task:
 
     @cached_property
     def schema(self) -> Schema:
-        """All columns to mask as quasi-identifiers, the others untouched."""
-        chosen = set(self.masked)
-        known = Schema.guess(self.source) if self.given is None else self.given
+        """All columns to mask as quasi-identifiers, given units and weights, the others untouched.
+
+        Kinds are those that `protect` takes: the schema's, or the same guess.
+        """
+        known = _guessed(self.source, self.rules) if self.given is None else self.given
         kept = {"role": "untouched", "unique": "kept"}  # nothing is released here
-        masked = {"role": "quasi-identifier"}
-        roles = {n: dict(masked if n in chosen else kept) for n in self.source.columns}
-        if self.given is None:
-            for name in self.categories:
-                ordered = self.source.order(name) is not None
-                roles[name]["kind"] = "ordinal" if ordered else "nominal"
-            for name in self.numbers:
-                whole = self.source.facts(name).decimals == 0
-                roles[name]["kind"] = "integer" if whole else "continuous"
+        masked = set(self.masked)
+        given = {c.name for c in known if not c.guessed and c.role in ("unit", "weight")} - masked
+        roles = {
+            name: {"role": "quasi-identifier"} if name in masked else kept
+            for name in self.source.columns
+            if name not in given
+        }
         return known.override(roles)
+
+    @cached_property
+    def original(self) -> View:
+        """The table read with its schema."""
+        return View(self.source, self.schema)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -125,6 +135,10 @@ class Task:
         known = None if self.given is None else self.given.to_dict()
         digest.update(repr((self.numbers, self.categories, rules, known)).encode())
         return digest.hexdigest()
+
+
+def _guessed(source: Table, rules: Rules | None) -> Schema:
+    return as_numbers(Schema.guess(source), rules or Rules(), source)
 
 
 def _chosen(source: Table, columns: Any) -> tuple[Name, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 from .._types import Name
 from ..auditing import Audit, audit
 from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
-from ..frame import Table
+from ..frame import Pair, View
 from ..release import Step, Study
 from ..risk import attacks
 from ..risk.assessment import Attack, Case
@@ -78,7 +78,8 @@ def measure_losses(task: Task, masked: Any, names: tuple[str, ...]) -> dict[str,
     """
     from ..loss import measure
 
-    summary = {loss.name: loss for loss in measure(task.source, masked, columns=task.masked)}
+    found = measure(task.original, masked, columns=task.masked, schema=task.schema)
+    summary = {loss.name: loss for loss in found}
     out = {}
     for name in names:
         if name == "values":
@@ -282,15 +283,17 @@ def evaluate(candidate: Candidate, task: Task, settings: Settings) -> Point:
 
 
 def _judge(candidate: Candidate, task: Task, settings: Settings, study: Study, seed: int) -> Point:
-    table = Table.read(study.table)
+    table = Pair(task.original, study.table, task.schema).masked
     promise = study.promise
     blocks = [] if promise is None else promise.blocks
     promised = None if promise is None else promise.k
     counted = blocks or [list(task.masked)]
-    found = audit(task.source, table, k=promised, blocks=counted, rules=task.rules)
+    found = audit(
+        task.original, table, k=promised, blocks=counted, rules=task.rules, schema=task.schema
+    )
     losses = measure_losses(task, table, settings.measures)
     case = Case(
-        original=task.source, masked=table, known=tuple(task.masked),
+        original=task.original, masked=table, known=tuple(task.masked), schema=task.schema,
         method=study.disclosed,
         effort=settings.effort,
         held_out=False, seed=seed, sample=SAMPLE if task.n > SAMPLE else None, tag=candidate,
@@ -342,11 +345,11 @@ def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate
     return estimates, tuple(notes)
 
 
-def _reached(task: Task, table: Table, blocks: list[list[Name]], found: Audit) -> int:
+def _reached(task: Task, table: View, blocks: list[list[Name]], found: Audit) -> int:
     """Return how many records share all their masked values, at least."""
     counted = {name for block in blocks for name in block}
     if blocks and counted != set(task.masked):  # categories were drawn beside the groups
-        found = audit(task.source, table, blocks=[list(task.masked)])
+        found = audit(task.original, table, blocks=[list(task.masked)], schema=task.schema)
     assert found.joint is not None  # there is at least one block
     return found.joint.k
 

@@ -138,6 +138,7 @@ def draft(
         output=Output(
             file=written, external_report=f"{stem}-report.html",
             internal_report=f"{stem}-confidential.html", manifest=f"{stem}-manifest.json",
+            summary=f"{stem}-summary.json",
         ),
     )  # fmt: skip
     notes: dict[str, Sequence[str]] = {
@@ -149,8 +150,9 @@ def draft(
             "knows, all masked ones if not given."
         ],
         "output": [
-            "The internal report is as confidential as the data; the external report may be "
-            "published.",
+            "The internal report and the summary are as confidential as the data: with the summary "
+            "reports are written again (tessella report), and files compared (tessella loss, risk, "
+            "verify --plan). The external report may be published.",
             'order: "shuffled" draws it by chance; "kept" may tell who is who, and lets files be '
             "compared row by row.",
         ],

@@ -1,6 +1,7 @@
 """From a plan file to a release on disk, with its reports.
 
-`publish` reads, checks, masks, audits, measures and writes.
+`publish` reads, checks, masks, audits, measures and writes; `reopen` opens what it wrote, to
+measure it again.
 """
 
 from typing import TYPE_CHECKING
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING
 from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
+    from .reopening import Reopened as Reopened
+    from .reopening import reopen as reopen
     from .workflow import Publication as Publication
     from .workflow import publish as publish
 else:  # or a checker would believe that every name exists

@@ -15,8 +15,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from .._output import State, toml_key, toml_value
 from .._types import Integers, Name, Progress
 from ..auditing.count import describe_dominance
@@ -33,7 +31,6 @@ from ..explore.candidate import steps_to_toml
 from ..frame import Table
 from ..io import Source
 from ..io.files import Written
-from ..loss import measure
 from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan
 from ..release import Entry, Protocol, Release, Study
@@ -41,8 +38,14 @@ from ..release.dominance import DominatedError
 from ..release.roles import refuse_unique, refuse_unmasked, tells_apart
 from ..reports import external_report, internal_report, summarise
 from ..reports.public import manifest
-from ..risk import Assessment, Attack, Estimate, assess, k_anonymity
-from ..risk.assessment import Case
+from ..risk import Assessment
+from .measuring import (
+    draw_order,
+    entropy_of_order,
+    measure_loss,
+    measure_risk,
+    measure_risk_before,
+)
 from .outputs import refuse_places, write_all
 
 
@@ -118,17 +121,11 @@ class Publication:
 
 
 log = logging.getLogger("tessella")
-SHUFFLING = 2**32 - 1  # the place of the order among the seeds of a plan: no step stands there
-# Records of a large table that are attacked; the reports give the interval.
-ATTACKED = {"quick": 10_000, "standard": 100_000, "thorough": None}
-BEFORE = 2_000  # in the original as it is
-# Attacks that are also tried on the original as it is.
-PLAIN = ("k-anonymity", "homogeneity", "individual risk", "prediction",
-         "special uniques")  # fmt: skip
 
 
 def _to_json(summary: dict[str, Any]) -> str:
-    return json.dumps(summary, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    # in the order in which reports show things: they are written from it again
+    return json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {  # beside the release and its manifest
@@ -136,15 +133,6 @@ TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {  # beside the release and 
     "external report": external_report,
     "summary": _to_json,
 }
-
-
-def _find_itself(case: Case) -> Estimate:
-    """Link the original with itself: by any distance, right for one of as many as are equal."""
-    found: Estimate = k_anonymity(case.original, known=case.known, schema=case.schema)
-    return replace(found, attack="the record itself")
-
-
-ITSELF = Attack(name="itself", about="identity", run=_find_itself)
 
 
 def publish(
@@ -315,9 +303,10 @@ def _prepare(
     loss = None
     if plan.measures.loss:
         with steps.step("measure loss"):
-            loss = measure(*study.views, schema=study.schema, on_unpaired="skip")
+            loss = measure_loss(*study.views, study)
     ordered = _ordered(plan, release)
-    order = _order(plan, read.n_rows) if ordered == "shuffled" else None
+    entropy = entropy_of_order(plan)
+    order = draw_order(entropy, read.n_rows) if ordered == "shuffled" else None
     risk, before = _measure_risk(plan, study, steps, order)
     with steps.step("report", order=ordered):
         warned = tuple(dict.fromkeys(str(one.message) for one in caught))
@@ -327,6 +316,8 @@ def _prepare(
             protocol=Protocol(tuple(steps.entries)), order=ordered, warned=warned,
             title=paths["release"].name, pictures=pictures and "internal report" in paths,
         )  # fmt: skip
+        if order is not None and plan.seed is None:  # or nobody could compare the files again
+            summary["confidential"]["order_entropy"] = str(entropy)
         texts = {what: TEXTS[what](summary) for what in paths if what in TEXTS}
 
     def write(overwrite: bool) -> Publication:
@@ -393,26 +384,14 @@ def _measure_risk(
     wanted = plan.measures
     if wanted.risk == "none":
         return None, None
-    reference, masked = study.views
-    known = wanted.known if wanted.known is not None else (list(study.masked) or None)
-    weighing = [c.name for c in study.schema if c.role == "weight" and not c.guessed]
-    common: dict[str, Any] = {
-        "known": known, "schema": study.schema, "effort": wanted.risk, "random_state": 0,
-        "time_limit": wanted.time_limit, "weights": weighing[0] if weighing else None,
-    }  # fmt: skip
     with steps.step("measure risk", effort=wanted.risk) as account:
-        risk = assess(
-            reference, masked, sample=ATTACKED[wanted.risk],
-            method=study.disclosed,
-            order=np.arange(reference.n_rows) if order is None else order,
+        risk = measure_risk(
+            plan, study, study.views[1], order, method=study.disclosed,
             progress=lambda at, of, name: steps.announce(f"measure risk: {name} ({at} of {of})"),
-            **common,
         )  # fmt: skip
         account.append(f"{len(risk.tried)} attacks.")
     with steps.step("measure risk of the original"):
-        tried = [one.name for one in risk.tried]
-        others = [name for name in PLAIN if name in tried]
-        before = assess(reference, reference, attacks=[ITSELF, *others], sample=BEFORE, **common)
+        before = measure_risk_before(plan, study, risk)
     return risk, before
 
 
@@ -431,12 +410,6 @@ def _ordered(plan: PlanFile, release: Release) -> str:
             stacklevel=2,
         )
     return plan.output.order
-
-
-def _order(plan: PlanFile, n: int) -> Integers:
-    """Draw the order of the released records: by the plan's seed, or by the system's entropy."""
-    seeds = None if plan.seed is None else [plan.seed, SHUFFLING]
-    return np.random.default_rng(np.random.SeedSequence(seeds)).permutation(n).astype(np.int64)
 
 
 def _reordered(units: Integers | None, order: Integers | None) -> Integers | None:

@@ -259,7 +259,7 @@ class Study:
         planned = here.planned
         if planned is not None and planned.on_dominance != "report":
             refuse_dominated(self, found, planned.dominance, planned.on_dominance == "enlarge")
-        found = replace(found, estimates=self._estimates())
+        found = replace(found, estimates=self.estimates())
         if units == "left out":
             return found
         columns = [*self.masked, *here.strata]
@@ -285,13 +285,21 @@ class Study:
         )  # fmt: skip
         return replace(found, probabilistic=tuple(measure() for measure in here.uncertain))
 
-    def _estimates(self) -> EstimateLoss:
-        """Compare survey estimates; ratios are those that rules between numbers are about."""
+    def estimates(
+        self, released: View | None = None, *, columns: list[Any] | None = None
+    ) -> EstimateLoss:
+        """Compare survey estimates; ratios are those that rules between numbers are about.
+
+        `released` is a file of the release, read again; otherwise the table as it is now.
+        """
         reference, masked = self.views
-        numbers = [n for n in masked.columns if reference.is_number(n) and masked.is_number(n)]
+        masked = masked if released is None else released
+        about = masked.columns if columns is None else columns
+        numbers = [n for n in about if reference.is_number(n) and masked.is_number(n)]
         ratios = component_ratios(self.confrontation.rules, numbers)
         return estimate_loss(
-            reference, masked, schema=self.schema, ratios=ratios, by=True, on_unpaired="skip"
+            reference, masked, columns=columns, schema=self.schema, ratios=ratios, by=True,
+            on_unpaired="skip",
         )  # fmt: skip
 
     def _seed(self, place: int) -> int | None:

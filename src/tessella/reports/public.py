@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import __version__
 from .._types import Name
+from ..auditing.manifests import KIND
 from ..auditing.result import ColumnLine, plain
-from ..auditing.verifying import KIND
 from ..exceptions import BadTableError
 from ..frame import FIRST_CODE, Table, View, text_of
 from ..loss import measure
@@ -63,8 +63,8 @@ def manifest(summary: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> 
     """
     public = summary["public"]
     quoted = [rule for rule in public["rules"] if "…" not in rule["text"]]  # that can be verified
-    columns = [{part: column[part] for part in ("name", "type", "kind", "masked")}
-               for column in public["columns"]]  # fmt: skip
+    parts = ("name", "type", "kind", "masked", "weight", "codes")
+    columns = [{part: column[part] for part in parts} for column in public["columns"]]
     content = {
         "kind": KIND,
         "format": 1,
