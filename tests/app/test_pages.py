@@ -53,6 +53,24 @@ def test_a_release_shows_attacks_beside_their_controls(visitor):
     assert "excess" in page
 
 
+def test_where_units_are_counted_the_page_says_so_and_shows_their_risk(visitor):
+    homes = pd.DataFrame({"hhid": [i // 2 for i in range(80)], "sex": ["f", "m"] * 40})
+    homes["age"], homes["pweight"] = homes.index % 40 + 20, homes.index % 3 + 50
+    homes.to_csv(visitor.folder / "homes.csv", index=False)
+    page = visitor.get("/files/homes.csv").text
+    assert "<dt>unit</dt>" in page
+    chosen = {"k": "3", "seed": "1", "plan": "p.toml", "role-3": "weight"}
+    visitor.post("/files/homes.csv/draft", **visitor.fill(page, **chosen))
+    text = (visitor.folder / "p.toml").read_text()
+    assert 'role = "unit"' in text
+    page = visitor.get("/plans/p.toml").text
+    answer = visitor.post("/plans/p.toml/protect", **visitor.fill(page, text=text))
+    page = visitor.wait(answer.headers["location"]).text
+    assert "records of at least 2 other respondents" in page
+    assert "Units alike, at least" in page
+    assert "Household risk" in page
+
+
 def test_the_whole_way_is_that_of_the_library(visitor):
     """An independent way to the same answer: the app's release has the library's bytes."""
     files = visitor.get("/").text

@@ -139,7 +139,7 @@ manifest = "manifest.json"
     assert fewest(released, table["firm"]) >= 3
     assert "at least 3 units" in str(done)
     report = (tmp_path / "report.html").read_text()
-    assert "2 other respondents" in report
+    assert "as records of at least 2 other respondents" in report
     assert "firm" not in report + (tmp_path / "manifest.json").read_text()
 
 

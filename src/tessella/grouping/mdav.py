@@ -99,7 +99,7 @@ class MDAV(Grouping):
     --------
     Search : groups with much less squared error.
     VMDAV : groups of k to 2k - 1.
-    OrderedGrouping : cuts an order of MDAV's groups, never worse than MDAV.
+    OrderedGrouping : cuts an order of MDAV's groups, without units never worse than MDAV.
 
     Notes
     -----

@@ -219,9 +219,10 @@ class OrderedGrouping(Grouping):
     order : {"mdav", "cbfs", "nearest", "pca", "zscore", "tour", "mdav-mhm", "cbfs-mhm", "given"}
         How to order the records:
 
-        - "mdav", "cbfs": by the groups of `MDAV` or `CBFS`, so never worse than they are. From the
-          record farthest from the centre, each group is visited along a short path, then
-          the group with the nearest record;
+        - "mdav", "cbfs": by the groups of `MDAV` or `CBFS`, so never worse than they are (with
+          units they may be better: groups of k units need not be runs of an order). From the
+          record farthest from the centre, each group is visited along a short path, then the
+          group with the nearest record;
         - "nearest": the nearest record next, from the one farthest from the centre;
         - "pca": along the first principal component;
         - "zscore": along the sum of the columns' z-scores;

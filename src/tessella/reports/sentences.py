@@ -44,7 +44,7 @@ def facts_of(part: Part) -> dict[str, Any]:
     columns, k = part["columns"], part["k"]
     masked = [str(column["name"]) for column in columns if column["masked"]]
     n_rules = len(part["rules"]) + part["rules_withheld"]
-    whom = "others" if part["counted"] == "records" else "other respondents (distinct units)"
+    of_units = part["counted"] != "records"
     alike = f" with the same {', '.join(map(str, part['strata']))}" if part["strata"] else ""
     return {
         "records": f"{part['records']:,}",
@@ -52,7 +52,13 @@ def facts_of(part: Part) -> dict[str, Any]:
         "masked": len(masked),
         "kept": ", ".join(str(c["name"]) for c in columns if not c["masked"]),
         "k": k,
-        "others": None if k is None else f"{k - 1} {whom}",
+        "others": None
+        if k is None
+        else (
+            f"records of at least {k - 1} other respondents (distinct units)"
+            if of_units
+            else f"at least {k - 1} others"
+        ),
         "alike": alike,
         "rules": "the rule" if n_rules == 1 else f"any of the {n_rules} rules",
         "unquoted": part["rules_withheld"],
@@ -107,9 +113,9 @@ _ROWS = [
     ("verdict", "as they are", "not prepared, not some masked",
      "No value was changed: the columns are released as they are."),
     ("verdict", "k", "counted, not blocks",
-     "Every record has the same masked values as at least {others}{alike}."),
+     "Every record has the same masked values as {others}{alike}."),
     ("verdict", "k in blocks", "blocks",
-     "In each block of columns, every record has the same masked values as at least "
+     "In each block of columns, every record has the same masked values as "
      "{others}{alike}."),
     ("verdict", "rules hold", "rules", "No record breaks {rules}."),
     ("verdict", "loss", "priced",
@@ -119,10 +125,10 @@ _ROWS = [
      "The steps and their parameters, without what chance drew, without names of columns that "
      "were left out, and without values that would disclose one of the original."),
     ("guarantee", "k counted", "counted, not blocks",
-     "Every released record has the same masked values as at least {others}{alike}: "
+     "Every released record has the same masked values as {others}{alike}: "
      "k = {k}. This was counted in the released table."),
     ("guarantee", "k counted in blocks", "blocks",
-     "In each block, every released record has the same masked values as at least "
+     "In each block, every released record has the same masked values as "
      "{others}{alike}: k = {k}. This was counted in the released table, block by block; over all "
      "blocks together fewer may be alike."),
     ("guarantee", "no k", "not counted", "No least number of alike records is promised."),
