@@ -22,7 +22,7 @@ from tessella.exceptions import (
 )
 from tessella.explore import Candidate, Exploration, Point, explore, load
 from tessella.explore.evaluate import front_of
-from tessella.explore.exploring import _budget, propose
+from tessella.explore.exploring import propose, read_budget
 from tessella.loss import measure
 from tessella.risk import ATTACKS, Attack, Estimate, assess
 
@@ -336,9 +336,9 @@ def test_time_ends_it(table):
     assert len(tried) < 5
     assert not tried.finished
     assert "not finished" in str(tried)
-    assert _budget("5 min") == (None, 300)
-    assert _budget("90s") == (None, 90)
-    assert _budget(80) == (80, None)
+    assert read_budget("5 min") == (None, 300)
+    assert read_budget("90s") == (None, 90)
+    assert read_budget(80) == (80, None)
 
 
 def test_frame_and_file(table, tmp_path):

@@ -216,7 +216,7 @@ def _risk(
     given = {"known": columns_of(known), "confidential": columns_of(confidential),
              "effort": effort, "time_limit": time_limit}  # fmt: skip
     options: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
-    with reporter.progress("Attacking ...") as step:
+    with reporter.progress("Attacking ...", timed=True) as step:
         if files.opened is not None:
             found = files.opened.risk(progress=step, **options)
         else:
@@ -269,6 +269,7 @@ def _explore(
 ) -> None:
     """Try many ways to protect a file and draw the map of risk and loss: which is best?"""
     from ..explore.candidate import steps_to_toml
+    from ..explore.exploring import read_budget
 
     reporter = Reporter(quiet, False, json)
     sizes = _sizes(k)
@@ -294,7 +295,8 @@ def _explore(
     table, lacking = _complete_enough(table, schema, max(sizes), reporter)
     first += lacking
     many = int(budget) if budget is not None and budget.isdecimal() else budget
-    with reporter.progress("Exploring ...") as step:
+    _, limit = read_budget(many)
+    with reporter.progress("Exploring ...", timed=True, limit=limit) as step:
         found = exploring.explore(
             table, k=sizes, rules=given, effort=effort, budget=many, store=store, schema=schema,
             random_state=seed,

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperCommand
 
 from .._output import plain_data
+from .._progress import TimeLeft
 from ..exceptions import BadOptionError
 
 DONE, REFUSED = 0, 1  # exit codes
@@ -86,8 +87,13 @@ class Reporter:
         yield
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Step]:
-        """Draw a bar with the time that is left; elsewhere than on a terminal, a few lines."""
+    def progress(
+        self, what: str, *, timed: bool = False, limit: float | None = None
+    ) -> Iterator[Step]:
+        """Draw a bar; `timed`, with the time that is left. Elsewhere than on a terminal, a line.
+
+        Without `timed` the names have it where it is known. `limit` are seconds of a budget.
+        """
         console = self.aside
         if not console.is_terminal or console.quiet:
             console.print(Text(what))
@@ -95,12 +101,13 @@ class Reporter:
             return
         bar = Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f} of "
-            "{task.total:.0f}"), TimeRemainingColumn(), console=console, transient=True,
+            "{task.total:.0f}"), console=console, transient=True,
         )  # fmt: skip
         with bar:
-            task = bar.add_task(what, total=1)
+            task, left = bar.add_task(what, total=1), TimeLeft(limit)
 
             def step(done: int, total: int, name: str) -> None:
+                name += left(done, total) if timed else ""
                 bar.update(task, completed=done, total=max(total, 1), description=name)
 
             yield step

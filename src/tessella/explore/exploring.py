@@ -235,7 +235,7 @@ def explore(
     [(2, 46), (5, 20)]
     """
     task = Task.of(table, columns=columns, rules=rules, schema=schema)
-    points_left, seconds_left = _budget(budget)
+    points_left, seconds_left = read_budget(budget)
     kept = None if store is None else Store(store)
     seed = random_state
     if seed is None:
@@ -327,7 +327,7 @@ def _first_list(
     return list(dict.fromkeys(named))
 
 
-def _budget(budget: Any) -> tuple[int | None, float | None]:
+def read_budget(budget: Any) -> tuple[int | None, float | None]:
     """Return a number of points or of seconds."""
     expected = 'a number of points such as 80, or a time such as "5 min"'
     if budget is None:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from .. import _clock
 from .._parameters import EFFORT, NONE, SEED, Number, check_parameters, parameters
+from .._progress import waiting
 from .._types import Floats, Integers, Progress
 from ..exceptions import InterruptedWarning
 from ..kernels.groups import renumber
@@ -206,7 +207,7 @@ class Search(Grouping):
     ) -> Self:
         """Partition the records; see `Grouping.fit`."""
         check_parameters(self)
-        self._watch = Watch(_n_rows(X), self.time_limit, self.progress)
+        self._watch = Watch(_n_rows(X), self.time_limit, self.progress or waiting())
         try:
             super().fit(X, y, sample_weight=sample_weight, strata=strata, units=units)
             self.stopped_ = self._watch.reason

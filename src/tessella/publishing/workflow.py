@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from .._output import State, toml_key, toml_value
+from .._progress import TimeLeft, reported_to
 from .._types import Integers, Name, Progress
 from ..auditing.count import describe_dominance
 from ..auditing.result import beside_loss
@@ -152,7 +153,8 @@ def publish(
     source : Source, optional
         The table, if it was read already; otherwise the plan's input is read.
     progress : callable, optional
-        Called with the number of steps done, their number, and the name of the next.
+        Called with the number of steps done, their number, and the name of the next; within long
+        steps (searching, attacking) again, with how far it is and about how long it will take.
     overwrite : bool, default False
         Whether files that exist may be replaced. Otherwise the call is refused before anything is
         read.
@@ -234,6 +236,7 @@ class _Steps:
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress, self.done = total, progress, 0
+        self.left = TimeLeft()
         self.entries: list[Entry] = []
 
     @contextmanager
@@ -252,8 +255,20 @@ class _Steps:
 
     def announce(self, name: str) -> None:
         _return_memory()
+        self.left = TimeLeft()
         if self.progress is not None:
             self.progress(self.done, self.total, name)
+
+    def within(self, name: str, at: int, of: int, part: str) -> None:
+        """Report how far a long step is, and about how long it will take."""
+        if self.progress is not None:
+            left = self.left(at, of)
+            self.progress(self.done, self.total, f"{name}: {part} ({at} of {of}){left}")
+
+
+def _report(steps: _Steps, step: str, at: int, of: int, name: str) -> None:
+    stage, _, _ = name.partition(",")  # without what it has reached
+    steps.within(step, at, of, stage)
 
 
 def _return_memory() -> None:
@@ -280,7 +295,8 @@ def _prepare(
         account.append(f"{len(study.rules)} rules.")
     for step in plan.steps:
         steps.announce(step.name or step.method)
-        study.do(step)
+        with reported_to(partial(_report, steps, step.name or step.method)):
+            study.do(step)
         if any(issubclass(one.category, InterruptedWarning) for one in caught):
             raise KeyboardInterrupt  # who stops a command wants no release of a search cut short
         (*_, entry) = study.protocol
@@ -387,7 +403,7 @@ def _measure_risk(
     with steps.step("measure risk", effort=wanted.risk) as account:
         risk = measure_risk(
             plan, study, study.views[1], order, method=study.disclosed,
-            progress=lambda at, of, name: steps.announce(f"measure risk: {name} ({at} of {of})"),
+            progress=lambda at, of, name: steps.within("measure risk", at, of, name),
         )  # fmt: skip
         account.append(f"{len(risk.tried)} attacks.")
     with steps.step("measure risk of the original"):

@@ -1,0 +1,75 @@
+"""Progress of long work and the time left, by a clock that the test drives."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from tessella import publish
+from tessella._progress import TimeLeft, in_words, reported_to, waiting
+from tessella.cli.terminal import Reporter
+from tessella.grouping import Search
+from tessella.planfile import parse_plan
+
+from .clock import driven_clock
+
+
+def test_by_hand() -> None:
+    """Each look at the clock is a second: begun at 1, looked at at 2 and at 3."""
+    with driven_clock():
+        left = TimeLeft()
+        assert left(0, 4) == ""  # nothing is done: nothing is known
+        assert left(1, 4) == ", about 6 s left"  # 2 s for a quarter
+        assert left(4, 4) == ""
+        assert left(1, 11) == ", about 10 s left"  # less than before: other work, 1 s for a tenth
+        limited = TimeLeft(limit=100)
+        assert limited(0, 4) == ", about 2 min left"
+    assert [in_words(s) for s in (59.4, 59.6, 3600)] == ["59 s", "1 min", "1 h 0 min"]
+
+
+def test_a_search_reports_to_who_waits() -> None:
+    X, seen = np.random.default_rng(0).normal(size=(200, 3)), []
+    with reported_to(lambda *call: seen.append(call)):
+        first = Search(3, effort="quick", random_state=0).fit(X)
+    assert waiting() is None
+    assert {total for _, total, _ in seen} == {100}
+    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
+    again = Search(3, effort="quick", random_state=0).fit(X)
+    assert (first.labels_ == again.labels_).all()
+
+
+def test_publish_tells_how_long_a_search_and_attacks_will_take(tmp_path: Path) -> None:
+    table = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 2)).round(3), columns=["a", "b"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    plan = parse_plan(
+        'seed = 1\n[input]\nfile = "t.csv"\n[[steps]]\nmethod = "protect"\nk = 3\n'
+        'options = { effort = "quick" }\n[output]\nfile = "r.csv"\n', folder=tmp_path,
+    )  # fmt: skip
+    calls: list[tuple[int, int, str]] = []
+    with driven_clock():
+        publish(plan, progress=lambda *call: calls.append(call))
+    names = [name for _, _, name in calls]
+    for step in ("protect: rounds", "measure risk: "):
+        timed = [n for n in names if re.match(rf"{step}.*\(\d+ of \d+\), about \d+ \w+ left$", n)]
+        assert timed, step
+    done = [at for at, _, _ in calls]
+    assert done == sorted(done)
+    assert not any("SSE" in name for name in names)
+
+
+@pytest.mark.parametrize(("timed", "shown"), [(True, "about 6 s left"), (False, "link")])
+def test_the_bar_of_a_command(monkeypatch: Any, timed: bool, shown: str) -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=120)
+    monkeypatch.setattr(Reporter, "aside", console)
+    with driven_clock(), Reporter().progress("Attacking ...", timed=timed) as step:
+        step(0, 4, "link")
+        step(1, 4, "link")
+    assert shown in text.getvalue()
