@@ -19,6 +19,7 @@ from benchmarks import (
     bounds,
     certificates,
     dominance,
+    files,
     formats,
     fuzzy_claim,
     fuzzy_constraints,
@@ -32,12 +33,14 @@ from benchmarks import (
     loss_speed,
     map,
     mdav_speed,
+    nist,
     restoring,
     risk_speed,
     rules_cost,
     startup,
     table2,
     table3,
+    units,
     univariate,
 )
 from benchmarks.tables import table
@@ -173,6 +176,9 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "certificates": certificates.page,
     "risk": risk_speed.page,
     "files": formats.page,
+    "units": units.page,
+    "nist": nist.page,
+    "drafts": files.page,
     "startup": starting,
 }
 
