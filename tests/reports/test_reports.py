@@ -361,3 +361,19 @@ def test_estimates_are_for_the_holder_only(firms):
     assert "sampling error" not in public
     assert "Gini" not in public
     assert pickle.loads(pickle.dumps(release)).estimates is None
+
+
+def test_errors_of_a_release_count_its_households():
+    """Households of three who agree: the share's error is that of forty records, by hand."""
+    table = pd.DataFrame(
+        {"house": np.repeat(np.arange(40), 3), "town": np.repeat(list("aaab") * 10, 3)}
+    )
+    table["age"] = np.arange(120) % 7 + 20
+    schema = Schema.guess(table).override(
+        house={"role": "unit"}, town={"role": "untouched"}, age={"kind": "integer"}
+    )
+    study = Study(table, schema=schema, random_state=0).do("protect", k=3, grouping="mdav")
+    found = {one.name: one for one in study.release().estimates.estimates}
+    share = found["share of town = a"]
+    assert (share.before, share.after) == (0.75, 0.75)
+    assert share.error == pytest.approx(np.sqrt(0.75 * 0.25 / 39))

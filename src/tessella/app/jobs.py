@@ -265,6 +265,7 @@ def _protect(
             ],
         },
         "warnings": list(done.warnings),
+        "estimates": None if done.release.estimates is None else done.release.estimates.sentence,
         "protocol": [
             {"method": e.method, "account": e.account, "seconds": e.seconds} for e in done.protocol
         ],

@@ -172,7 +172,7 @@ def _worst_first(found: Iterable[SurveyEstimate]) -> tuple[SurveyEstimate, ...]:
 
 def _check_numbers(pair: ComparedTables, names: Iterable[Name] | None, who: str) -> None:
     for name in names or ():
-        if name not in pair.numbers and name not in pair.empty:
+        if name not in (*pair.numbers, *pair.empty, *pair.skipped):
             raise BadOptionError(who, name, "columns of numbers that are compared")
 
 
@@ -194,6 +194,8 @@ class _Estimates:
         self.notes: list[str] = []
 
     def _numbers(self, name: Name) -> tuple[Floats, Floats] | None:
+        if name not in self.pair.numbers:
+            return None  # with a reason among the notes, or empty
         cells = self.pair.number(name)
         for side, which in ((cells.before, "original"), (cells.after, "masked table")):
             if np.isnan(side).all():
@@ -313,6 +315,8 @@ class _Estimates:
     def of_domains(self, by: Iterable[Name]) -> Iterator[SurveyEstimate]:
         """Estimate the mean of each number within categories that enough records have."""
         for column in (by,) if isinstance(by, str) else by:
+            if column in (*self.pair.empty, *self.pair.skipped):
+                continue
             if column not in self.pair.categories:
                 raise BadOptionError("by", column, "columns of categories that are compared")
             labels = self.pair.category(column).labels

@@ -72,7 +72,7 @@ class Publication:
     written : Written
         What the format of the released file asked for.
     warnings : tuple of str
-        What was warned of on the way.
+        What was warned of on the way, and of categories that masking moved.
     """
 
     paths: Mapping[str, Path]
@@ -354,7 +354,7 @@ def _prepare(
         return Publication(
             paths=paths, release=release, loss=loss, risk=risk, risk_before=before,
             protocol=Protocol(tuple(steps.entries)), summary=summary, written=written,
-            warnings=warned,
+            warnings=tuple(summary["confidential"]["warnings"]),
         )  # fmt: skip
 
     return write

@@ -15,8 +15,9 @@ import numpy as np
 
 from .._parameters import NONE, OneOf, Whole, parameters
 from .._types import Name
-from ..exceptions import BadOptionError, PlanError
+from ..exceptions import BadOptionError, PlanError, TessellaError
 from ..frame import Table, View
+from ..loss.base import reason_of
 from ..loss.estimates import component_ratios, estimate_loss
 from ..loss.survey import EstimateLoss
 from ..plan import Plan
@@ -290,17 +291,21 @@ class Study:
     ) -> EstimateLoss:
         """Compare survey estimates; ratios are those that rules between numbers are about.
 
-        `released` is a file of the release, read again; otherwise the table as it is now.
+        `released` is a file of the release, read again; otherwise the table as it is now. No figure
+        about a release is a reason to withhold it: what fails gives its reason.
         """
         reference, masked = self.views
         masked = masked if released is None else released
         about = masked.columns if columns is None else columns
         numbers = [n for n in about if reference.is_number(n) and masked.is_number(n)]
         ratios = component_ratios(self.confrontation.rules, numbers)
-        return estimate_loss(
-            reference, masked, columns=columns, schema=self.schema, ratios=ratios, by=True,
-            on_unpaired="skip",
-        )  # fmt: skip
+        try:
+            return estimate_loss(
+                reference, masked, columns=columns, schema=self.schema, ratios=ratios, by=True,
+                on_unpaired="skip",
+            )  # fmt: skip
+        except (TessellaError, ArithmeticError, ValueError) as error:
+            return EstimateLoss(estimates=(), notes=(reason_of(error),))
 
     def _seed(self, place: int) -> int | None:
         if self.random_state is None or (place == 0 and self.random_state < 2**32):
