@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from . import _clock
-from ._types import Progress
+
+if TYPE_CHECKING:  # the types load NumPy, which a command that prints its help does not need
+    from ._types import Progress
 
 _WAITING: ContextVar[Progress | None] = ContextVar("waiting", default=None)
 
