@@ -153,6 +153,18 @@ def test_amounts_are_skewed_and_poverty_is_about_incomes():
     assert not is_amount(np.repeat([0.0, 0.0, 9.0], 50), np.ones(150))
 
 
+def test_a_weight_that_is_a_guess_is_noted_and_not_used():
+    table = pd.DataFrame({"x": [1.0, 2, 3, 6], "sampling_weight": [1.5, 2.5, 1.0, 9.0]})
+    guessed = Schema.guess(table)
+    found = estimate_loss(table, table, schema=guessed)
+    assert by_name(found)["mean of x"].before == 3
+    assert any("'sampling_weight' may be a weight" in note for note in found.notes)
+    schema = guessed.override(sampling_weight={"role": "weight"})
+    found = estimate_loss(table, table, schema=schema)
+    assert by_name(found)["mean of x"].before == pytest.approx(63.5 / 14)
+    assert not found.notes
+
+
 def test_what_cannot_be_asked_for():
     table = pd.DataFrame({"x": [1.0, 2.0], "town": ["a", "b"]})
     for options in ({"amounts": ["town"]}, {"ratios": [("x", "y")]}, {"by": ["x"]}):

@@ -357,6 +357,7 @@ def test_estimates_are_for_the_holder_only(firms):
         assert worst["before"] == pytest.approx(inside[worst["column"]].mean())
         here = release.table[release.table.branch == line["of"]]
         assert worst["after"] == pytest.approx(here[worst["column"]].mean())
+    assert found["within"]["means"] == sum(line["means"] for line in found["categories"])
     public = external_report(summary) + manifest(summary, [])
     assert "sampling error" not in public
     assert "Gini" not in public

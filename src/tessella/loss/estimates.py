@@ -120,6 +120,11 @@ def estimate_loss(
         by = pair.categories if by else ()
     within = found.of_domains(by)
     aside = [f"column {name!r} is left out: {why}" for name, why in pair.skipped.items()]
+    if pair.weights is None and pair.schema is not None:
+        aside += [
+            f"column {name!r} may be a weight, which nobody has confirmed: nothing is weighted by it"
+            for name in pair.schema.names("weight")
+        ]
     return EstimateLoss(
         estimates=_worst_first(estimates), within=_worst_first(within),
         notes=(*aside, *found.notes),

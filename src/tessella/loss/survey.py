@@ -50,16 +50,16 @@ class SurveyEstimate:
 
     @property
     def difference(self) -> float:
-        """The masking error: the masked table's estimate less the original's."""
-        return self.after - self.before
+        """The masking error: the masked table's estimate less the original's; 0 if rounding."""
+        apart = self.after - self.before
+        return apart if abs(apart) > 1e-12 * max(abs(self.before), abs(self.after)) else 0.0
 
     @property
     def ratio(self) -> float:
         """The size of the masking error over the sampling error; infinite where that is 0."""
-        apart = abs(self.difference)
-        if apart <= 1e-12 * max(abs(self.before), abs(self.after)):  # rounding
+        if not self.difference:
             return 0.0
-        return apart / self.error if self.error > 0 else math.inf
+        return abs(self.difference) / self.error if self.error > 0 else math.inf
 
     @property
     def moved(self) -> bool:

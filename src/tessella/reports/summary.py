@@ -166,9 +166,12 @@ def _estimates(found: EstimateLoss) -> dict[str, Any]:
         line = share.to_dict() | {"means": len(means), "means_moved": moved, "worst_mean": worst}
         categories.append(line)
     categories.sort(key=lambda line: -_most(line))
-    whole = found.to_dict()
-    del whole["within"]
-    return whole | {"sentence": found.sentence, "categories": categories}
+    moved = sum(one.moved for one in found.within)
+    return found.to_dict() | {
+        "sentence": found.sentence,
+        "categories": categories,
+        "within": {"means": len(found.within), "moved": moved},
+    }
 
 
 def _most(line: dict[str, Any]) -> float:
