@@ -122,7 +122,7 @@ def estimate_loss(
     aside = [f"column {name!r} is left out: {why}" for name, why in pair.skipped.items()]
     if pair.weights is None and pair.schema is not None:
         aside += [
-            f"column {name!r} may be a weight, which nobody has confirmed: nothing is weighted by it"
+            f"column {name!r} may be a weight, which nobody confirmed: nothing is weighted by it"
             for name in pair.schema.names("weight")
         ]
     return EstimateLoss(
