@@ -333,3 +333,40 @@ def minimal_uniques(
             limit[deeper] = column
             depth = deeper
     return owner[:n_found].copy(), found[:n_found].copy()
+
+
+@kernel
+def cut_runs(values: Floats, previous: Integers, k: int) -> tuple[Integers, Integers]:
+    """Cut ascending numbers into runs of at least k distinct units; equal ones share a run.
+
+    `previous` has the place of the record before each one that is of the same unit, or -1: a record
+    brings a new unit to a run that began after that place. A number that k units have is *common*
+    and ends a run before it and after it; fewer units that are left over between two runs join the
+    one before them. Returns the run of each record, and for each common number the places where
+    its records begin and end.
+    """
+    n = len(values)
+    borders, common = np.empty(n + 1, dtype=np.int64), np.empty((n, 2), dtype=np.int64)
+    borders[0] = 0
+    runs, commons, units, at = 0, 0, 0, 0  # the last border is where the present run begins
+    while at < n:
+        end, own = at, 0
+        while end < n and values[end] == values[at]:
+            own += previous[end] < at
+            units += previous[end] < borders[runs]
+            end += 1
+        if own >= k:
+            if runs > 0:  # those left over, if any, are too few: a run would have ended
+                borders[runs] = at
+            common[commons, 0], common[commons, 1] = at, end
+            commons += 1
+        if units >= k:
+            runs += 1
+            borders[runs], units = end, 0
+        at = end
+    if borders[runs] < n and runs > 0:  # the last run takes what is left over
+        borders[runs] = n
+    ids = np.zeros(n, dtype=np.int64)
+    for run in range(1, runs):
+        ids[borders[run] : borders[run + 1]] = run
+    return ids, common[:commons]

@@ -15,6 +15,7 @@ from .._types import Floats, Integers, Name, Truths
 from ..exceptions import ContradictionError, NoWholeSolutionError, RefusedError
 from ..fuzzy.drawing import Chance
 from ..plan import Block, Plan
+from ..plan.plan import MATCHED
 from .fuzzy_groups import DrawnPart, FuzzyOptions, draw_record
 from .overlapping_groups import CoveredPart
 from .parts import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 # Operators whose values are computed; the others take a cell of a record.
 # Means come last: they can be moved to keep rules beside what products have fixed.
-COMPUTED = ("geometric mean", "project", "mean", "interpolated median")
+COMPUTED = (MATCHED, "geometric mean", "project", "mean", "interpolated median")
 
 
 class PartOfBlock:
@@ -180,8 +181,8 @@ def _compute(
     both = grid_of([*names, *fixed], own)
     grid = both.part(range(len(names)))
     constants = own.constants
-    if kind in ("mean", "interpolated median"):
-        found = own.start(names, "mean" if kind == "mean" else "median")
+    if kind in ("mean", MATCHED, "interpolated median"):
+        found = own.start(names, "median" if kind == "interpolated median" else "mean")
         found = project_claims(found, grid, own.claims, constants)
         values = np.column_stack([found, *fixed.values()])
         moving = range(len(names))

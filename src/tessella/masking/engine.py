@@ -35,6 +35,7 @@ from .aggregation import COMPUTED, PartOfBlock, aggregate, grid_of
 from .base import write_numbers
 from .donors import take_from_donors
 from .fuzzy_groups import DrawnPart, FuzzyFacts, FuzzyOptions, FuzzyPart, Logarithms
+from .matching import match_numbers
 from .overlapping_groups import CoveredPart, OverlappingFacts, dealt, effort_of
 from .parts import (
     BlockCells,
@@ -117,12 +118,14 @@ def find_values(
     valid: Truths | None = None,
     dominance: DominanceRule | None = None,
     random_state: Any = None,
+    beside: Floats | None = None,
 ) -> MaskedBlocks:
     """Find the values of the groups of all records; those of different strata share none.
 
     Groups that a record dominates by `dominance` grow up to MOST times k records. `valid` are the
     records that keep all rules, by default all. Seeds without a `random_state` are the system's.
-    Values of overlapping groups are not yet dealt, and must be: see `MaskedBlocks.deal`.
+    Values of overlapping groups are not yet dealt, and must be: see `MaskedBlocks.deal`. `beside`
+    has coordinates that count in crisp groups, and are not masked.
     """
     out = MaskedBlocks()
     chance = chance_of(random_state) if plan.is_drawn else None
@@ -135,7 +138,7 @@ def find_values(
         out.edited += read.edited
         out.merged += sum(own.part.merged for own in parts)
         if chance is None:
-            labels = _group(out, read, weights, seed)
+            labels = _group(out, read, weights, seed, beside)
         else:
             labels = (_draw if plan.is_fuzzy else _cover)(out, read, chance)
         if dominance is not None:
@@ -155,6 +158,7 @@ def find_values(
         for own in parts:
             aggregate(out, own, valid, chance if plan.is_fuzzy else None)
         out.labels.append(labels)
+    match_numbers(out, plan, view, weights, valid)
     return out
 
 
@@ -351,9 +355,13 @@ def _cover(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
     return np.arange(read.cells.n_rows)
 
 
-def _group(out: MaskedBlocks, read: ReadBlock, weights: Floats, seed: int) -> Integers:
+def _group(
+    out: MaskedBlocks, read: ReadBlock, weights: Floats, seed: int, beside: Floats | None
+) -> Integers:
     """Return the group of each record, numbered as they first appear; parts share none."""
     plan, embedded, parts = read.plan, read.embedded, read.parts
+    if beside is not None:
+        embedded = np.column_stack([embedded, beside])
     options = dict(plan.options)
     if plan.grouping == "search" and len(embedded) > QUICKLY and not options:
         options = {"effort": "quick"}

@@ -117,6 +117,17 @@ class Homes:
         """Records as points in the columns that are constant within units."""
         return self._points([name for name in self.masked if name in self.common])[0]
 
+    @cached_property
+    def composition(self) -> Floats:
+        """Units as points by their members: the mean of these and their spread, by coordinate."""
+        points = self.member_points[0]
+        means, squares = (
+            np.column_stack([np.bincount(self.units, own) / self.sizes for own in values.T])
+            if values.shape[1] else np.zeros((len(self.sizes), 0))
+            for values in (points, points**2)
+        )  # fmt: skip
+        return np.hstack([means, np.sqrt(np.maximum(squares - means**2, 0.0))])
+
     def _points(self, names: Sequence[Name]) -> tuple[Floats, list[Floats]]:
         pieces, keys = [np.zeros((self.view.n_rows, 0))], []
         units = self.scale or {}
@@ -142,6 +153,7 @@ class Homes:
             columns=[name for block in blocks for name in block], strata=strata, blocks=blocks,
             fit=own.fit, edit=own.edit, small=own.small, on_missing=own.on_missing,
             distance=own.distance, scale=scale, grouping=own.grouping, options=own.options,
+            aggregate="mean",  # matched in the whole table, at the end
         )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from ..rules import Confrontation
 from ..rules.expressions import UnitAggregate
 from .engine import MaskedBlocks, mask_keeping_rules, write_blocks
 from .homes import Cells, Homes, Seeds, constant_columns, one_stratum, table_of
+from .matching import match_numbers
 from .pools import Pool, form_pools, mask_pools
 from .slots import assign_slots, refine_slots
 from .wide import Slots, certain
@@ -97,6 +98,7 @@ def mask_households(
         _mask_shape(homes, out, rows, classes, seeds, engine)
     mask_pools(homes, out, pools, seeds, engine)
     masked = out.finished(homes.masked)
+    match_numbers(masked, plan, view, weights, np.asarray((before.signs >= 0).all(axis=1)))
     table = write_blocks(view, plan, masked)
     after = before.rules.confront(
         View(table, view.schema, view.units),

@@ -17,16 +17,19 @@ import numpy as np
 from .._types import Integers, Name
 from ..exceptions import RefusedError
 from ..frame import Strata, View, group_ids
+from ..grouping import MDAV
+from ..kernels.groups import weighted_centres
 from ..rules import Rule, Rules
 from ..rules import expressions as tree
 from .engine import MaskedBlocks, mask_keeping_rules, write_blocks
 from .homes import Cells, Homes, Seeds, one_stratum
 from .wide import Slots, bounds_of_each
 
-# How many times k households share their common columns: with more of them, common columns lose
-# more, and members less, who find their like among more households. sdcMicro's testdata, all
-# pooled, k = 3: a mean loss of 5.70 with 1, 5.15 with 4, 5.35 with 12 (records alone: 4.46).
-TOGETHER = 4
+# How many times k households may share their common columns: with more of them, common columns lose
+# more, and members less, who find their like among more households. Which is best is tried by MDAV:
+# eusilc, k = 6, loses 18, 22, 28 % of the variance with 1, 2, 4; testdata, k = 3, 28, 21, 16. With 8
+# it is 12, but categories of households move by a third: groups are too few to keep their shares.
+TOGETHER = (1, 2, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +147,10 @@ def mask_pools(
     if not pools:
         return
     for pool in pools:
+        k = _how_many(homes, pool)
         for block in homes.plan.blocks:
             if names := [name for name in block.columns if name in homes.common]:
-                _mask_common(homes, out, pool, names, seeds, engine)
+                _mask_common(homes, out, pool, names, k, seeds, engine)
     common = [name for name in homes.masked if name in homes.common]
     staged = View(
         write_blocks(homes.view, homes.plan, out.finished(common)), homes.view.schema, homes.units
@@ -171,24 +175,57 @@ def _about(rules: Rules, names: Sequence[Name], beside: Sequence[Name]) -> Rules
     )
 
 
+def _how_many(homes: Homes, pool: Pool) -> int:
+    """Return how many households share their common columns, so that little is lost together."""
+    n, k = len(pool.units), homes.plan.k
+    if not pool.alike:
+        return n
+    sizes = [k, *(times * k for times in TOGETHER[1:] if 4 * times * k <= n)]
+    if len(sizes) == 1 or not homes.persons:
+        return k
+    rows = np.concatenate([homes.members[unit] for unit in pool.units])
+    at = np.repeat(np.arange(n), homes.sizes[pool.units])
+    classes = homes.class_of_each(homes.bounds)[rows]
+    weights, units = homes.weights[rows], homes.units[rows]
+    common, members = homes.common_points[rows], homes.member_points[0][rows]
+    once = np.bincount(at, weights)
+    points = np.hstack(
+        [homes.common_points[homes.first[pool.units]], homes.composition[pool.units]]
+    )
+
+    def loss(size: int) -> float:
+        shared = MDAV(size).fit(points, sample_weight=once).labels_[at]
+        apart = group_ids([shared, classes])
+        inner = MDAV(k).fit(members, sample_weight=weights, strata=apart, units=units).labels_
+        centred = (
+            own - weighted_centres(own, weights, ids, int(ids.max()) + 1)[ids]
+            for own, ids in ((common, shared), (members, inner))
+        )
+        return sum(float(weights @ (away**2).sum(axis=1)) for away in centred)
+
+    return min(sizes, key=loss)
+
+
 def _mask_common(
-    homes: Homes, out: Cells, pool: Pool, names: list[Name], seeds: Seeds,
+    homes: Homes, out: Cells, pool: Pool, names: list[Name], k: int, seeds: Seeds,
     engine: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Mask the common columns of the households of a pool."""
+    """Mask the common columns of the households of a pool, k of which share them.
+
+    Households with members of the same kind are near each other, too: these are masked next.
+    """
     source, plan = homes.first[pool.units], homes.plan
     strata = [name for name in plan.strata if name in homes.common]
     slots = Slots(rows=source[:, None], persons=(), signs={})
     view = slots.view(homes.view, [*names, *strata])
     rules = _about(homes.rules, names, strata)
     scale = homes.scale and {n: homes.scale[n] for n in names if n in homes.scale}
-    n = len(pool.units)
-    k = max(plan.k, min(TOGETHER * plan.k, n // 4)) if pool.alike else n
     own = homes.plan_for(view, rules, [names], strata, scale or plan.scale, k)
-    weights = np.array([homes.weights[homes.members[unit]].mean() for unit in pool.units])
+    weights = np.array([homes.weights[homes.members[unit]].sum() for unit in pool.units])
     _, masked, _ = mask_keeping_rules(
         own, view, before=rules.confront(view, tolerance=engine["tolerance"]),
-        strata=one_stratum(len(source)), weights=weights, random_state=seeds.next(), **engine,
+        strata=one_stratum(len(source)), weights=weights, random_state=seeds.next(),
+        beside=homes.composition[pool.units], **engine,
     )  # fmt: skip
     out.counts(masked)
     place = np.full(len(homes.sizes), -1)

@@ -193,8 +193,11 @@ def rows_of(claim: Claim) -> list[Row]:
     return forms.linear_rows(claim.form, claim.rule, claim.tolerance)
 
 
+MATCHED = "matched mean"
 OPERATORS = {
     "mean": "the mean of the group",
+    MATCHED: "the mean of the group, moved to where its rank is in the distribution of the column: "
+    "its quantiles, its spread and its mean stay",
     "geometric mean": "the geometric mean of the group, the mean of logarithms",
     "interpolated median": "the median of the group, of two middle values their mean",
     "median": "the lower median of the group, a value of one of its records",
@@ -277,7 +280,7 @@ class Plan:
         All columns that are released as they are.
     rules : Rules
         The rules, fixed on the original table.
-    fit, edit, small, on_missing, distance, scale, grouping, options
+    fit, edit, small, on_missing, distance, scale, grouping, options, aggregate
         As given to `make_plan`.
     """
 
@@ -296,6 +299,7 @@ class Plan:
     options: dict[str, Any]
     notes: tuple[str, ...] = ()
     unit: Name | None = None
+    aggregate: str = "auto"
 
     @property
     def is_fuzzy(self) -> bool:

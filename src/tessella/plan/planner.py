@@ -22,7 +22,7 @@ from ..exceptions import BadOptionError, PlanError, UnknownColumnError
 from ..rules import Rules, forms
 from ..rules.refute import clashing
 from ..schema import Schema
-from .plan import Block, Case, Choice, Claim, Plan, cases_of
+from .plan import MATCHED, Block, Case, Choice, Claim, Plan, cases_of
 
 CATEGORIES = ("nominal", "ordinal")
 
@@ -35,6 +35,7 @@ CATEGORIES = ("nominal", "ordinal")
     small=[OneOf(("refuse", "merge"))],
     on_missing=[OneOf(("error", "pattern"))],
     distance=[OneOf(("original", "representation"))],
+    aggregate=[OneOf(("auto", "mean", MATCHED))],
     options=[Instance(Mapping, "a mapping of names to values"), NONE],
 )
 def make_plan(
@@ -53,6 +54,7 @@ def make_plan(
     scale: Any = "zscore",
     grouping: Any = "search",
     options: dict[str, Any] | None = None,
+    aggregate: str = "auto",
 ) -> Plan:
     """Derive from rules and schema how to mask so that every rule stays true.
 
@@ -89,6 +91,11 @@ def make_plan(
         lambda1, lambda2, c, at_least_k (here True), tol, max_iter and neglect of
         `FuzzyMicroaggregation`. Fuzzy groups are near by logarithms in columns of products. Or
         "overlapping", with the option effort: see `OverlappingMicroaggregation`.
+    aggregate : {"auto", "mean", "matched mean"}
+        What numbers get that no rule ties to others: the mean of the group, which loses least in
+        squared error, or a matched one, which keeps the distribution of the column (quantiles,
+        zeros, spread, the mean of all). "auto" matches in crisp groups with categories, which keep
+        their shares there, too. Bounds are kept by both.
 
     Raises
     ------
@@ -114,8 +121,12 @@ def make_plan(
             raise PlanError(f"{rule.name} ({rule.text}) can never be true.")
     notes = _refuse_mixed(rules, masked, strata)
     kept = {name: ways for name, ways in cases.items() if name not in notes}
+    drawn = isinstance(grouping, str) and grouping in ("fuzzy", "overlapping")
+    if drawn and aggregate == MATCHED:
+        expected = "'mean' or 'auto' with groups that are drawn: their centres are what is promised"
+        raise BadOptionError("aggregate", aggregate, expected)
     planned = [
-        _plan_block(schema, rules, kept, tuple(block), fit)
+        _plan_block(schema, rules, kept, tuple(block), fit, "mean" if drawn else aggregate)
         for block in _blocks(blocks, masked, rules)
     ]
     if len(planned) > 1 and isinstance(grouping, str) and grouping == "overlapping":
@@ -130,6 +141,7 @@ def make_plan(
         unit=next(iter(schema.names("unit")), None), rules=rules,
         grouping=grouping, options=dict(options or {}), scale=scale, notes=tuple(notes.values()),
         fit=fit, edit=edit, small=small, on_missing=on_missing, distance=distance,
+        aggregate=aggregate,
     )  # fmt: skip
 
 
@@ -205,6 +217,7 @@ def _plan_block(
     cases: dict[str, list[Case]],
     columns: tuple[Name, ...],
     fit: str,
+    aggregate: str,
 ) -> Block:
     own = {n: w for n, w in cases.items() if set(columns).intersection(rules[n].columns)}
     own = _possible(own)
@@ -222,6 +235,11 @@ def _plan_block(
         for name in _connected(seeds, claims, numbers):
             if operators[name] != "medoid":
                 operators[name], reasons[name] = operator, why
+    if aggregate == MATCHED or (aggregate == "auto" and "member" in operators.values()):
+        tied = _tied(rules, own)
+        for name in numbers:
+            if operators[name] == "mean" and name not in tied and schema[name].role != "weight":
+                operators[name] = MATCHED
     factors = dict.fromkeys(
         (factor.column, factor.offset)
         for claim in claims
@@ -240,6 +258,16 @@ def _plan_block(
         cases={name: ways for name, ways in own.items() if len(ways) > 1},
         signs=tuple(factors),
     )
+
+
+def _tied(rules: Rules, cases: dict[str, list[Case]]) -> set[Name]:
+    """Return the columns of rules other than bounds; also of those that no block keeps."""
+    bounds = {
+        name
+        for name, ways in cases.items()
+        if len(ways) == 1 and all(isinstance(claim.form, forms.Interval) for claim in ways[0])
+    }
+    return {name for rule in rules if rule.name not in bounds for name in rule.columns}
 
 
 def _possible(cases: dict[str, list[Case]]) -> dict[str, list[Case]]:

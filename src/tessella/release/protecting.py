@@ -36,6 +36,7 @@ def protect(
     scale: Any = "zscore",
     grouping: Any = "search",
     options: dict[str, Any] | None = None,
+    aggregate: str = "auto",
     dominance: Any = 10,
     on_dominance: str = "report",
     whole_units: bool = False,
@@ -58,6 +59,8 @@ def protect(
         Kinds and roles of the columns; guessed if not given.
     columns, strata, blocks, fit, edit, small, on_missing, distance, scale, grouping, options
         See `tessella.plan.make_plan`.
+    aggregate : {"auto", "mean", "matched mean"}, default "auto"
+        What numbers without rules get: see `tessella.plan.make_plan`.
     weights : name, optional
         The column of sampling weights, if the schema does not say so.
     unit : name, optional
@@ -113,7 +116,7 @@ def protect(
         "columns": columns, "strata": strata, "blocks": blocks, "fit": fit, "edit": edit,
         "small": small, "on_missing": on_missing, "distance": distance, "scale": scale,
         "grouping": grouping, "options": options, "plan": plan, "dominance": dominance,
-        "on_dominance": on_dominance, "whole_units": whole_units,
+        "on_dominance": on_dominance, "whole_units": whole_units, "aggregate": aggregate,
     }  # fmt: skip
     study = Study(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,

@@ -326,7 +326,7 @@ DEFAULTS: dict[str, Any] = {
     "columns": None, "strata": (), "blocks": None, "fit": "project", "edit": "fix",
     "small": "merge", "on_missing": "pattern", "distance": "original", "scale": "zscore",
     "grouping": "search", "options": None, "dominance": 10, "on_dominance": "report",
-    "whole_units": False,
+    "whole_units": False, "aggregate": "auto",
 }  # fmt: skip
 
 
