@@ -36,7 +36,8 @@ def operators(*lines, **wishes):
 
 def test_without_rules():
     found = operators()
-    assert {found[name] for name in ("a", "b", "hours", "n")} == {"mean"}
+    assert {found[name] for name in ("a", "b", "hours", "n")} == {"matched mean"}
+    assert {operators(aggregate="mean")[name] for name in ("a", "n")} == {"mean"}
     assert found["sex"] == "member"
     assert found["grade"] == "member"
 
@@ -44,7 +45,7 @@ def test_without_rules():
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        ("0 <= a <= 125", {"a": "mean"}),
+        ("0 <= a <= 125", {"a": "matched mean", "b": "matched mean"}),
         ("a + b == c", {"a": "mean", "b": "mean", "c": "mean"}),
         ("a <= b", {"a": "mean", "b": "mean"}),
         ("wages == hours * rate", dict.fromkeys(("wages", "hours", "rate"), "geometric mean")),
