@@ -6,6 +6,7 @@ when it is used: `tessella --help` must not wait for numba.
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,7 +59,7 @@ Read = Annotated[
     Option(
         metavar="NAME=VALUE",
         help="How the file is written, where it cannot be found out: delimiter=semicolon, "
-        "decimal=comma, encoding=latin-1, missing=NA, sheet=2024. May be repeated.",
+        "decimal=comma, encoding=latin-1, missing=NA, sheet=2024, types.zip=text. May be repeated.",
     ),
 ]
 RulesFile = Annotated[Text, Option("--rules", "-r", help="A file of edit rules.")]
@@ -136,8 +137,20 @@ def _demo(
 
 def read_source(file: str, read: list[str] | None, reporter: Reporter) -> io.Source:
     """Read a file; with --verbose, print how it was read."""
+    from ..io.column_types import MixedColumnError
+
     with reporter.waiting(f"Reading {Path(file).name} ..."):
-        source = io.read_file(file, **options_of(read or []))
+        try:
+            source = io.read_file(file, **options_of(read or []))
+        except MixedColumnError as error:
+            as_text, as_missing = (
+                shlex.quote(f"{option}.{error.column}={value}")
+                for option, value in (("types", "text"), ("missing", "WORD"))
+            )
+            raise error.advising(
+                f"Correct it; or add --read {as_text}, or --read {as_missing} for each WORD that "
+                "means missing"
+            ) from None
     reporter.detail(str(source.how))
     return source
 

@@ -147,15 +147,37 @@ def wishes_of(
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
-    """Read options of reading, such as decimal=, or sheet=2024."""
+    """Read options of reading, such as decimal=, or sheet=2024; of one column types.x=text.
+
+    Examples
+    --------
+    >>> from tessella.cli.terminal import options_of
+    >>> options_of(["decimal=comma", "types.zip=text", "missing.age=N", "missing.age=-"])
+    {'decimal': ',', 'types': {'zip': 'text'}, 'missing': {'age': ['N', '-']}}
+    """
     named = {"tab": "\t", "comma": ",", "semicolon": ";", "point": ".", "space": " ", "none": ""}
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise BadOptionError("--read", text, "name=value, such as decimal=,")
-        if name == "missing":
-            found.setdefault(name, []).append(value)
+        option, point, column = name.partition(".")
+        if point and option in ("types", "dates", "missing"):
+            own = found.setdefault(option, {})
+            if not isinstance(own, dict):
+                raise BadOptionError(
+                    "--read", text, "missing= for all columns, or for each of some"
+                )
+            if option == "missing":
+                own.setdefault(column, []).append(value)
+            else:
+                own[column] = value
+        elif name == "missing":
+            if isinstance(found.setdefault(name, []), dict):
+                raise BadOptionError(
+                    "--read", text, "missing= for all columns, or for each of some"
+                )
+            found[name].append(value)
         elif name == "columns":
             found[name] = columns_of(value)
         elif name == "header":

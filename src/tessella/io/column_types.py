@@ -41,6 +41,22 @@ CORRECT = (
 )
 
 SIGNS = forms.SEPARATORS
+
+
+class MixedColumnError(BadFileError):
+    """A column of numbers or dates with a few cells of another type."""
+
+    def __init__(
+        self, path: object, problem: str, column: str, line: int, advice: str = ""
+    ) -> None:
+        self.problem, self.column = problem, column
+        super().__init__(path, problem, advice or CORRECT.format(name=column), line=line)
+
+    def advising(self, advice: str) -> "MixedColumnError":
+        """Return the same error with advice in another syntax: a plan's, or a command's."""
+        return type(self)(self.path, self.problem, self.column, self.line or 0, advice)
+
+
 _NUMBERS = [forms.WHOLE, forms.INFINITE, *range(forms.POINT, forms.SPACED)]
 
 
@@ -200,11 +216,11 @@ class TypeInference:
                 others = set(range(forms.WHOLE, forms.SPACED)).difference(fits[kind])
                 row = column.first(forms.OTHER, *others)
                 cells = f"{filled - count:,} of {filled:,} cells, the first in this line"
-                raise BadFileError(
+                raise MixedColumnError(
                     self.path,
                     f"column {column.name!r} holds {_PLURAL[kind]}, and something else in {cells}",
-                    CORRECT.format(name=column.name),
-                    line=self.line_of(row),
+                    column.name,
+                    self.line_of(row),
                 )
             if count:
                 return "text", f"{count:,} of {filled:,} cells would be {_PLURAL[kind]}"

@@ -182,7 +182,16 @@ class PlanFile(Section):
 
     def read(self) -> Source:
         """Read the input."""
-        return read_file(self.path(self.input.file), **self.input.options)
+        from ..io.column_types import MixedColumnError
+
+        try:
+            return read_file(self.path(self.input.file), **self.input.options)
+        except MixedColumnError as error:
+            key = toml_key(error.column)
+            raise error.advising(
+                f'Correct it; or in [input] write types = {{ {key} = "text" }}, or, with the words '
+                f"that mean missing, missing = {{ {key} = [...] }}"
+            ) from None
 
     def read_rules(self) -> Rules:
         """Read the rules."""
