@@ -107,3 +107,19 @@ def test_bad_input(options: dict[str, Any], error: type[Exception]) -> None:
     frame = pd.DataFrame({"a": [1.5, 2.5, 3.5]})
     with pytest.raises(error):
         Study(frame).do("suppress", **options)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_patterns_are_those_of_k_units(seed):
+    """A bug once met: a firm of two patterns was counted twice when these became one."""
+    chance = np.random.default_rng(seed)
+    n, k = int(chance.integers(30, 90)), int(chance.integers(2, 6))
+    frame = pd.DataFrame({"firm": chance.integers(0, 12, n)})
+    for name in "abcd":
+        frame[name] = np.where(chance.random(n) < 0.3, np.nan, chance.normal(size=n))
+    schema = Schema.guess(frame).override(firm={"role": "unit"})
+    released = suppress(Table.read(frame), schema, k=k)[0]
+    assert count_rare(Table.read(released), schema, k) == 0
+    lacks = released[list("abcd")].isna()
+    assert (frame["firm"].groupby([lacks[name] for name in "abcd"]).nunique() >= k).all()
+    assert (lacks | frame[list("abcd")].notna()).all().all()  # what was missing stays missing

@@ -271,8 +271,9 @@ def suppress(
 
         n(P) |P' - P| + n(P') |P - P'|,
 
-    until no pattern has fewer than k records. Kinds of missing (null, or one code or another) are
-    different, and the larger pattern's are taken.
+    until no pattern has fewer than k records, or k units where there are such: a unit may have
+    records of several patterns. Kinds of missing (null, or one code or another) are different, and
+    the larger pattern's are taken.
     """
     names = _chosen(table, schema, columns)
     check_k(k, table.n_rows)
@@ -281,7 +282,9 @@ def suppress(
     source = np.tile(donor[:, None], (1, len(names)))  # where a pattern's cell can be taken from
     state, alive = patterns.copy(), np.ones(len(patterns), dtype=bool)
     became = np.arange(len(patterns))
-    counts = sizes.copy()
+    counts, records = sizes.copy(), np.bincount(own)
+    units = View.of(table, schema).units
+    of = [np.unique(units[own == p]) for p in range(len(patterns))] if units is not None else None
     while True:
         living = np.flatnonzero(alive)
         least = living[np.argmin(counts[living])]
@@ -289,13 +292,18 @@ def suppress(
             break
         others = living[living != least]
         mine, theirs = state[least] > 0, state[others] > 0
-        cost = counts[least] * (theirs & ~mine).sum(axis=1)
-        cost = cost + counts[others] * (mine & ~theirs).sum(axis=1)
+        cost = records[least] * (theirs & ~mine).sum(axis=1)
+        cost = cost + records[others] * (mine & ~theirs).sum(axis=1)
         differ = (theirs & mine & (state[others] != state[least])).sum(axis=1)
         best = others[np.lexsort((differ, cost))[0]]
         fill = mine & (state[best] == 0)  # those of the other pattern lose these cells, too
         state[best, fill], source[best, fill] = state[least, fill], source[least, fill]
-        counts[best] += counts[least]
+        records[best] += records[least]
+        if of is None:
+            counts[best] = records[best]
+        else:
+            of[best] = np.union1d(of[best], of[least])
+            counts[best] = len(of[best])
         alive[least] = False
         became[became == least] = best
     goal, taken = state[became[own]], source[became[own]]
