@@ -291,11 +291,11 @@ def test_the_demo_runs_again_in_the_same_folder(demo: tuple[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["demo", "--k", "1"], "k=1 protects nobody"),
+        (["demo", "--k", "1"], "--k 1 protects nobody"),
         (["demo", "--n", "50", "--k", "51"], "needs at least 51 records"),
-        (["demo", "--n", "0"], "n=0 cannot be used"),
-        (["demo", "--seed", "-1"], "random_state=-1 cannot be used"),
-        (["demo", "--n", "60", "--method", "magic"], "'magic' is not known"),
+        (["demo", "--n", "0"], "--n 0 cannot be used"),
+        (["demo", "--seed", "-1"], "--seed -1 cannot be used"),
+        (["demo", "--n", "60", "--method", "magic"], "--method magic is not known"),
         (["demo", "--k", "five"], "Invalid value for '--k'"),
         (["demo", "--speed"], "No such option"),
         (["mask-everything"], "No such command"),

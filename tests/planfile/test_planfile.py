@@ -137,9 +137,9 @@ MISTAKES = [
     ('[rules]\nfile = "a"\nlines = ["a > 0"]', "Give a file or lines, not both."),
     ('[measures]\nrisk = "fast"', "measures.risk: It must be 'none', 'quick'"),
     ('[[steps]]\nmethod = "nois"', "steps, number 2: method of a step='nois' is not known."),
-    ('[[steps]]\nmethod = "noise"\namount = -1', "steps, number 2: amount=-1 cannot be used."),
+    ('[[steps]]\nmethod = "noise"\namount = -1', "steps, number 2: amount = -1 cannot be used."),
     ('[[steps]]\nmethod = "noise"\nrandom_state = 1', "random_state"),
-    ('[[steps]]\nmethod = "protect"\nk = 2.5', "k=2.5 cannot be used."),
+    ('[[steps]]\nmethod = "protect"\nk = 2.5', "k = 2.5 cannot be used."),
 ]  # fmt: skip
 
 

@@ -56,7 +56,8 @@ def test_a_column_of_two_types_is_refused_with_a_way_out_that_works(tmp_path):
         return CliRunner().invoke(app, [*given, *read]).exception
 
     told = str(run())
-    assert "--read 'types.my family=text', or --read 'missing.my family=WORD'" in told
+    assert "--read 'missing.my family=WORD'" in told
+    assert "--read 'types.my family=text'" in told
     assert "29A" not in told  # no value of the table
     assert run("--read", "missing.my family=28A", "--read", "missing.my family=29A") is None
     assert read_plan(plan).read().table.column("my family").null_count == 4
@@ -65,7 +66,7 @@ def test_a_column_of_two_types_is_refused_with_a_way_out_that_works(tmp_path):
     lines = plan.read_text().splitlines()
     without = "\n".join(line for line in lines if not line.startswith("types"))
     plan.write_text(without)
-    with pytest.raises(BadFileError, match=r"in \[input\] write types = ") as refused:
+    with pytest.raises(BadFileError, match=r"types = .* in \[input\]") as refused:
         read_plan(plan).read()
     line = re.findall(r"types = \{.*?\}", str(refused.value))[0]
     plan.write_text(without.replace("[input]", f"[input]\n{line}"))

@@ -6,7 +6,6 @@ when it is used: `tessella --help` must not wait for numba.
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -137,20 +136,8 @@ def _demo(
 
 def read_source(file: str, read: list[str] | None, reporter: Reporter) -> io.Source:
     """Read a file; with --verbose, print how it was read."""
-    from ..io.column_types import MixedColumnError
-
     with reporter.waiting(f"Reading {Path(file).name} ..."):
-        try:
-            source = io.read_file(file, **options_of(read or []))
-        except MixedColumnError as error:
-            as_text, as_missing = (
-                shlex.quote(f"{option}.{error.column}={value}")
-                for option, value in (("types", "text"), ("missing", "WORD"))
-            )
-            raise error.advising(
-                f"Correct it; or add --read {as_text}, or --read {as_missing} for each WORD that "
-                "means missing"
-            ) from None
+        source = io.read_file(file, **options_of(read or []))
     reporter.detail(str(source.how))
     return source
 

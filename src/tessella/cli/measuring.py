@@ -32,7 +32,7 @@ from .commands import (
     refuse_twice,
     write_text,
 )
-from .terminal import DONE, REFUSED, Reporter, columns_of, options_of
+from .terminal import DONE, REFUSED, Reporter, columns_of, in_options, options_of
 
 if TYPE_CHECKING:
     from ..release import Step
@@ -120,6 +120,9 @@ def _verify(
     rules: RulesFile = None,
     strata: Strata = None,
     identity: Identity = None,
+    aligned: Annotated[
+        bool, Option("--aligned", help="Record i of one file is record i of the other.")
+    ] = False,
     manifest: Manifest = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -142,9 +145,9 @@ def _verify(
         else:
             found = auditing.verify(
                 original, release, k=k, rules=read_rules(rules), strata=columns_of(strata),
-                id=identity, manifest=manifest or find_manifest(release),
+                id=identity, aligned=aligned or None, manifest=manifest or find_manifest(release),
             )  # fmt: skip
-    reporter.give(str(found), found.to_dict())
+    reporter.give(in_options(str(found)), found.to_dict())
     raise typer.Exit(DONE if found.passed else REFUSED)
 
 
@@ -180,7 +183,7 @@ def _loss(
     if by_column:
         text += "\n\n" + found.to_frame(by_column=True).to_string(index=False)
     text += f"\n\n{estimates}"
-    reporter.give(text, found.to_dict() | {"estimates": estimates.to_dict()})
+    reporter.give(in_options(text), found.to_dict() | {"estimates": estimates.to_dict()})
 
 
 @app.command("risk")
@@ -232,7 +235,7 @@ def _risk(
         reporter.say(f"{records} says who can be found: it is as confidential as the original.")
     for one in found.tried:
         reporter.detail(f"\n{one.name}\n{one.found.explain()}")
-    reporter.give(str(found), found.to_dict())
+    reporter.give(in_options(str(found)), found.to_dict())
 
 
 @app.command("explore")

@@ -20,12 +20,13 @@ from typer.core import TyperCommand
 
 from .._output import plain_data
 from .._progress import TimeLeft
-from ..exceptions import BadOptionError
+from ..exceptions import BadOptionError, TessellaError
 
 DONE, REFUSED = 0, 1  # exit codes
 
 Step = Callable[[int, int, str], None]
 _RESULT: ContextVar[TextIO] = ContextVar("result")
+_RUNNING: ContextVar[Any] = ContextVar("running")  # the context of the command
 
 
 class Command(TyperCommand):
@@ -34,11 +35,33 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         token = _RESULT.set(sys.stdout or io.StringIO())  # none if it is closed
+        running = _RUNNING.set(ctx)
         try:
             with redirect_stdout(sys.stderr):
                 return super().invoke(ctx)
+        except TessellaError as error:
+            from ..planfile.hints import reword
+
+            reword(error, in_options)
+            raise
         finally:
             _RESULT.reset(token)
+            _RUNNING.reset(running)
+
+
+def in_options(text: str) -> str:
+    """Write hints in a message as options of the command that is running, or for its plan."""
+    from ..planfile.hints import for_command
+
+    context = _RUNNING.get()
+    named = [max(one.opts, key=len) for one in context.command.params if one.opts[0][0] == "-"]
+    planned = bool(context.params.get("plan"))
+    if planned and context.command.name == "protect":
+        named = ["--overwrite"]  # the plan says the rest
+    flags = {flag.strip("-").replace("-", "_"): flag for flag in named}
+    other = {"random_state": "seed", "grouping": "method"}  # what the library calls them
+    flags |= {name: flags[flag] for name, flag in other.items() if flag in flags}
+    return for_command(text, flags, planned=planned)
 
 
 def result_stream() -> TextIO:
@@ -155,6 +178,11 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
     >>> options_of(["decimal=comma", "types.zip=text", "missing.age=N", "missing.age=-"])
     {'decimal': ',', 'types': {'zip': 'text'}, 'missing': {'age': ['N', '-']}}
     """
+    from inspect import signature
+
+    from ..io import read_file
+
+    known = [name for name in signature(read_file).parameters if name not in ("path", "metadata")]
     named = {"tab": "\t", "comma": ",", "semicolon": ";", "point": ".", "space": " ", "none": ""}
     found: dict[str, Any] = {}
     for text in given:
@@ -162,23 +190,19 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
         if not equals or not name:
             raise BadOptionError("--read", text, "name=value, such as decimal=,")
         option, point, column = name.partition(".")
+        if option not in known:
+            raise BadOptionError("--read", text, f"one of {', '.join(known)}, and = and a value")
+        once = "the option once for all columns, or for each of some"
         if point and option in ("types", "dates", "missing"):
             own = found.setdefault(option, {})
             if not isinstance(own, dict):
-                raise BadOptionError(
-                    "--read", text, "missing= for all columns, or for each of some"
-                )
-            if option == "missing":
-                own.setdefault(column, []).append(value)
-            else:
-                own[column] = value
+                raise BadOptionError("--read", text, once)
+            own[column] = [*own.get(column, ()), value] if option == "missing" else value
         elif name == "missing":
             if isinstance(found.setdefault(name, []), dict):
-                raise BadOptionError(
-                    "--read", text, "missing= for all columns, or for each of some"
-                )
+                raise BadOptionError("--read", text, once)
             found[name].append(value)
-        elif name == "columns":
+        elif name in ("columns", "names"):
             found[name] = columns_of(value)
         elif name == "header":
             if value not in ("true", "false"):

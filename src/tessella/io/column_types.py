@@ -36,27 +36,11 @@ _PLURAL = dict(
 )
 # What to do about a few cells of another type than the rest of a column.
 CORRECT = (
-    "Correct it; or give missing={{{name!r}: [...]}} if it means missing, or "
-    "types={{{name!r}: 'text'}}"
+    "Correct it; or give missing={{{name!r}: [...]}} if it means missing (missing=[...] in all "
+    "columns), or types={{{name!r}: 'text'}}"
 )
 
 SIGNS = forms.SEPARATORS
-
-
-class MixedColumnError(BadFileError):
-    """A column of numbers or dates with a few cells of another type."""
-
-    def __init__(
-        self, path: object, problem: str, column: str, line: int, advice: str = ""
-    ) -> None:
-        self.problem, self.column = problem, column
-        super().__init__(path, problem, advice or CORRECT.format(name=column), line=line)
-
-    def advising(self, advice: str) -> "MixedColumnError":
-        """Return the same error with advice in another syntax: a plan's, or a command's."""
-        return type(self)(self.path, self.problem, self.column, self.line or 0, advice)
-
-
 _NUMBERS = [forms.WHOLE, forms.INFINITE, *range(forms.POINT, forms.SPACED)]
 
 
@@ -216,11 +200,11 @@ class TypeInference:
                 others = set(range(forms.WHOLE, forms.SPACED)).difference(fits[kind])
                 row = column.first(forms.OTHER, *others)
                 cells = f"{filled - count:,} of {filled:,} cells, the first in this line"
-                raise MixedColumnError(
+                raise BadFileError(
                     self.path,
                     f"column {column.name!r} holds {_PLURAL[kind]}, and something else in {cells}",
-                    column.name,
-                    self.line_of(row),
+                    CORRECT.format(name=column.name),
+                    line=self.line_of(row),
                 )
             if count:
                 return "text", f"{count:,} of {filled:,} cells would be {_PLURAL[kind]}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from .._lazy import optional
 from ..exceptions import BadFileError, UnknownOptionError
-from .column_types import TOKENS, Missing, MixedColumnError, Type, check_types, missing_words
+from .column_types import CORRECT, TOKENS, Missing, Type, check_types, missing_words
 from .source import Source, Statement, check_columns
 
 _DECIMALS = re.compile(r"0\.0|\.#|%|E\+")
@@ -240,11 +240,11 @@ class _Column:
             cells = zip(self.rows, self.values)
             row = next(row for row, value in cells if _kind(value) not in (common, "none"))
             counts = f"{kinds[common]:,} cells of one type ({common}) and {total - kinds[common]:,}"
-            raise MixedColumnError(
+            raise BadFileError(
                 self.path,
                 f"column {self.name!r} holds {counts} of another, the first in this row",
-                self.name,
-                row,
+                CORRECT.format(name=self.name),
+                line=row,
             )
         return self._texts(statements)
 

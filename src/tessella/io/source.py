@@ -98,7 +98,7 @@ def find_format(path: Path, given: str | None, *, write: bool = False) -> Format
         raise UnknownOptionError("format", given, offered)
     packed = compression_of(path)
     ending = Path(path.stem if packed else path.name).suffix.lower()
-    form = FORMATS[given] if given else _by_ending(path, ending)
+    form = FORMATS[given] if given else _by_ending(path, ending, write)
     if packed and form.name != "csv":
         advice = "Only CSV is compressed as a whole; the other formats compress inside"
         raise BadFileError(path, f"{packed} around {form.name} is not supported", advice)
@@ -108,14 +108,16 @@ def find_format(path: Path, given: str | None, *, write: bool = False) -> Format
     return form
 
 
-def _by_ending(path: Path, ending: str) -> Format:
+def _by_ending(path: Path, ending: str, write: bool) -> Format:
     for form in _LIST:
         if ending in form.endings:
             return form
     if ending == ".xls":
         raise BadFileError(path, "this is the Excel of before 2007", "Save it as .xlsx first")
     known = " ".join(end for form in _LIST for end in form.endings)
-    advice = f"Give format=, one of {', '.join(FORMATS)}; or use one of these endings: {known}"
+    advice = f"Use one of these endings: {known}"
+    if not write:  # the name of what is written decides
+        advice = f"Give format=, one of {', '.join(FORMATS)}; or u{advice[1:]}"
     unknown = f"no format is known by the ending {ending!r}"
     raise BadFileError(path, unknown if ending else "its name has no ending", advice)
 

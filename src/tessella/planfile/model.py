@@ -19,6 +19,7 @@ from ..io import Source, read_file
 from ..release import Step, Study
 from ..rules import Rules
 from ..schema import Kind, Role, Schema, Unique
+from .hints import reword
 
 WIDTH = 98  # of a line of TOML
 
@@ -182,16 +183,11 @@ class PlanFile(Section):
 
     def read(self) -> Source:
         """Read the input."""
-        from ..io.column_types import MixedColumnError
-
         try:
             return read_file(self.path(self.input.file), **self.input.options)
-        except MixedColumnError as error:
-            key = toml_key(error.column)
-            raise error.advising(
-                f'Correct it; or in [input] write types = {{ {key} = "text" }}, or, with the words '
-                f"that mean missing, missing = {{ {key} = [...] }}"
-            ) from None
+        except TessellaError as error:
+            reword(error)
+            raise
 
     def read_rules(self) -> Rules:
         """Read the rules."""
@@ -211,9 +207,10 @@ class PlanFile(Section):
         """Return a study of the input, no step taken yet."""
         known = self.schema_of(source)
         if unsure := [column.name for column in known if column.unsure]:
+            there = "" if self.columns else f" (tessella schema {self.input.file} --toml prints it)"
             warnings.warn(UnsureKindWarning(
                 f"The plan is unsure about {listed(list(map(repr, unsure)))}. Look at kind and "
-                "missing of each in [columns], then delete the lines unsure = true."
+                f"missing of each in [columns]{there}, then delete the lines unsure = true."
             ), stacklevel=2)  # fmt: skip
             known = known.override({name: {"unsure": False} for name in unsure})
         return Study(

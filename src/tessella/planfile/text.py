@@ -5,6 +5,7 @@ A draft is ready to be edited. Reading finds every mistake at once, with its lin
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,14 @@ from pydantic import BaseModel, ValidationError
 from .._parameters import check_parameters
 from .._types import Name
 from .._wording import suggest
-from ..exceptions import BadOptionError, Mistake, PlanError, PlanFileError, TessellaError
+from ..exceptions import (
+    BadOptionError,
+    BadTableError,
+    Mistake,
+    PlanError,
+    PlanFileError,
+    TessellaError,
+)
 from ..frame import Table, View
 from ..grouping.dominance import checked_dominance
 from ..guessing.columns import main_weight
@@ -28,6 +36,7 @@ from ..release.roles import as_numbers
 from ..release.steps import PREPARING, count_rare, drop, make_masker
 from ..rules import Rules
 from ..schema import Schema
+from .hints import for_plan
 from .model import (
     Columns,
     Input,
@@ -202,12 +211,17 @@ def _draft_steps(
         "have no value in any record": empty,
     }
     if gone := [name for names in dropped.values() for name in names]:
+        if len(gone) == len(table.columns):
+            raise _nothing_masked(source, k, "All columns would be dropped: they name respondents "
+                                  "or have no value", list(map(str, gone)))  # fmt: skip
         steps.append(Step(method="drop", options={"columns": [str(name) for name in gone]}))
         notes["steps.0"] = ["Columns that", *(
             f"  {why} ({', '.join(map(str, names))})" for why, names in dropped.items() if names
         )]  # fmt: skip
         left, schema = drop(table, schema, gone)
         table = Table.read(left)
+    if not schema.names("quasi-identifier"):
+        raise _nothing_masked(source, k, "No column would be masked", list(map(str, table.columns)))
     if rare := count_rare(table, schema, k):
         steps.append(Step(method="suppress", options={"k": k}))
         notes[f"steps.{len(steps) - 1}"] = [
@@ -238,6 +252,14 @@ def _draft_steps(
     notes[f"steps.{len(steps)}"] = explained
     steps.append(Step(method="protect", options=wishes))
     return steps, notes
+
+
+def _nothing_masked(source: Source, k: int, why: str, names: list[str]) -> BadTableError:
+    keys = shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))
+    return BadTableError(
+        f"{why}. Name those that an intruder may know: tessella plan "
+        f"{shlex.quote(str(source.path))} -k {k} --others untouched --keys {keys}"
+    )
 
 
 def _relative(path: Path, home: Path) -> str:
@@ -341,7 +363,7 @@ def _steps(given: Any, lines: Lines) -> tuple[list[Step], list[Found]]:
             steps.append(step)
         except TessellaError as error:
             line = find_line(lines, ("steps", at))
-            found.append(_at(line, f"steps, number {at + 1}", str(error)))
+            found.append(_at(line, f"steps, number {at + 1}", for_plan(str(error))))
     return steps, found
 
 

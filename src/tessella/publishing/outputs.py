@@ -46,7 +46,7 @@ def refuse_places(
         if path.is_dir():
             raise BadFileError(path, "it is a folder", "Give the name of a file")
         if path.exists() and not overwrite:
-            advice = "Give another name, or allow it to be replaced"
+            advice = "Give another name, or overwrite=True to replace it"
             raise BadFileError(path, "the file exists", advice)
     return {path: state_of(path) for path in paths.values()}
 

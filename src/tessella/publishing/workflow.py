@@ -25,6 +25,7 @@ from ..exceptions import (
     BadOptionError,
     InterruptedWarning,
     PlanError,
+    TessellaError,
     TessellaWarning,
     UnknownColumnError,
 )
@@ -34,6 +35,7 @@ from ..io import Source
 from ..io.files import Written
 from ..loss.base import Summary
 from ..planfile import PlanFile, read_plan
+from ..planfile.hints import reword
 from ..release import Entry, Protocol, Release, Study
 from ..release.dominance import DominatedError
 from ..release.roles import refuse_unique, refuse_unmasked, tells_apart
@@ -225,7 +227,11 @@ def publish(
     steps = _Steps(len(plan.steps) + measured + 5, progress)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        write = _prepare(plan, paths, found, source, steps, caught, pictures)
+        try:
+            write = _prepare(plan, paths, found, source, steps, caught, pictures)
+        except TessellaError as error:
+            reword(error)
+            raise
     for one in caught:  # in the report, and here: an error, if so configured, before writing
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return write(overwrite)

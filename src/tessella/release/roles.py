@@ -74,8 +74,8 @@ def refuse_identifying(known: Schema) -> None:
     if telling := known.names("identifier"):
         named = ", ".join(f"{name!r} ({known[name].role})" for name in telling)
         raise PlanError(
-            f"These columns must not be released: {named}. Drop them from the table, or give a "
-            "schema that says otherwise."
+            f"These columns must not be released: {named}. Drop them, by a step 'drop' with "
+            f"columns={list(map(str, telling))!r}, or give them another role if they name nobody."
         )
 
 

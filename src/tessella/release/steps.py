@@ -203,7 +203,10 @@ def drop(table: Table, schema: Schema, columns: Sequence[Name] | Name) -> tuple[
         table.place(name, who="drop")
     kept = [name for name in table.columns if name not in gone]
     if not kept:
-        raise BadTableError("All columns would be dropped; nothing would be left to release.")
+        raise BadTableError(
+            "All columns would be dropped; nothing would be left to release. Leave those that are "
+            f"to be released out of columns={list(map(str, gone))!r}."
+        )
     return table.select(kept), Schema([schema[name] for name in kept])
 
 
@@ -224,7 +227,7 @@ def recode(
     them, one more than there are breaks.
     """
     if (groups is None) == (breaks is None):
-        raise BadOptionError("recode", column, "either groups or breaks")
+        raise BadOptionError("column", column, "groups={'new': ['old']} or breaks=[10, 20]")
     place, texts = table.labels(column)
     if groups is not None:
         new = {str(old): str(name) for name, members in groups.items() for old in members}

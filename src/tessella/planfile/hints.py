@@ -1,0 +1,149 @@
+"""Hints that can be pasted where the reader is: in a plan, or after a command.
+
+Messages are written once, for Python: ``Give small="merge"``. A plan has the same names as keys,
+a command as options; what stands as an argument there is written here as TOML, or as an option.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .._output import toml_key, toml_value
+from ..exceptions import TessellaError
+from ..io import read_file
+from ..masking.fuzzy_groups import FUZZY_OPTIONS
+from ..masking.overlapping_groups import OVERLAPPING_OPTIONS
+from ..release.result import DEFAULTS
+from ..release.steps import PREPARING, options_of
+
+ARGUMENT = re.compile(
+    r"""(?<![\w.\-=,])(?P<name>[a-z_][a-z0-9_]*)=
+        (?P<value>"[^"]*"|'(?:\\.|[^'\\])*'|\[[^\]]*\]|\{[^{}]*\}|-?\d+(?:\.\d+)?|True|False|None
+                 |\.\.\.)?(?![\w=])""",
+    re.X,
+)
+READING = tuple(name for name in inspect.signature(read_file).parameters if name != "path")
+PLACEHOLDER = "..."
+SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", ".": "point", " ": "space", "": "none"}
+BY_PLAN = ("method", "order")  # what the plan of a release knows
+ELSEWHERE = "What is written name = value stands in a step of a plan: tessella plan FILE -k K"
+INNER = {*FUZZY_OPTIONS, *OVERLAPPING_OPTIONS, "effort", "time_limit"}  # of a grouping
+
+
+def _step_options() -> set[str]:
+    names = {"columns", *DEFAULTS, *(name for given in PREPARING.values() for name in given)}
+    for method in ("protect", "noise", "coding", "rounding", "pram", "rank swapping"):
+        names |= set(options_of(method))
+    return names - {"k"}
+
+
+def for_plan(text: str) -> str:
+    """Write the arguments in a message as keys of a plan.
+
+    Examples
+    --------
+    >>> from tessella.planfile.hints import for_plan
+    >>> for_plan('Merge strata, or give small="merge", or types={"a b": "text"}.')
+    'Merge strata, or give small = "merge", or types = { "a b" = "text" } in [input].'
+    """
+    options = _step_options()
+    return ARGUMENT.sub(lambda found: _as_key(found, options) or found[0], text)
+
+
+def for_command(text: str, flags: Mapping[str, str], *, planned: bool = False) -> str:
+    """Write the arguments in a message as options of a command, which has these flags by name.
+
+    What has no flag is written as a key of a plan; `planned` if the command was given one.
+
+    Examples
+    --------
+    >>> from tessella.planfile.hints import for_command
+    >>> for_command("Give decimal=',' or types={'MSP': 'text'}.", {"read": "--read"})
+    'Give --read decimal=comma or --read types.MSP=text.'
+    >>> for_command("Give known= or at_least_k=False.", {"known": "--known", "option": "--option"})
+    'Give --known or --option at_least_k=false.'
+    """
+    options, elsewhere = _step_options(), False
+
+    def written(found: re.Match[str]) -> str:
+        nonlocal elsewhere
+        name, value = found["name"], _value(found["value"])
+        if name in flags:
+            if found["value"] in (None, "True"):
+                return flags[name]
+            return f"{flags[name]} {shlex.quote(_word(value, name.upper()))}"
+        if name in READING and "read" in flags and not planned:
+            return " ".join(f"--read {shlex.quote(own)}" for own in _reading(name, value))
+        if name in INNER and "option" in flags:
+            return f"--option {name}={_word(value, name.upper())}"
+        if name in BY_PLAN and "plan" in flags:
+            return "--plan PLAN"
+        key = _as_key(found, options)
+        elsewhere = elsewhere or (key is not None and not planned)
+        return key or found[0]
+
+    reworded = ARGUMENT.sub(written, text)
+    return f"{reworded.rstrip('.')}. {ELSEWHERE}." if elsewhere else reworded
+
+
+def _as_key(found: re.Match[str], options: set[str]) -> str | None:
+    """Write an argument as a key of a plan; None where plans have no such key."""
+    name, value = found["name"], _value(found["value"])
+    if found["value"] == "None":  # TOML has no word for it
+        return None
+    if name in options or name == "k":
+        return f"{toml_key(name)} = {toml_value(value)}"
+    if name in INNER:
+        return f"options = {toml_value({name: value})}"
+    return f"{toml_key(name)} = {toml_value(value)} in [input]" if name in READING else None
+
+
+def _reading(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for column, own in value.items():
+            yield f"{name}.{column}={_word(own, 'WORD')}"
+    else:
+        yield f"{name}={_word(value, 'WORD' if name == 'missing' else 'NAME')}"
+
+
+def _word(value: Any, placeholder: str) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(_word(own, placeholder) for own in value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    return placeholder if text == PLACEHOLDER else SIGNS.get(text, text)
+
+
+def _value(text: str | None) -> Any:
+    """Return the value of an argument as plan files hold it; `...` where it is left open."""
+    if text is None:
+        return PLACEHOLDER
+    try:
+        return _plain(ast.literal_eval(text))
+    except (ValueError, SyntaxError):
+        return PLACEHOLDER
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    return PLACEHOLDER if value is ... or value is None else value
+
+
+def reword(error: TessellaError, write: Callable[[str], str] = for_plan) -> None:
+    """Reword an error for a plan, or as `write` does; for Python it was written."""
+    python = getattr(error, "python", str(error))
+    text = write(python)
+    if text != str(error):
+        error.python = python  # type: ignore[attr-defined]
+        error.args = (text, *error.args[1:])
+        if hasattr(error, "message"):
+            error.message = text
