@@ -9,6 +9,8 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -42,6 +44,32 @@ def test_an_unedited_plan_releases_no_unique_column_and_no_new_code(file, tmp_pa
             assert set(after[name].dropna()) <= set(before[name].dropna()), name
         for code in column.missing:
             assert (after[name] == code).sum() >= (before[name] == code).sum(), name
+
+
+@pytest.mark.filterwarnings("ignore::tessella.exceptions.UnsureKindWarning")
+@pytest.mark.parametrize("k", [3, 5])
+def test_a_panel_whose_unit_no_name_tells_is_released_by_units(k, tmp_path):
+    """The structure of panels of firms that packages hold: numbers, years, a sector, gaps."""
+    chance, firms, years = np.random.default_rng(3), 40, 4
+    own = np.repeat(chance.choice(900, firms, replace=False) + 100, years)
+    panel = pd.DataFrame({"fi": own, "year": np.tile(np.arange(1990, 1990 + years), firms)})
+    panel["sector"] = np.repeat(chance.integers(1, 15, firms) * 3, years)
+    panel["sales"] = np.where(
+        chance.random(len(own)) < 0.2, np.nan, chance.lognormal(3, 1, len(own))
+    )
+    panel["patents"] = np.where(chance.random(len(own)) < 0.2, np.nan, chance.poisson(9, len(own)))
+    panel.to_csv(tmp_path / "panel.csv", index=False)
+    source = read_file(tmp_path / "panel.csv")
+    text = draft(source, k=k, folder=tmp_path, wishes={"options": {"effort": "quick"}}, seed=1)
+    text = text.replace('risk = "quick"', 'risk = "none"').replace('"shuffled"', '"kept"')
+    plan = parse_plan(text, folder=tmp_path)
+    assert plan.columns["fi"].role == "unit"
+    with pytest.warns(match="order of the original"):
+        done = publish(plan, source=source, pictures=False)
+    after = pd.read_csv(done.paths["release"])
+    groups = after.groupby(list(after), dropna=False).ngroup().to_numpy()
+    assert (panel["fi"].groupby(groups).nunique() >= k).all()
+    assert set(after["sector"]) <= set(panel["sector"])
 
 
 def test_a_column_of_two_types_is_refused_with_a_way_out_that_works(tmp_path):
