@@ -27,8 +27,8 @@ from .wide import Slots, bounds_of_each
 
 # How many times k households may share their common columns: with more of them, common columns lose
 # more, and members less, who find their like among more households. Which is best is tried by MDAV:
-# eusilc, k = 6, loses 18, 22, 28 % of the variance with 1, 2, 4; testdata, k = 3, 28, 21, 16, with 8
-# 12, but categories of households move by a third: groups are too few to keep their shares.
+# eusilc, k = 6, loses 18, 22, 28 % of the variance with 1, 2, 4; testdata, k = 3, 28, 21, 16 (with
+# 8: 12, but categories of households move by a third: too few groups to keep their shares).
 TOGETHER = (1, 2, 4)
 
 
