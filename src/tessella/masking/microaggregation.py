@@ -262,12 +262,13 @@ def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001
         "Records were put into groups of similar ones, and all records of a group have the same "
         "released values. Means and totals of columns released as means are kept, in strata too; "
         "where rules ask for another point than the mean, they move as the table of columns says.",
-        "Variances shrink, since differences within groups are gone; correlations tend to grow "
-        f"in size.{shrunk(facts)} To correct a variance, divide the released one by the square "
-        "of the column's share.",
+        "Variances of group means shrink, since differences within groups are gone; correlations "
+        f"tend to grow in size.{shrunk(facts)} To correct a variance, divide the released one by "
+        "the square of the column's share. Columns released as matched means, beside categories, "
+        "keep their quantiles, their spread and their mean.",
         "Regressions are affected little where the explaining and the explained columns were "
-        "masked in one block; R squared comes out too large. Counts and quantiles are those of "
-        "groups: extreme quantiles are too moderate, and rare combinations are gone.",
+        "masked in one block; R squared comes out too large. Counts and quantiles of group means "
+        "are those of groups: extreme quantiles are too moderate. Rare combinations are gone.",
     ]
 
 
