@@ -27,11 +27,18 @@ from tessella.cli import main
 
 root, seen = sys.argv[1], set()
 sys.argv = ["tessella", "protect", "--plan", "plan.toml", "--quiet"]
+def importing(frame):  # bodies of modules and classes, and what they call, are no way of a plan
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(root):
+            return True
+        frame = frame.f_back
+    return False
 def profile(frame, event, _):
     code = frame.f_code
     inside = code.co_filename.startswith(root) and code.co_filename.endswith(".py")
-    if event == "call" and inside and code.co_name != "<module>":
-        seen.add(code.co_filename)
+    if event != "call" or not inside or code.co_filename in seen or importing(frame):
+        return
+    seen.add(code.co_filename)
 sys.setprofile(profile)
 threading.setprofile(profile)
 try:
