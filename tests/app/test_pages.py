@@ -147,7 +147,7 @@ def test_a_refusal_tells_its_reason_and_writes_nothing(visitor):
     answer = visitor.post("/plans/p.toml/protect", **values)
     page = visitor.wait(answer.headers["location"]).text
     assert "No release" in page
-    assert "k=300 needs at least 300 records, and the table has 40" in page
+    assert "k = 300 needs at least 300 records, and the table has 40" in page
     assert "Nothing was written" in page
     assert not list(visitor.folder.glob("firms-release*"))
 
