@@ -186,7 +186,7 @@ def test_a_refusal_says_why_and_leads_back(watched, folder):
     watched.draft(k="3")
     watched.edit("k = 3", "k = 300")
     watched.page.click("button:text-is('Protect')")
-    watched.page.wait_for_selector("text=k=300 needs at least 300 records", timeout=PATIENCE)
+    watched.page.wait_for_selector("text=k = 300 needs at least 300 records", timeout=PATIENCE)
     look(watched.page)
     assert not list(folder.glob("*release*"))
     watched.page.click("text=Back to the plan")
