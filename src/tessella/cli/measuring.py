@@ -35,6 +35,7 @@ from .commands import (
 from .terminal import DONE, REFUSED, Reporter, columns_of, in_options, options_of
 
 if TYPE_CHECKING:
+    from ..publishing.reopening import Reopened
     from ..release import Step
     from ..rules import Rules
     from ..schema import Schema
@@ -65,7 +66,7 @@ class _Files:
         from ..auditing.verifying import looks_shuffled
         from ..frame import Table
 
-        self.opened: publishing.Reopened | None = None
+        self.opened: Reopened | None = None
         with reporter.waiting(f"Reading {Path(original).name} and {Path(release).name} ..."):
             if plan is not None:
                 refuse_twice(plan, {"--read": read or None, "--id": id})

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .._types import Integers, Name
 from .._wording import listed
-from ..frame import Facts, Table
+from ..frame import Table
+from .evidence import Described, Evidence
 from .relations import Codes, Relations, is_constant, relate
-from .values import ENOUGH, FEW, UNMASKED, Values
+from .values import ENOUGH, FEW, UNMASKED
 from .words import (
     CONTACT,
     LATITUDE,
@@ -37,15 +38,6 @@ DROP = "must not be released; drop it"
 UNIT = "is the unit that k counts, and is not released"
 
 
-class Described(Protocol):
-    """What a file says of a column; `tessella.io.Variable` is one."""
-
-    label: str
-    labels: Mapping[Any, str]
-    missing: tuple[Any, ...]
-    level: Any
-
-
 @dataclass(frozen=True, kw_only=True)
 class Guess:
     """What a column may be, and why; `unsure` if somebody who knows the data should look."""
@@ -58,76 +50,11 @@ class Guess:
     unsure: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Evidence:
-    """A column with all that is looked at."""
-
-    facts: Facts
-    values: Values
-    name: Words
-    label: Words
-    described: Described | None
-
-    @property
-    def in_words(self) -> bool:
-        return self.facts.family in ("text", "category")
-
-    @property
-    def complete(self) -> bool:
-        """Whether no cell is missing: who has no unit cannot be counted."""
-        return self.values.n == self.values.n_rows
-
-    @property
-    def repeats(self) -> bool:
-        """Whether values repeat as those of units with several records each do."""
-        return 1 < self.values.distinct <= self.values.n / 1.05
-
-    @property
-    def many(self) -> bool:
-        """Whether there are as many values as units have, none with a third of the records."""
-        values = self.values
-        enough = values.distinct >= max(10, values.n / 100)
-        return enough and bool(3 * values.counts.max() <= values.n)
-
-    @property
-    def few(self) -> bool:
-        """Whether there are so few values that each stands for many records, and names nobody."""
-        return self.values.n >= ENOUGH and self.values.distinct <= FEW
-
-    @property
-    def comparable(self) -> bool:
-        """Whether values can be compared with those of other columns, and some of them agree."""
-        values = self.values
-        read = values.numbers is not None or bool(values.texts)
-        return read and values.distinct > 1 and not values.nearly_unique
-
-    def codes(self, table: Table) -> Codes:
-        """Return the values as whole numbers in their order."""
-        name, levels = self.facts.name, self.values.levels
-        if levels is None:
-            return Codes(table.labels(name)[0], ordered=False)
-        numbers = table.raw(name)[0]
-        place = np.minimum(np.searchsorted(levels, numbers), len(levels) - 1)
-        return Codes(np.where(levels[place] == numbers, place, -1), ordered=True)
-
-    def named(self, question: str) -> str:
-        """Return "named" or "labelled" if the name or the label answers a question with yes.
-
-        A label is a sentence, in which any word may occur ("has an ID card"): it counts where the
-        values are as many as an identifier's.
-        """
-        if getattr(self.name, question):
-            return "named"
-        values = self.values
-        many = values.distinct > FEW and 20 * values.distinct > values.n
-        return "labelled" if many and getattr(self.label, question) else ""
-
-
 def guess_columns(
     table: Table, described: Mapping[Any, Described] | None = None
 ) -> dict[Name, Guess]:
     """Guess what every column is; `described` has what a file says of some."""
-    seen = {name: _look_at(table, name, (described or {}).get(name)) for name in table.columns}
+    seen = {name: Evidence.of(table, name, (described or {}).get(name)) for name in table.columns}
     found = {name: _guess(one) for name, one in seen.items()}
     compared = _Compared(table, seen)
     if not any(guess.role == "unit" for guess in found.values()):
@@ -147,7 +74,7 @@ def guess_columns(
 class _Compared:
     """Columns whose values are compared with one another; each is read once."""
 
-    def __init__(self, table: Table, seen: Mapping[Name, _Evidence]) -> None:
+    def __init__(self, table: Table, seen: Mapping[Name, Evidence]) -> None:
         self._table, self._seen = table, seen
         self._names = [name for name, one in seen.items() if one.comparable]
         self._codes: dict[Name, Codes] = {}
@@ -169,7 +96,7 @@ class _Compared:
 
 
 def _find_unit(
-    seen: Mapping[Name, _Evidence], found: Mapping[Name, Guess], compared: _Compared
+    seen: Mapping[Name, Evidence], found: Mapping[Name, Guess], compared: _Compared
 ) -> dict[Name, Guess]:
     """Find the unit by its relations to other columns, where no name tells it."""
     best: tuple[tuple[bool, int, int], dict[Name, Guess]] = ((False, 0, 0), {})
@@ -205,7 +132,7 @@ def _find_unit(
 
 
 def _find_codes(
-    seen: Mapping[Name, _Evidence], found: Mapping[Name, Guess], compared: _Compared,
+    seen: Mapping[Name, Evidence], found: Mapping[Name, Guess], compared: _Compared,
     unit: Name | None,
 ) -> dict[Name, Guess]:  # fmt: skip
     """Find whole numbers that other columns describe: numbers of schools or places.
@@ -241,19 +168,7 @@ def main_weight(names: Iterable[Name]) -> Name:
     return min(names, key=rank)
 
 
-def _look_at(table: Table, name: Name, described: Described | None) -> _Evidence:
-    facts = table.facts(name)
-    missing = () if described is None else described.missing
-    return _Evidence(
-        facts=facts,
-        values=Values.of(table, facts, missing),
-        name=Words.of(name),
-        label=Words.of("" if described is None else described.label),
-        described=described,
-    )
-
-
-def _guess(one: _Evidence) -> Guess:
+def _guess(one: Evidence) -> Guess:
     guess = _guess_kind(one)
     if one.described is not None:
         codes = dict.fromkeys([*one.described.missing, *guess.missing])
@@ -270,7 +185,7 @@ def _guess(one: _Evidence) -> Guess:
 # Kinds
 
 
-def _guess_kind(one: _Evidence) -> Guess:
+def _guess_kind(one: Evidence) -> Guess:
     facts, values = one.facts, one.values
     if (stated := _stated_kind(one)) is not None:
         return stated
@@ -286,7 +201,7 @@ def _guess_kind(one: _Evidence) -> Guess:
     return Guess(kind="nominal", why=names.get(facts.family, f"dtype {facts.dtype}"))
 
 
-def _stated_kind(one: _Evidence) -> Guess | None:
+def _stated_kind(one: Evidence) -> Guess | None:
     """Return the kind that the file states by a level, or by labels of all values."""
     described = one.described
     if described is None:
@@ -302,7 +217,7 @@ def _stated_kind(one: _Evidence) -> Guess | None:
     return None
 
 
-def _guess_whole(one: _Evidence) -> Guess:
+def _guess_whole(one: Evidence) -> Guess:
     """Tell codes and ordered answers from numbers that are measured or counted."""
     facts, values = one.facts, one.values
     stored = f" stored as {facts.dtype}" if facts.family == "float" else ""
@@ -347,7 +262,7 @@ def _guess_whole(one: _Evidence) -> Guess:
     return _with_codes(one, number)
 
 
-def _with_codes(one: _Evidence, guess: Guess) -> Guess:
+def _with_codes(one: Evidence, guess: Guess) -> Guess:
     """Propose special codes of a column of numbers as missing: they must not be averaged."""
     whole = guess.kind == "integer"
     labels = {} if one.described is None else one.described.labels
@@ -378,7 +293,7 @@ class _RoleGuess(NamedTuple):
 _CAREFUL = _RoleGuess("quasi-identifier", "")
 
 
-def _guess_role(one: _Evidence) -> _RoleGuess:
+def _guess_role(one: Evidence) -> _RoleGuess:
     """Guess a role with the reason for it; without a reason, a quasi-identifier."""
     if (weight := _guess_weight(one)) is not None:
         return weight
@@ -395,7 +310,7 @@ def _guess_role(one: _Evidence) -> _RoleGuess:
     return _identifier(why) if why else _CAREFUL
 
 
-def _identifier(why: str, one: _Evidence | None = None) -> _RoleGuess:
+def _identifier(why: str, one: Evidence | None = None) -> _RoleGuess:
     """Return the role with its reason; what is missing keeps some from being units."""
     if one is not None and one.repeats and one.many and not one.complete:
         gone = one.values.n_rows - one.values.n
@@ -403,7 +318,7 @@ def _identifier(why: str, one: _Evidence | None = None) -> _RoleGuess:
     return _RoleGuess("identifier", f"{why}: {DROP}")
 
 
-def _guess_weight(one: _Evidence) -> _RoleGuess | None:
+def _guess_weight(one: Evidence) -> _RoleGuess | None:
     numbers, values = one.values.numbers, one.values
     labelled = one.label.is_weight and one.label.any(SAMPLING)
     if numbers is None or not values.n:
@@ -427,7 +342,7 @@ def _guess_weight(one: _Evidence) -> _RoleGuess | None:
     return _RoleGuess("weight", why, unsure=not sure or values.own > UNMASKED)
 
 
-def _guess_someone(one: _Evidence, how: str) -> _RoleGuess:
+def _guess_someone(one: Evidence, how: str) -> _RoleGuess:
     """Tell an identifier from the number of a unit with several records, and from a place's."""
     values, why = one.values, f"{how} like an identifier"
     if one.name.names_place and 5 * values.distinct <= values.n:
@@ -440,7 +355,7 @@ def _guess_someone(one: _Evidence, how: str) -> _RoleGuess:
     return _identifier(why, one)
 
 
-def _why_named(one: _Evidence) -> str:
+def _why_named(one: Evidence) -> str:
     """Return why a name or label makes an identifier."""
     values = one.values
     if one.name.any(CONTACT) and not one.few:
@@ -458,7 +373,7 @@ def _why_named(one: _Evidence) -> str:
     return ""
 
 
-def _why_content(one: _Evidence) -> str:
+def _why_content(one: Evidence) -> str:
     """Return why the values make an identifier."""
     facts, values = one.facts, one.values
     if facts.numeric:
@@ -475,7 +390,7 @@ def _why_content(one: _Evidence) -> str:
     return ""
 
 
-def _notes(one: _Evidence) -> str:
+def _notes(one: Evidence) -> str:
     """Add what a person should look at before trusting the guess."""
     values = one.values
     if values.n == 0:

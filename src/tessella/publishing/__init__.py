@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
-    from .reopening import Reopened as Reopened
     from .reopening import reopen as reopen
     from .workflow import Publication as Publication
     from .workflow import publish as publish
