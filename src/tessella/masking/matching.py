@@ -10,8 +10,8 @@ masking loses the share L of the variance, by about L squared / 4.
 
 An original number by itself is never seen: the original distribution is first cut into runs of
 consecutive numbers with at least k distinct units, each replaced by its mean. A number that at
-least k units have, such as 0, is a run of its own, and is released as it is; the levels beside it
-then make up for what the mean has lost.
+least k units have, such as 0, is a run of its own, and is released as it is; the others then make
+up for what the mean has lost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .engine import MaskedBlocks
 
 FILLED = 0.9  # of the ranks of a level by a common number, which is then released as it is
-LARGEST = 0.5  # change of values that numbers released as they are may ask of others
+ROUNDING = 1e-12
+LARGEST = 0.1  # share by which levels may move to keep the mean
 
 
 def match_numbers(
@@ -77,8 +78,10 @@ def matched(
     if len(order) == 0 or int(own.max()) + 1 < k:
         return masked
     runs, common = cut_runs(values[order], _previous(own), k)
+    # Neighbours count alike: with weights, the mean of a run could be the number of one of them.
+    levels = np.bincount(runs, values[order]) / np.bincount(runs)
     mass = np.bincount(runs, weights[order])
-    levels = np.bincount(runs, weights[order] * values[order]) / mass
+    mean = float(np.average(values[order], weights=weights[order]))
     ends = np.append(0.0, np.cumsum(mass))
     sums = np.append(0.0, np.cumsum(mass * levels)) / ends[-1]
     places = np.unique(masked, return_inverse=True)[1]
@@ -97,7 +100,7 @@ def matched(
         found = np.diff(np.interp(upto, ends, sums)) / widths
     found = np.where(alone, levels[np.minimum(first, len(levels) - 1)], found)
     found, exact = _as_they_are(found, upto, values[order], weights[order], common)
-    found = _mean_kept(found, exact, widths, float(sums[-1]))
+    found = _mean_kept(found, exact, widths, mean)
     return np.clip(found, levels[0], levels[-1])[places]
 
 
@@ -136,6 +139,8 @@ def _mean_kept(found: Floats, exact: Truths, widths: Floats, mean: float) -> Flo
     """
     amount = float((widths * np.abs(found))[~exact].sum())
     change = (mean - float((widths * found).sum())) / amount if amount else 0.0
+    if abs(change) < ROUNDING:
+        return found
     moved = found + np.clip(change, -LARGEST, LARGEST) * np.abs(found)
     low = np.maximum.accumulate(np.where(exact, found, -np.inf))
     high = np.minimum.accumulate(np.where(exact, found, np.inf)[::-1])[::-1]
