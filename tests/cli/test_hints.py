@@ -114,6 +114,13 @@ def test_no_message_of_a_command_has_python(words: str) -> None:
     assert not PYTHON.findall(text), text
 
 
+@pytest.mark.parametrize("wish", ["-k 1", "-k 61", "-k 3 --grouping magic"])
+def test_no_plan_is_drafted_for_what_cannot_be(wish: str) -> None:
+    result = CliRunner().invoke(app, ["plan", "t.csv", *shlex.split(wish)])
+    assert result.exit_code != 0
+    assert "[[steps]]" not in result.output
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_messages_of_a_plan_are_lines_of_a_plan(name: str, home: Path) -> None:
     steps, hint = STEPS[name]

@@ -23,12 +23,14 @@ from ..exceptions import (
     PlanError,
     PlanFileError,
     TessellaError,
+    UnknownOptionError,
 )
 from ..frame import Table, View
+from ..grouping.base import check_k
 from ..grouping.dominance import checked_dominance
 from ..guessing.columns import main_weight
 from ..io import Source
-from ..masking.engine import QUICKLY
+from ..masking.engine import METHODS, QUICKLY
 from ..plan import make_plan
 from ..release import Step
 from ..release.result import DEFAULTS
@@ -196,10 +198,12 @@ def _draft_steps(
     wishes: dict[str, Any],
 ) -> tuple[list[Step], dict[str, Sequence[str]]]:  # fmt: skip
     """Choose steps that will work, as far as that can be known without doing them."""
-    k = wishes["k"]
+    table = Table.read(source.table)
+    k, grouping = check_k(wishes["k"], table.n_rows), wishes.get("grouping", "search")
+    if grouping not in (known := (*METHODS, "fuzzy", "overlapping")):
+        raise UnknownOptionError("grouping", grouping, known)
     steps: list[Step] = []
     notes: dict[str, Sequence[str]] = {}
-    table = Table.read(source.table)
     empty = [
         name
         for name in schema.names("quasi-identifier")
