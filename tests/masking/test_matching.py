@@ -77,6 +77,16 @@ def test_a_common_number_is_released_as_it_is():
     np.testing.assert_allclose(found[7:], [1.5, 1.5, 17 / 3, 17 / 3, 17 / 3])
 
 
+def test_a_common_number_beside_fewer_than_k_others():
+    """The two others join the run of zeros, which are released as zeros all the same."""
+    values = np.array([0.0] * 10 + [30, 60])
+    means = np.array([0.0] * 9 + [30.0] * 3)
+    found = matched(means, values, np.ones(12), 3)
+    assert (found[:9] == 0).all()
+    assert (found >= 0).all()
+    assert found.max() < 30
+
+
 def test_the_spread_comes_back_and_the_mean_stays():
     chance = np.random.default_rng(0)
     values = chance.lognormal(size=6_000)
@@ -111,7 +121,7 @@ def test_rising_equal_and_between_means_of_k(seed, k, repeating):
     assert (np.diff(found[order]) >= -1e-9 * np.abs(values).max()).all()
     for level in np.unique(masked):
         assert len(np.unique(found[masked == level])) == 1
-    ends = [
+    ends = [v for v in np.unique(values) if len(np.unique(units[values == v])) >= k] + [
         np.mean(values[places])
         for places in (np.array(run) for run in plain_runs(values.tolist(), units.tolist(), k))
     ]

@@ -17,6 +17,7 @@ from .._types import Floats, Integers, Name, Signs
 from ..frame import Strata, View, group_ids
 from ..grouping.base import check_seed
 from ..plan import Plan, make_plan
+from ..plan.plan import MATCHED
 from ..rules import Rules
 from ..rules import expressions as tree
 from .engine import MaskedBlocks
@@ -144,17 +145,22 @@ class Homes:
 
     def plan_for(
         self, view: View, rules: Rules, blocks: list[list[Name]], strata: Sequence[Name],
-        scale: Any, k: int | None = None,
+        scale: Any, k: int | None = None, *, matched: bool = False,
     ) -> Plan:  # fmt: skip
-        """Plan the masking of a table that was made of this one."""
+        """Plan the masking of a table that was made of this one.
+
+        With `matched`, columns of the same names as here keep their distribution, if they do here.
+        """
         own, schema = self.plan, view.schema
-        return make_plan(
+        planned = make_plan(
             schema, rules, k=own.k if k is None else k,  # type: ignore[arg-type]
             columns=[name for block in blocks for name in block], strata=strata, blocks=blocks,
             fit=own.fit, edit=own.edit, small=own.small, on_missing=own.on_missing,
             distance=own.distance, scale=scale, grouping=own.grouping, options=own.options,
-            aggregate="mean",  # matched in the whole table, at the end
+            aggregate=MATCHED if matched else "mean",  # in the whole table all are, at the end
         )  # fmt: skip
+        kept = {name for block in own.blocks for name in block.with_operator(MATCHED)}
+        return planned.with_means([name for name in self.masked if name not in kept])
 
 
 @dataclass(eq=False)

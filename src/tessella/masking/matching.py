@@ -101,7 +101,8 @@ def matched(
     found = np.where(alone, levels[np.minimum(first, len(levels) - 1)], found)
     found, exact = _as_they_are(found, upto, values[order], weights[order], common)
     found = _mean_kept(found, exact, widths, mean)
-    return np.clip(found, levels[0], levels[-1])[places]
+    ends = np.append(levels[[0, -1]], values[order[common[:, 0]]])
+    return np.clip(found, ends.min(), ends.max())[places]
 
 
 def _previous(units: Integers) -> Integers:

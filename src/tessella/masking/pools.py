@@ -220,7 +220,7 @@ def _mask_common(
     view = slots.view(homes.view, [*names, *strata])
     rules = _about(homes.rules, names, strata)
     scale = homes.scale and {n: homes.scale[n] for n in names if n in homes.scale}
-    own = homes.plan_for(view, rules, [names], strata, scale or plan.scale, k)
+    own = homes.plan_for(view, rules, [names], strata, scale or plan.scale, k, matched=True)
     weights = np.array([homes.weights[homes.members[unit]].sum() for unit in pool.units])
     _, masked, _ = mask_keeping_rules(
         own, view, before=rules.confront(view, tolerance=engine["tolerance"]),
@@ -269,7 +269,7 @@ def _mask_members(
         part = slots.view(staged, [*names, *strata])
         part = View(part.table, part.schema, homes.units[own])
         scale = homes.scale and {n: homes.scale[n] for n in names if n in homes.scale}
-        made = homes.plan_for(part, about, [names], strata, scale or plan.scale)
+        made = homes.plan_for(part, about, [names], strata, scale or plan.scale, matched=True)
         ids = group_ids([groups[own], apart[own]])
         cells = Strata(ids=ids, names=tuple(f"group {at + 1}" for at in range(int(ids.max()) + 1)))
         _, masked, _ = mask_keeping_rules(

@@ -9,7 +9,7 @@ counts. What one group owes to a minority, another one pays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,7 @@ from .._types import Floats, Integers, Name, Truths
 from ..frame import group_ids
 from ..kernels.balance import balance, count_cells
 from ..kernels.groups import weighted_centres
-from ..plan.plan import MATCHED, Claim
-from .matching import matched
+from ..plan.plan import Claim
 from .parts import BlockCells, allowed_of, group_means
 
 if TYPE_CHECKING:
@@ -51,8 +50,7 @@ def keep_shares(out: MaskedBlocks, parts: Sequence[PartOfBlock]) -> None:
     )
     order = np.argsort(groups, kind="stable")
     rows, groups, weights, allowed = rows[order], groups[order], weights[order], allowed[order]
-    kept = dict.fromkeys(parts[0].block.with_operator(MATCHED), parts[0].plan.k)
-    chosen = choose_records(cells, names, rows, groups, weights, allowed, parts[0].strata, kept)
+    chosen = choose_records(cells, names, rows, groups, weights, allowed, parts[0].strata)
     found = rows[chosen]
     for own, start in zip(parts, first):
         given = found[start : start + own.count]
@@ -106,12 +104,10 @@ def choose_records(
     weights: Floats,
     allowed: Truths,
     strata: Sequence[Name] = (),
-    kept: Mapping[Name, int] | None = None,
 ) -> Integers:
     """Return for each group the place in `rows` of the record whose categories it gets.
 
     Groups are 0, 1, ..., in ascending order. A group without an allowed record chooses among all.
-    `kept` are numbers whose means will be matched to the distribution, with k.
     """
     count, mass = int(groups[-1]) + 1, np.bincount(groups, weights).astype(np.float64)
     own, costs = [], np.zeros(len(rows))
@@ -119,7 +115,7 @@ def choose_records(
         codes, cost = _codes_and_costs(cells, name, rows, groups, weights, mass)
         own.append(codes)
         costs += cost
-    other = [_given_codes(cells, name, rows, groups, weights, count, (kept or {}).get(name))
+    other = [_given_codes(cells, name, rows, groups, weights, count)
              for name in cells.columns if name not in names
              and (name in strata or name not in cells.levels)]  # fmt: skip
     # Codes as they are in the original, and as they are released if a record is chosen: columns
@@ -169,29 +165,27 @@ def _codes_and_costs(
 
 
 def _given_codes(
-    cells: BlockCells, name: Name, rows: Integers, groups: Integers, weights: Floats, count: int,
-    k: int | None,
-) -> tuple[Integers, Integers]:  # fmt: skip
+    cells: BlockCells, name: Name, rows: Integers, groups: Integers, weights: Floats, count: int
+) -> tuple[Integers, Integers]:
     """Return the codes of a stratum, or the bins of numbers, before and as means of groups.
 
-    With k they are matched means.
+    Bins are those of the means, and of the original numbers those of the same ranks: what means do
+    to the distribution of a column, no choice of categories can mend, nor should it try.
     """
     if name in cells.levels:
         codes = group_ids([cells.view.codes(name)[rows]])
         return codes, codes
     values = cells.column(name)[rows]
     known = ~np.isnan(values)
+    before, after = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     if not known.any():
-        return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    edges, values = _edges(values[known], weights[known]), np.where(known, values, 0.0)
-    means = group_means(values[:, None], weights, groups, count)[groups, 0]
-    if k is not None:
-        units = cells.view.units
-        means[known] = matched(
-            means[known], values[known], weights[known], k,
-            units=None if units is None else units[rows[known]],
-        )  # fmt: skip
-    before, after = (np.where(known, 1 + np.searchsorted(edges, own), 0) for own in (values, means))
+        return before, after
+    means = group_means(np.where(known, values, 0.0)[:, None], weights, groups, count)[groups, 0]
+    after[known] = 1 + np.searchsorted(_edges(means[known], weights[known]), means[known])
+    order = np.flatnonzero(known)[np.argsort(values[known], kind="stable")]
+    ends = np.cumsum(np.bincount(after[known], weights[known]))[1:]
+    middles = np.cumsum(weights[order]) - weights[order] / 2
+    before[order] = 1 + np.minimum(np.searchsorted(ends, middles), len(ends) - 1)
     return before, after
 
 

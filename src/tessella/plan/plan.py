@@ -7,8 +7,8 @@ the case that they are in, and a part then keeps its case, which is no longer co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from itertools import product
 from typing import Any, cast
@@ -322,6 +322,18 @@ class Plan:
         if self.is_overlapping:
             return False
         return not self.is_fuzzy or bool(self.options.get("at_least_k", True))
+
+    def with_means(self, columns: Collection[Name]) -> Plan:
+        """Return the plan with plain means where these columns would get matched ones."""
+        blocks = [
+            replace(block, choices=tuple(
+                replace(choice, operator="mean")
+                if choice.operator == MATCHED and choice.column in columns else choice
+                for choice in block.choices
+            ))
+            for block in self.blocks
+        ]  # fmt: skip
+        return replace(self, blocks=tuple(blocks))
 
     def explain(self) -> str:
         """Tell in plain words which rule led to which choice."""
