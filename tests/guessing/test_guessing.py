@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tessella import Schema
+from tessella import Rules, Schema
+from tessella.frame import Table
 from tessella.io import Variable, read_file
+from tessella.release.roles import as_numbers
 from tessella.schema import Column
 
 N = 400
@@ -292,3 +294,16 @@ def test_known_tables(file: str, expected: dict[str, str | None]) -> None:
     schema = read_file(PEOPLE / file).schema()
     found = {name: schema[name].role for name in expected}
     assert found == {name: role or "quasi-identifier" for name, role in expected.items()}
+
+
+def test_a_number_that_a_rule_computes_with_is_no_unit():
+    chance = np.random.default_rng(0)
+    a = np.repeat(chance.permutation(1000)[:60], 3)
+    table = pd.DataFrame({
+        "a": a, "year": np.tile([2001, 2002, 2003], 60),
+        "sector": np.repeat(chance.choice(list("xyz"), 60), 3), "b": a + chance.integers(0, 90, 180),
+    })  # fmt: skip
+    known = Schema.guess(table)
+    assert known["a"].role == "unit"
+    for lines, role in ((["a <= b"], "quasi-identifier"), (["b >= 0"], "unit")):
+        assert as_numbers(known, Rules(lines), Table.read(table))["a"].role == role

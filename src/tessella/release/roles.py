@@ -44,15 +44,21 @@ def confirmed_schema(
     return known
 
 
+CODES = ("nominal", "ordinal")
+
+
 def as_numbers(known: Schema, rules: Rules, table: Table) -> Schema:
-    """Return the schema with whole numbers, guessed to be codes, that a rule computes with."""
+    """Return the schema with whole numbers, guessed as codes or units, that a rule computes with.
+
+    A number that names units is never added up or compared with an amount.
+    """
     computed = {name for rule in rules for truth in rule.truths for name in computed_in(truth)}
     return known.override({
-        c.name: {"kind": "integer", "why": "whole numbers that a rule computes with: a "
-                 "quasi-identifier, to be masked", "guessed": c.guessed}
+        c.name: {"kind": "integer", "role": "quasi-identifier", "why": "whole numbers that a rule "
+                 "computes with: a quasi-identifier, to be masked", "guessed": c.guessed}
         for c in known
-        if c.guessed and c.role == "quasi-identifier" and c.kind in ("nominal", "ordinal")
-        and c.name in computed and not c.labels and table.facts(c.name).numeric
+        if c.guessed and c.name in computed and not c.labels and table.facts(c.name).numeric
+        and (c.role == "unit" or (c.role == "quasi-identifier" and c.kind in CODES))
     })  # fmt: skip
 
 
