@@ -301,7 +301,8 @@ def test_a_number_that_a_rule_computes_with_is_no_unit():
     a = np.repeat(chance.permutation(1000)[:60], 3)
     table = pd.DataFrame({
         "a": a, "year": np.tile([2001, 2002, 2003], 60),
-        "sector": np.repeat(chance.choice(list("xyz"), 60), 3), "b": a + chance.integers(0, 90, 180),
+        "sector": np.repeat(chance.choice(list("xyz"), 60), 3),
+        "b": a + chance.integers(0, 90, 180),
     })  # fmt: skip
     known = Schema.guess(table)
     assert known["a"].role == "unit"
