@@ -130,6 +130,14 @@ def test_rising_equal_and_between_means_of_k(seed, k, repeating):
     assert found.max() <= max(ends) + slack
 
 
+def test_without_a_valid_record_nothing_is_moved():
+    """A bug once met: no record keeps the rules, and the units of none were numbered."""
+    means, units = np.array([2.0, 2, 2, 5, 5, 5]), np.arange(6)
+    valid = np.zeros(6, dtype=bool)
+    found = matched(means, means + 1, np.ones(6), 3, units=units, valid=valid)
+    assert found.tolist() == means.tolist()
+
+
 def test_a_weight_shows_no_number():
     """One of three weighs a million times as much: the mean of the three is not its number."""
     values = np.array([1.0, 2, 3, 10, 20, 30])

@@ -75,6 +75,11 @@ class Homes:
         return in_standard_order([*(own.astype(np.int64) for own in signs.values()), -apart])
 
     @cached_property
+    def fine_classes(self) -> Integers:
+        """The class of each member, where bounds of counts keep members apart, too."""
+        return self.class_of_each(self.bounds)
+
+    @cached_property
     def members(self) -> list[Integers]:
         """The records of each unit, in the order of their classes."""
         order = np.lexsort((self.classes, self.units))

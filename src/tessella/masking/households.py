@@ -131,7 +131,7 @@ def split_shapes(homes: Homes, most: int) -> tuple[list[tuple[Integers, Integers
             (shapes if len(units) >= homes.plan.k else rare).append(units)
     pools: list[Pool] = []
     if rare:
-        fine = homes.class_of_each(homes.bounds)
+        fine = homes.fine_classes
         pools, shapes = form_pools(
             np.concatenate(rare), shapes, members=table_of(homes.units, fine),
             apart=homes.common_key[homes.first], k=homes.plan.k, why=homes.reasons(fine),

@@ -45,12 +45,12 @@ def match_numbers(
     if not names:
         return
     strata = view.strata(plan.strata).ids
+    records = np.argsort(strata, kind="stable")
+    parts = np.split(records, np.cumsum(np.bincount(strata))[:-1])
     for choice in names:
         known = ~view.missing(choice.column)
-        for stratum in range(int(strata.max()) + 1):
-            rows = np.flatnonzero(known & (strata == stratum))
-            if not len(rows):
-                continue
+        for part in parts:
+            rows = part[known[part]]
             found = matched(
                 out.numbers[choice.column][rows], view.numbers(choice.column)[rows], weights[rows],
                 plan.k, units=None if view.units is None else view.units[rows],
@@ -74,8 +74,10 @@ def matched(
     """
     used = weights > 0 if valid is None else valid & (weights > 0)
     order = np.flatnonzero(used)[np.argsort(values[used], kind="stable")]
+    if len(order) < k:
+        return masked
     own = np.arange(len(order)) if units is None else group_ids([units[order]])
-    if len(order) == 0 or int(own.max()) + 1 < k:
+    if int(own.max()) + 1 < k:
         return masked
     runs, common = cut_runs(values[order], _previous(own), k)
     # Neighbours count alike: with weights, the mean of a run could be the number of one of them.
@@ -101,8 +103,8 @@ def matched(
     found = np.where(alone, levels[np.minimum(first, len(levels) - 1)], found)
     found, exact = _as_they_are(found, upto, values[order], weights[order], common)
     found = _mean_kept(found, exact, widths, mean)
-    ends = np.append(levels[[0, -1]], values[order[common[:, 0]]])
-    return np.clip(found, ends.min(), ends.max())[places]
+    released = np.append(levels[[0, -1]], values[order[common[:, 0]]])
+    return np.clip(found, released.min(), released.max())[places]
 
 
 def _previous(units: Integers) -> Integers:
@@ -121,10 +123,10 @@ def _as_they_are(
 
     `common` are the places of the first and after the last record of each.
     """
-    ends = np.append(0.0, np.cumsum(weights))
-    ends /= ends[-1]
     if not len(common):
         return found, np.zeros(len(found), dtype=bool)
+    ends = np.append(0.0, np.cumsum(weights))
+    ends /= ends[-1]
     low, high = ends[common[:, 0]], ends[common[:, 1]]
     at = np.searchsorted(high, (upto[:-1] + upto[1:]) / 2)  # the one that may hold the middle
     at = np.minimum(at, len(common) - 1)

@@ -185,7 +185,7 @@ def _how_many(homes: Homes, pool: Pool) -> int:
         return k
     rows = np.concatenate([homes.members[unit] for unit in pool.units])
     at = np.repeat(np.arange(n), homes.sizes[pool.units])
-    classes = homes.class_of_each(homes.bounds)[rows]
+    classes = homes.fine_classes[rows]
     weights, units = homes.weights[rows], homes.units[rows]
     common, members = homes.common_points[rows], homes.member_points[0][rows]
     once = np.bincount(at, weights)
@@ -247,7 +247,7 @@ def _mask_members(
 ) -> None:  # fmt: skip
     """Mask the columns of members of pooled households, in groups of at least k households."""
     plan = homes.plan
-    apart = homes.class_of_each(homes.bounds)
+    apart = homes.fine_classes
     signs = group_ids([homes.common_key, *(s.astype(np.int64) for s in homes.bounds.values())])
     rules = Rules([*homes.rules, *bounds_of_each(homes.rules)])
     common = [n for n in plan.blocks[number].columns if n in homes.common]
