@@ -11,7 +11,9 @@ as JSON. Keys of other programs (pandas keeps its index there) are neither read 
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,10 +24,10 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from narwhals import dependencies as libraries
 
-from ..exceptions import BadFileError, BadTableError
+from ..exceptions import BadFileError, BadTableError, TessellaError
 from .source import Metadata, Source, Statement, check_columns
 
-_KEY = b"tessella"
+KEY = b"tessella"
 _ROWS = 1 << 20  # of a row group, and of a batch
 
 
@@ -223,19 +225,42 @@ def check_whole(integers: pa.Array, name: str, path: Path, title: str) -> int:
 
 
 def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Source:
-    """Read a Parquet file."""
+    """Read a Parquet file, or a folder of them."""
+    if path.is_dir():
+        from .arrow_pieces import open_parquet
+
+        pieces = open_parquet(path, columns=columns)
+        table = pa.concat_tables(pieces.tables()).unify_dictionaries()
+        return Source(
+            table=table, metadata=pieces.metadata, how=pieces.how, format="parquet", path=path
+        )
     try:
         with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            _refuse_names(path, schema.names, columns)
+            names, notes = file.schema_arrow.names, notes_of(file)
+            refuse_names(path, names, columns)
             table = file.read(columns=None if columns is None else list(columns))
     except (pa.ArrowException, OSError) as error:
-        raise _broken(path, "Parquet") from error
-    return _source(path, table, schema, columns, "parquet")
+        raise broken(path, "Parquet") from error
+    return _source(path, table, notes, columns, "parquet")
+
+
+def notes_of(file: pq.ParquetFile) -> dict[bytes, bytes]:
+    """Return the notes of a Parquet file, without those of Arrow on its types."""
+    notes = {**(file.metadata.metadata or {}), **(file.schema_arrow.metadata or {})}
+    return {key: note for key, note in notes.items() if key != b"ARROW:schema"}
 
 
 def read_feather(path: Path, *, columns: Sequence[str] | None = None) -> Source:
     """Read an Arrow file (Feather, version 2) or stream."""
+    with opened_feather(path) as reader:
+        table = reader.read_all()
+    refuse_names(path, table.column_names, columns)
+    return _source(path, table, dict(table.schema.metadata or {}), columns, "feather")
+
+
+@contextmanager
+def opened_feather(path: Path, **options: Any) -> Iterator[Any]:
+    """Open an Arrow file or stream; the options are those of `pyarrow.ipc.IpcReadOptions`."""
     try:
         with pa.memory_map(str(path)) as mapped:
             magic = mapped.read(6)
@@ -244,39 +269,57 @@ def read_feather(path: Path, *, columns: Sequence[str] | None = None) -> Source:
                 advice = "Write it again as version 2, or as Parquet"
                 raise BadFileError(path, "this is Feather version 1", advice)
             opened = ipc.open_file if magic == b"ARROW1" else ipc.open_stream
-            with opened(mapped) as reader:
-                table = reader.read_all()
+            with opened(mapped, options=ipc.IpcReadOptions(**options)) as reader:
+                yield reader
     except (pa.ArrowException, OSError) as error:
-        raise _broken(path, "Arrow") from error
-    _refuse_names(path, table.column_names, columns)
-    return _source(path, table, table.schema, columns, "feather")
+        if isinstance(error, TessellaError):
+            raise
+        raise broken(path, "Arrow") from error
 
 
 def write_parquet(table: Any, file: BinaryIO, _: Path, *, metadata: Metadata) -> list[Statement]:
     """Write a table of `to_arrow` as Parquet."""
-    table, statements = _with_key(table, metadata)
+    table, statements = with_key(table, metadata)
     pq.write_table(table, file, compression="zstd", row_group_size=_ROWS)
+    return statements
+
+
+def write_parquet_pieces(
+    tables: Iterator[pa.Table], file: BinaryIO, _: Path, *, metadata: Callable[[], Metadata]
+) -> list[Statement]:
+    """Write tables of the same columns as Parquet, a group of rows each; labels come at the end."""
+    first = next(tables)
+    with pq.ParquetWriter(file, first.schema, compression="zstd") as writer:
+        for table in chain([first], tables):
+            writer.write_table(table, row_group_size=_ROWS)
+        noted, statements = with_key(first.slice(0, 0), metadata())
+        if noted.schema.metadata and not hasattr(writer, "add_key_value_metadata"):
+            return [Statement("labels", "not written", "that needs pyarrow 17 or later")]
+        if noted.schema.metadata:
+            writer.add_key_value_metadata(noted.schema.metadata)
     return statements
 
 
 def write_feather(table: Any, file: BinaryIO, _: Path, *, metadata: Metadata) -> list[Statement]:
     """Write a table of `to_arrow` as an Arrow file."""
-    table, statements = _with_key(table, metadata)
+    table, statements = with_key(table, metadata)
     options = ipc.IpcWriteOptions(compression="lz4")
     with ipc.new_file(file, table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=_ROWS)
     return statements
 
 
-def _with_key(table: pa.Table, metadata: Metadata) -> tuple[pa.Table, list[Statement]]:
+def with_key(table: pa.Table, metadata: Metadata) -> tuple[pa.Table, list[Statement]]:
+    """Return a table that notes its labels under our key, and what is to be stated."""
     if not metadata:
         return table.replace_schema_metadata(None), []
     described = json.dumps(metadata.to_dict(), ensure_ascii=False, default=str).encode()
     statements = [Statement("labels", "under the key 'tessella' of the file")]
-    return table.replace_schema_metadata({_KEY: described}), statements
+    return table.replace_schema_metadata({KEY: described}), statements
 
 
-def _refuse_names(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> None:
+def refuse_names(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> None:
+    """Refuse names of columns that stand twice, and to read columns that are not there."""
     check_columns(columns or (), names)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
@@ -284,30 +327,48 @@ def _refuse_names(path: Path, names: Sequence[str], columns: Sequence[str] | Non
         raise BadFileError(path, problem, "Rename or drop one of them")
 
 
-def _source(
-    path: Path, table: pa.Table, schema: Any, columns: Sequence[str] | None, name: str
-) -> Source:
-    statements = [Statement("format", name), Statement("types", "as stored in the file")]
-    notes = dict(schema.metadata or {})
+def describe(
+    notes: Mapping[bytes, bytes], names: Sequence[str], format: str
+) -> tuple[Metadata, list[Statement]]:
+    """Return what the notes of a file say of its columns, and what is to be stated of them."""
+    statements = [Statement("format", format), Statement("types", "as stored in the file")]
     metadata = Metadata()
-    if _KEY in notes:
-        metadata = Metadata.from_dict(json.loads(notes.pop(_KEY)))
+    if KEY in notes:
+        metadata = Metadata.from_dict(json.loads(notes[KEY]))
         statements.append(Statement("labels", "read from the key 'tessella'"))
-    if notes:
-        keys = ", ".join(sorted(key.decode(errors="replace") for key in notes))
-        statements.append(Statement("other notes of the file", "left out", keys))
-    rows = [name for name in table.column_names if name.startswith("__index_level_")]
+    if others := sorted(key.decode(errors="replace") for key in notes if key != KEY):
+        statements.append(Statement("other notes of the file", "left out", ", ".join(others)))
+    rows = [name for name in names if name.startswith("__index_level_")]
     if rows:
         why = "an index of pandas without a name"
         statements.append(Statement(f"column {rows[0]!r}", "kept", why))
+    return metadata, statements
+
+
+def bare_schema(schema: pa.Schema) -> pa.Schema:
+    """Return names and types, without notes."""
+    return pa.schema([field.remove_metadata() for field in schema])
+
+
+def in_bare_schema(table: pa.Table) -> pa.Table:
+    """Return a table without notes, neither on itself nor on its columns."""
+    bare = bare_schema(table.schema)
+    return table.cast(bare) if bare != table.schema else table.replace_schema_metadata(None)
+
+
+def _source(
+    path: Path, table: pa.Table, notes: Mapping[bytes, bytes], columns: Sequence[str] | None,
+    name: str,
+) -> Source:  # fmt: skip
+    metadata, statements = describe(notes, table.column_names, name)
     if columns is not None:
         table = table.select(list(columns))
-    bare = pa.schema([field.remove_metadata() for field in table.schema])
-    plain = table.cast(bare) if bare != table.schema else table.replace_schema_metadata(None)
     kept = metadata.only(dict.fromkeys(table.column_names))
+    plain = in_bare_schema(table)
     return Source.read(path, name, plain, statements, metadata=kept, columns=columns)
 
 
-def _broken(path: Path, what: str) -> BadFileError:
+def broken(path: Path, what: str) -> BadFileError:
+    """Return the error for a file that cannot be read."""
     problem = f"it is no {what} file, or a damaged one"
     return BadFileError(path, problem, "Make it again, or give format=")

@@ -7,6 +7,8 @@ Nothing is coerced. A few texts among numbers are an error with the line, becaus
 missing values that somebody must name or a mistake; a few numbers among texts are text.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +43,7 @@ CORRECT = (
 )
 
 SIGNS = forms.SEPARATORS
+_NANOSECONDS = r":[0-9]{2}\.[0-9]{7}"
 _NUMBERS = [forms.WHOLE, forms.INFINITE, *range(forms.POINT, forms.SPACED)]
 
 
@@ -50,11 +53,24 @@ _WORDS, _ENDS = np.frombuffer(b"".join(_KNOWN), np.uint8), np.cumsum([len(w) for
 
 @dataclass(frozen=True, kw_only=True)
 class FormCounts:
-    """How the texts of a column form: how many of each form, and the first row of each."""
+    """How the texts of a column form: how many of each form, and the first row of each.
+
+    `nanoseconds` says whether a moment has more than six decimals of a second.
+    """
 
     name: str
     counts: Integers
     firsts: Integers
+    nanoseconds: bool = False
+
+    def joined(self, later: FormCounts, n_rows: int) -> FormCounts:
+        """Return what the column is together with `later` rows of it, after its own `n_rows`."""
+        new = (self.firsts < 0) & (later.firsts >= 0)
+        return FormCounts(
+            name=self.name, counts=self.counts + later.counts,
+            firsts=np.where(new, later.firsts + n_rows, self.firsts),
+            nanoseconds=self.nanoseconds or later.nanoseconds,
+        )  # fmt: skip
 
     def n(self, *which: int) -> int:
         """Count the texts of these forms."""
@@ -125,8 +141,10 @@ class NumberFormat:
 
 def count_forms(name: str, column: pa.ChunkedArray) -> FormCounts:
     """Look at every text of a column."""
-    counts, firsts = np.zeros(forms.N_FORMS, np.int64), np.full(forms.N_FORMS, -1)
-    row = 0
+    found = FormCounts(
+        name=name, counts=np.zeros(forms.N_FORMS, np.int64), firsts=np.full(forms.N_FORMS, -1)
+    )
+    n_rows = 0
     for chunk in column.chunks:
         if not len(chunk):
             continue
@@ -135,11 +153,13 @@ def count_forms(name: str, column: pa.ChunkedArray) -> FormCounts:
         letters = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
         valid = chunk.is_valid().to_numpy(zero_copy_only=False)
         words = _WORDS, _ENDS, len(_TRUTHS), len(_INFINITIES)
-        of_chunk, first = forms.count_forms(letters, places.astype(np.int64), valid, *words)
-        firsts = np.where((firsts < 0) & (first >= 0), row + first, firsts)
-        counts += of_chunk
-        row += len(chunk)
-    return FormCounts(name=name, counts=counts, firsts=firsts)
+        counts, firsts = forms.count_forms(letters, places.astype(np.int64), valid, *words)
+        moments = counts[forms.MOMENT] + counts[forms.ZONED] > 0
+        fine = moments and pc.any(pc.match_substring_regex(chunk, _NANOSECONDS)).as_py()
+        own = FormCounts(name=name, counts=counts, firsts=firsts, nanoseconds=bool(fine))
+        found = found.joined(own, n_rows)
+        n_rows += len(chunk)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,9 +231,14 @@ class TypeInference:
         return "text", ""
 
     def convert(self, texts: pa.ChunkedArray, column: FormCounts, kind: Type) -> pa.ChunkedArray:
-        """Return the column in its type; every cell fits, or the line of one that does not."""
+        """Return the column in its type; every cell fits, or the line of one that does not.
+
+        The texts may be some rows of the column only, whose lines are then those of `line_of`.
+        """
         if kind == "text":
             return texts
+        if kind in ("integer", "number") and self._refuses(column, kind):
+            column = count_forms(column.name, texts)  # the text at fault may be in other rows
         texts = self._without_tokens(texts, column)
         try:
             return self._cast(texts, column, kind)
@@ -229,7 +254,8 @@ class TypeInference:
             return pc.cast(pc.utf8_lower(texts), pa.bool_())
         if kind == "date":
             return pc.cast(texts, pa.date32())
-        return _moments(texts, zoned=column.n(forms.ZONED) > 0)
+        unit = "ns" if column.nanoseconds else "us"
+        return pc.cast(texts, pa.timestamp(unit, "UTC" if column.n(forms.ZONED) else None))
 
     def _without_tokens(self, texts: pa.ChunkedArray, column: FormCounts) -> pa.ChunkedArray:
         if column.n(forms.SPACED):
@@ -242,26 +268,25 @@ class TypeInference:
     def _numbers(self, texts: pa.ChunkedArray, column: FormCounts, kind: Type) -> pa.ChunkedArray:
         thousands, decimal = self.number_format.thousands, self.number_format.decimal
         plain = column.n(forms.WHOLE, forms.POINT, forms.POWER_POINT) if decimal == "." else 0
-        if not set(np.flatnonzero(column.counts[: forms.SPACED])) <= {
-            forms.OTHER,  # refused by the cast
-            forms.EMPTY,
-            forms.TOKEN,
-            forms.PADDED,
-            *self.number_format.numbers,
-        }:
+        if self._refuses(column, kind):
             raise pa.ArrowInvalid
         if thousands and plain < column.filled:
             texts = pc.replace_substring(texts, thousands, "")
         if decimal == ",":
             texts = pc.replace_substring(texts, ",", ".")
         if kind == "integer":
-            if column.n(forms.OTHER):  # the cast would take hexadecimal ones
-                raise pa.ArrowInvalid
             return pc.cast(texts, pa.int64())
         values = pc.cast(texts, pa.float64())
         if not column.n(forms.INFINITE) and pc.any(pc.is_inf(values)).as_py():
             raise pa.ArrowInvalid
         return values
+
+    def _refuses(self, column: FormCounts, kind: Type) -> bool:
+        """Say whether some text of a column cannot be such a number, by its form."""
+        accepted = {forms.EMPTY, forms.TOKEN, forms.PADDED, *self.number_format.numbers}
+        if kind == "number":
+            accepted.add(forms.OTHER)  # the cast refuses these; as integers it would take 0x1F
+        return not set(np.flatnonzero(column.counts[: forms.SPACED])) <= accepted
 
     def _dates_as_given(self, texts: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
         distinct = texts.unique().drop_null().to_pylist()
@@ -315,14 +340,6 @@ def check_types(types: Mapping[str, Any]) -> None:
     for name, kind in types.items():
         if kind not in get_args(Type):
             raise UnknownOptionError(f"type of column {name!r}", kind, get_args(Type))
-
-
-def _moments(texts: pa.ChunkedArray, *, zoned: bool) -> pa.ChunkedArray:
-    zone = "UTC" if zoned else None
-    try:
-        return pc.cast(texts, pa.timestamp("us", zone))
-    except pa.ArrowInvalid:  # more than six decimals of a second
-        return pc.cast(texts, pa.timestamp("ns", zone))
 
 
 def state_types(

@@ -1,8 +1,10 @@
 """CSV in: look at every byte once, say what was found, and give each column its type."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,70 +12,190 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from .._types import Bytes
 from ..exceptions import BadFileError, BadOptionError
 from ..kernels import text as forms
+from ..kernels.text import Layout
 from ..parallel import each
 from . import column_types as inferring
-from .column_types import SIGNS, FormCounts, Missing, NumberFormat, Type, count_forms
-from .csv_text import Lines, read_text
-from .source import Source, Statement, check_columns
+from .column_types import FormCounts, Missing, Type, count_forms
+from .csv_lines import Lines
+from .csv_numbers import Evidence, find_number_format
+from .csv_text import Text
+from .pieces import Pieces
+from .source import Metadata, ReadingReport, Source, Statement, check_columns
 
+CHUNK = 1 << 24  # bytes of a CSV file read together; 32 MB took 60 MB more, and no less time
 _NUMBERS = ("integer", "number")
-_NAMES = ("point", "comma", "space", "apostrophe", "no-break space", "narrow no-break space")
-_NAMED = dict(zip(SIGNS, _NAMES))
 
 
-def read_csv(
-    path: Path, *, delimiter: str | None = None, quote: str = '"', encoding: str | None = None,
-    decimal: str | None = None, thousands: str | None = None, missing: Missing = None,
-    header: bool | None = None, names: Sequence[str] | None = None, skip: int = 0,
-    types: Mapping[str, Type] | None = None, dates: Mapping[str, str] | None = None,
-    columns: Sequence[str] | None = None,
-) -> Source:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The options of `read_file` for CSV."""
+
+    delimiter: str | None = None
+    quote: str = '"'
+    encoding: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    missing: Missing = None
+    header: bool | None = None
+    names: Sequence[str] | None = None
+    skip: int = 0
+    types: Mapping[str, Type] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[str] | None = None
+
+
+def read_csv(path: Path, **options: Any) -> Source:
     """Read a CSV file; the options are those of `read_file`."""
-    raw, encoding, found = read_text(path, encoding)
-    lines, statements = Lines.find(path, raw, delimiter=delimiter, quote=quote, skip=skip)
-    found += statements
-    titles, statements = _names(lines, header=header, names=names)
-    found += statements
-    has_header = header is not False
-    line_of = lambda row: lines.line_of(row + has_header)  # noqa: E731
-    texts = _texts(lines, titles, columns, has_header=has_header)
-    texts, statements = _without_missing(texts, missing)
-    found += statements
-    names_read, columns_read = texts.column_names, texts.columns
+    cells = _Cells.find(path, _Options(**options), size=None)
+    ((_, texts, gone),) = cells.texts()
+    seen = _count(texts)
+    columns: list[Any] = texts.columns
     del texts  # so that each column of text is freed when it is converted
-    seen = each(
-        lambda place: count_forms(names_read[place], columns_read[place]), range(len(names_read))
-    )
-    inferring.check_types(types or {})
-    check_columns((*(types or {}), *(dates or {})), titles)
-    quoted, statements = _declared_by_quotes(lines, titles, seen)
-    found += statements
-    no_numbers = {*quoted, *(dates or {})}
-    no_numbers |= {name for name, kind in (types or {}).items() if kind not in _NUMBERS}
-    evidence = _Evidence(path, [one for one in seen if one.name not in no_numbers], line_of)
-    number_format, statements = _find_number_format(evidence, decimal, thousands, lines.delimiter)
-    found += statements
-    inference = inferring.TypeInference(
-        path=path, number_format=number_format, line_of=line_of,
-        types=types or {}, dates=dates or {}, quoted=quoted,
-    )  # fmt: skip
-    kinds = {column.name: inference.type_of(column) for column in seen}
-    found += inferring.state_types(seen, kinds)
+    inference, kinds, how = cells.decide(seen, gone)
 
     def convert(place: int) -> Any:
-        texts, columns_read[place] = columns_read[place], None
-        return inference.convert(texts, seen[place], kinds[names_read[place]][0])
+        texts, columns[place] = columns[place], None
+        return inference.convert(texts, seen[place], kinds[seen[place].name])
 
-    table = pa.table(dict(zip(names_read, each(convert, range(len(names_read))))))
+    converted = each(convert, range(len(columns)))
+    table = pa.table(dict(zip(kinds, converted)))
     pa.default_memory_pool().release_unused()
-    return Source.read(
-        path, "csv", table, found, delimiter=lines.delimiter, quote=quote, encoding=encoding,
-        decimal=number_format.decimal, thousands=number_format.thousands, header=has_header,
-        skip=skip, missing=missing, names=names, dates=dates, columns=columns,
-        types={name: kind for name, (kind, _) in kinds.items() if name not in (dates or {})},
-    )  # fmt: skip
+    return Source(table=table, metadata=Metadata(), how=how, format="csv", path=path)
+
+
+def open_csv(path: Path, **options: Any) -> Pieces:
+    """Look at a CSV file part by part, so that it can be read so; see `read_csv`."""
+    cells = _Cells.find(path, _Options(**options), size=CHUNK)
+    seen: list[FormCounts] = []
+    gone: Counter[str] = Counter()
+    letters: Counter[str] = Counter()
+    n_rows = 0
+    for _, texts, missing in cells.texts():
+        counted = _count(texts)
+        seen = [one.joined(own, n_rows) for one, own in zip(seen, counted)] if seen else counted
+        gone += missing
+        letters += Counter({name: texts.column(name).nbytes for name in texts.column_names})
+        n_rows += texts.num_rows
+    inference, kinds, how = cells.decide(seen, gone)
+
+    def tables() -> Iterator[pa.Table]:
+        for row, texts, _ in cells.texts():
+            line_of = lambda own, row=row: inference.line_of(row + own)  # noqa: E731
+            here = replace(inference, line_of=line_of)
+            convert = lambda one: here.convert(texts.column(one.name), one, kinds[one.name])  # noqa: B023, E731
+            yield pa.table(dict(zip(kinds, each(convert, seen))))
+
+    widths = {"boolean": 0.25, "date": 4.125}  # of a cell in Arrow, with its bit for "missing"
+    size = sum(
+        letters[name] if kind == "text" else widths.get(kind, 8.125) * n_rows
+        for name, kind in kinds.items()
+    )
+    return Pieces.of(
+        path, format="csv", how=how, columns=kinds, n_rows=n_rows, size=size, read=tables
+    )
+
+
+def _count(texts: pa.Table) -> list[FormCounts]:
+    return each(lambda name: count_forms(name, texts.column(name)), texts.column_names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cells:
+    """A CSV file whose records and names are known: its cells as text, part by part."""
+
+    options: _Options
+    lines: Lines
+    titles: list[str]
+    wanted: list[str]
+    missing: Mapping[str, list[str]]
+    found: list[Statement]
+
+    @classmethod
+    def find(cls, path: Path, options: _Options, *, size: int | None) -> _Cells:
+        """Find encoding, delimiter and names, in blocks of `size` bytes or all at once."""
+        text, found = Text.find(path, options.encoding, whole=size is None)
+        lines, statements = Lines.find(
+            text, delimiter=options.delimiter, quote=options.quote, skip=options.skip, size=size
+        )
+        found += statements
+        titles, statements = _names(lines, header=options.header, names=options.names)
+        found += statements
+        wanted = titles if options.columns is None else list(options.columns)
+        check_columns(wanted, titles)
+        missing = inferring.missing_words(options.missing, wanted)
+        return cls(
+            options=options, lines=lines, titles=titles, wanted=wanted, missing=missing, found=found
+        )
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first record holds the names."""
+        return self.options.header is not False
+
+    def line_of(self, row: int) -> int:
+        """Return the line of the file in which a row begins."""
+        return self.lines.line_of(row + self.has_header)
+
+    def texts(self) -> Iterator[tuple[int, pa.Table, Counter[str]]]:
+        """Give for each part its first row, its cells, and how many of them mean "missing".
+
+        A cell is null where nothing stands and "" where an empty quotation stands. A part that
+        holds the names alone is left out if there are others.
+        """
+        row = 0
+        for place, (part, chunk) in enumerate(zip(self.lines.parts, self.lines.chunks())):
+            named = self.has_header and not place
+            n_rows = part.layout.records - named
+            if not n_rows and (place or self.lines.layout.records > self.has_header):
+                continue
+            body = chunk[part.layout.header_end :] if named else chunk
+            for end in (13, 10):  # the end of the header's line
+                if named and len(body) and body[0] == end:
+                    body = body[1:]
+            cells = _parsed(self.lines, part.layout, body, self.titles, self.wanted, n_rows)
+            yield row, *_without_missing(cells, self.missing)
+            row += n_rows
+
+    def decide(
+        self, seen: Sequence[FormCounts], gone: Counter[str]
+    ) -> tuple[inferring.TypeInference, dict[str, Type], ReadingReport]:
+        """Decide on the format of numbers and the types of columns; say how and why."""
+        options, lines, found = self.options, self.lines, list(self.found)
+        if options.missing is not None:
+            counts = [f"{name} ({gone[name]:,})" for name in self.missing if gone[name]]
+            shown = ", ".join(counts[:8])
+            found.append(Statement("missing", f"{gone.total():,} cells, as given", shown))
+        types, dates = options.types, options.dates
+        inferring.check_types(types)
+        check_columns((*types, *dates), self.titles)
+        quoted, statements = _declared_by_quotes(lines, self.titles, seen)
+        found += statements
+        no_numbers = {*quoted, *dates}
+        no_numbers |= {name for name, kind in types.items() if kind not in _NUMBERS}
+        telling = [one for one in seen if one.name not in no_numbers]
+        number_format, statements = find_number_format(
+            Evidence(lines.path, telling, self.line_of),
+            options.decimal, options.thousands, lines.delimiter,
+        )  # fmt: skip
+        found += statements
+        inference = inferring.TypeInference(
+            path=lines.path, number_format=number_format, line_of=self.line_of,
+            types=types, dates=dates, quoted=quoted,
+        )  # fmt: skip
+        kinds = {column.name: inference.type_of(column) for column in seen}
+        found += inferring.state_types(seen, kinds)
+        how = ReadingReport.of(
+            "csv", found, delimiter=lines.delimiter, quote=options.quote,
+            encoding=lines.text.encoding, decimal=number_format.decimal,
+            thousands=number_format.thousands, header=self.has_header, skip=options.skip,
+            missing=options.missing, names=options.names, dates=dates or None,
+            columns=options.columns,
+            types={name: kind for name, (kind, _) in kinds.items() if name not in dates},
+        )  # fmt: skip
+        return inference, {name: kind for name, (kind, _) in kinds.items()}, how
 
 
 def _names(
@@ -82,7 +204,7 @@ def _names(
     """Return the names of the columns, or refuse a first line that cannot be names."""
     first, line = lines.header(), 1 + lines.before
     statements: list[Statement] = []
-    in_quotes = lines.quote in lines.head()
+    in_quotes = lines.quote in lines.head
     if header is None and names is None and not _quoted_unlike_data(lines, first):
         _refuse_data(lines, first)
     if names is not None:
@@ -120,7 +242,7 @@ def _quoted_unlike_data(lines: Lines, first: Sequence[str]) -> bool:
     """Say whether all of the first line is quoted and some of the rest is not: names, then."""
     mark = lines.quote
     quoted = (mark + name.replace(mark, mark * 2) + mark for name in first)
-    return lines.delimiter.join(quoted) == lines.head() and bool(lines.layout.bare.any())
+    return lines.delimiter.join(quoted) == lines.head and bool(lines.layout.bare.any())
 
 
 def _refuse_data(lines: Lines, first: Sequence[str]) -> None:
@@ -141,19 +263,11 @@ def _refuse_data(lines: Lines, first: Sequence[str]) -> None:
         raise BadFileError(lines.path, problem, advice, line=1 + lines.before)
 
 
-def _texts(
-    lines: Lines, titles: Sequence[str], columns: Sequence[str] | None, *, has_header: bool
-) -> pa.Table:
-    """Return all cells as text: null where nothing stands, "" where an empty quotation stands."""
-    wanted = list(titles) if columns is None else list(columns)
-    check_columns(wanted, titles)
-    layout = lines.layout
-    records = layout.records - has_header
-    begin = layout.header_end if has_header else 0
-    body = lines.text[begin:]
-    for end in (13, 10):  # the end of the header's line
-        if has_header and len(body) and body[0] == end:
-            body = body[1:]
+def _parsed(
+    lines: Lines, layout: Layout, body: Bytes, titles: Sequence[str], wanted: Sequence[str],
+    records: int,
+) -> pa.Table:  # fmt: skip
+    """Return the cells of some records as text."""
     if not records:
         return pa.table({name: pa.array([], pa.string()) for name in wanted})
     try:
@@ -167,7 +281,7 @@ def _texts(
                 newlines_in_values=bool(layout.inner), ignore_empty_lines=layout.fields > 1,
             ),
             convert_options=pcsv.ConvertOptions(
-                column_types=dict.fromkeys(titles, pa.string()), include_columns=wanted,
+                column_types=dict.fromkeys(titles, pa.string()), include_columns=list(wanted),
                 null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
                 check_utf8=False,  # every byte was looked at
             ),
@@ -182,12 +296,12 @@ def _texts(
     return table
 
 
-def _without_missing(texts: pa.Table, missing: Missing) -> tuple[pa.Table, list[Statement]]:
-    """Replace the texts that stand for "missing", as given, by null."""
-    if missing is None:
-        return texts, []
+def _without_missing(
+    texts: pa.Table, missing: Mapping[str, list[str]]
+) -> tuple[pa.Table, Counter[str]]:
+    """Replace the texts that stand for "missing", as given, by null; count them."""
     counts: Counter[str] = Counter()
-    for name, words in inferring.missing_words(missing, texts.column_names).items():
+    for name, words in missing.items():
         column = texts.column(name)
         gone = pc.is_in(column, value_set=pa.array(words, pa.string()))
         if count := pc.sum(gone).as_py():
@@ -195,8 +309,7 @@ def _without_missing(texts: pa.Table, missing: Missing) -> tuple[pa.Table, list[
             place = texts.column_names.index(name)
             blank = pa.scalar(None, pa.string())
             texts = texts.set_column(place, name, pc.if_else(gone, blank, column))
-    shown = ", ".join(f"{name} ({count:,})" for name, count in list(counts.items())[:8])
-    return texts, [Statement("missing", f"{counts.total():,} cells, as given", shown)]
+    return texts, counts
 
 
 def _declared_by_quotes(
@@ -231,124 +344,3 @@ _WITH_COMMA = frozenset(
     {forms.COMMA, forms.COMMA_OR_GROUP, forms.POWER_COMMA, forms.GROUPS + 1, forms.GROUPS_POINT + 1}
     | set(range(forms.GROUPS_COMMA, forms.POWER))
 )
-
-
-def _decimals(sign: str) -> list[int]:
-    """Forms that only a decimal sign explains."""
-    place = SIGNS.index(sign)
-    base = (forms.GROUPS_POINT, forms.GROUPS_COMMA)[place]
-    return [forms.POINT + place, forms.POWER_POINT + place, *range(base, base + len(SIGNS))]
-
-
-def _grouped(sign: str) -> list[int]:
-    """Forms that only this sign between thousands explains."""
-    place = SIGNS.index(sign)
-    return [base + place for base in (forms.GROUPS, forms.GROUPS_POINT, forms.GROUPS_COMMA)]
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    path: Path
-    columns: list[FormCounts]
-    line_of: Callable[[int], int]
-
-    def first(self, which: Iterable[int]) -> tuple[str, int] | None:
-        """Return the first column, and its row, in which one of these forms occurs."""
-        which = list(which)
-        for column in self.columns:
-            if column.n(*which):
-                return column.name, column.first(*which)
-        return None
-
-    def line(self, place: tuple[str, int]) -> int:
-        return self.line_of(place[1])
-
-    def unclear(self, place: tuple[str, int], problem: str) -> BadFileError:
-        where = f"in the numbers of column {place[0]!r}"
-        problem = f"{where}, {problem}, and no other number of the file tells"
-        advice = "Give decimal=',' or decimal='.'"
-        return BadFileError(self.path, problem, advice, line=self.line(place))
-
-
-def _find_number_format(
-    seen: _Evidence, decimal: str | None, thousands: str | None, delimiter: str
-) -> tuple[NumberFormat, list[Statement]]:
-    """Decide from the columns of numbers how numbers are written, or say why that is open."""
-    if decimal not in (None, ".", ","):
-        raise BadOptionError("decimal", decimal, "'.' or ','")
-    if thousands not in (None, "", *SIGNS):
-        raise BadOptionError("thousands", thousands, "'' for none, or one of '.', ',', ' ', \"'\"")
-    if decimal is not None and decimal == thousands:
-        raise BadOptionError("thousands", thousands, "another sign than decimal")
-    asked = thousands is not None
-    telling = [one for one in seen.columns if one.numeric and (asked or not one.coded)]
-    seen = replace(seen, columns=telling)
-    point, comma = seen.first(_decimals(".")), seen.first(_decimals(","))
-    if decimal is not None:
-        why = "given"
-    elif point and comma:
-        other = f"column {point[0]!r} a decimal point in line {seen.line(point)}"
-        problem = f"column {comma[0]!r} has a decimal comma there, and {other}"
-        advice = "Give decimal='.' or decimal=',': columns written otherwise are then read as text"
-        raise BadFileError(seen.path, problem, advice, line=seen.line(comma))
-    elif place := point or comma:
-        decimal = "." if point else ","
-        why = f"column {place[0]!r}, line {seen.line(place)}"
-    else:
-        decimal, why = _without_decimals(seen, thousands, delimiter)
-    if thousands is None:
-        thousands, because = _find_thousands(seen, decimal)
-    else:
-        because = "given"
-    statements = [Statement("decimal sign", _NAMED[decimal], why)]
-    statements.append(Statement("thousands", _NAMED.get(thousands, "not separated"), because))
-    return NumberFormat(decimal, thousands, given=asked), statements
-
-
-def _without_decimals(seen: _Evidence, thousands: str | None, delimiter: str) -> tuple[str, str]:
-    """Decide the decimal sign where no number surely has one."""
-    if thousands in (".", ","):
-        return ("." if thousands == "," else ","), "the other sign separates thousands"
-    maybe = {sign: seen.first([forms.POINT_OR_GROUP + place]) for place, sign in enumerate(".,")}
-    surely = {sign: seen.first(_grouped(sign)) for sign in ".,"}
-    if surely["."] and surely[","]:
-        raise seen.unclear(surely[","], "thousands are separated by points here, commas there")
-    for sign, other in ((",", "."), (".", ",")):
-        if surely[sign]:
-            return other, f"a {_NAMED[sign]} separates thousands"
-    if thousands is None or thousands == "":
-        if maybe[","] and (maybe["."] or thousands is None):
-            raise seen.unclear(maybe[","], "1,234 may be a thousand or a little more than one")
-        if maybe[","]:
-            return ",", "thousands are not separated, as given"
-        if maybe["."] and delimiter == ";" and thousands is None:
-            raise seen.unclear(maybe["."], "1.234 may be a thousand or a little more than one")
-    if maybe["."]:
-        column, row = maybe["."]
-        return ".", (
-            f"column {column!r}, line {seen.line((column, row))}, looks like 1.234; if that means "
-            "thousands, give thousands='.'"
-        )
-    return ".", "no number has decimals"
-
-
-def _find_thousands(seen: _Evidence, decimal: str) -> tuple[str, str]:
-    found: dict[str, tuple[str, int]] = {}
-    for place, sign in enumerate(SIGNS):
-        if sign == decimal:
-            continue
-        which = _grouped(sign)
-        if sign in ".,":
-            which.append(forms.POINT_OR_GROUP + place)
-        if where := seen.first(which):
-            found[sign] = where
-    if len(found) > 1:
-        (sign, where), (other, there) = list(found.items())[:2]
-        elsewhere = f"a {_NAMED[other]} in column {there[0]!r}, line {seen.line(there)}"
-        here = f"a {_NAMED[sign]} in column {where[0]!r} there"
-        problem = f"thousands are separated by {here}, and by {elsewhere}"
-        advice = "Give thousands=: columns written otherwise are then read as text"
-        raise BadFileError(seen.path, problem, advice, line=seen.line(where))
-    for sign, where in found.items():
-        return sign, f"column {where[0]!r}, line {seen.line(where)}"
-    return "", "no number has a separator"

@@ -3,8 +3,9 @@
 import codecs
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,13 +21,20 @@ _CELLS = 1 << 21  # that are turned into text at a time
 _MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE}  # how such files begin
 
 
-def write_csv(
-    table: pa.Table, file: BinaryIO, path: Path, *, delimiter: str = ",", decimal: str = ".",
-    encoding: str = "utf-8", safe: bool = True,
-) -> list[Statement]:  # fmt: skip
+def write_csv(table: pa.Table, file: BinaryIO, path: Path, **options: Any) -> list[Statement]:
     """Write a table of `to_arrow`; the options are those of `write_file`."""
+    return write_csv_pieces(iter([table]), file, path, **options)
+
+
+def write_csv_pieces(
+    tables: Iterator[pa.Table], file: BinaryIO, path: Path, *, delimiter: str = ",",
+    decimal: str = ".", encoding: str = "utf-8", safe: bool = True,
+) -> list[Statement]:  # fmt: skip
+    """Write tables of the same columns, one or more, one after the other."""
     _check_options(delimiter, decimal, encoding)
-    names = [neutralise_name(name) if safe else name for name in table.column_names]
+    first = next(tables)
+    schema: pa.Schema = first.schema
+    names = [neutralise_name(name) if safe else name for name in schema.names]
     formulas: Counter[str] = Counter()
     nans: Counter[str] = Counter()
 
@@ -57,26 +65,43 @@ def write_csv(
     with inner, packing as out:
         head = delimiter.join('"' + name.replace('"', '""') + '"' for name in names) + "\n"
         out.write(_MARKS.get(codecs.lookup(encoding).name, b"") + encode(head.encode(), 1))
-        n_rows = max(1, _CELLS // table.num_columns)
-        for begin in range(0, table.num_rows, n_rows):
-            rows = table.slice(begin, n_rows)
+        begin = 0
+        for rows in _batches(chain([first], tables), max(1, _CELLS // len(names))):
             lines = _lines(each(cells, zip(rows.column_names, rows.columns)), delimiter)
             data = _bytes_of(lines)
             if (np.frombuffer(data, np.uint8) == 0).any():
                 advice = "No text file can: remove it"
                 raise BadFileError(path, "a text of the table holds a byte 0", advice)
             out.write(encode(data, 2 + begin))
-    return _statements(table, names, delimiter, +formulas, +nans, safe=safe)
+            begin += rows.num_rows
+    return _statements(schema, names, delimiter, +formulas, +nans, safe=safe)
+
+
+def _batches(tables: Iterable[pa.Table], n_rows: int) -> Iterator[pa.Table]:
+    """Cut tables anew, so that the same rows are written together whatever tables they come in."""
+    kept: list[pa.Table] = []
+    held = 0
+    for table in tables:
+        kept.append(table)
+        held += table.num_rows
+        if held < n_rows:
+            continue
+        joined = pa.concat_tables(kept)
+        for begin in range(0, held - n_rows + 1, n_rows):
+            yield joined.slice(begin, n_rows)
+        kept, held = [joined.slice(held - held % n_rows)], held % n_rows
+    if held:
+        yield pa.concat_tables(kept)
 
 
 def _statements(
-    table: pa.Table, names: list[str], delimiter: str, formulas: Mapping[str, int],
+    schema: pa.Schema, names: list[str], delimiter: str, formulas: Mapping[str, int],
     nans: Mapping[str, int], *, safe: bool,
 ) -> list[Statement]:  # fmt: skip
     """State what CSV cannot hold, or must not."""
     statements = [
         Statement(f"column {field.name!r}", "text", "CSV keeps no order")
-        for field in table.schema
+        for field in schema
         if pa.types.is_dictionary(field.type) and field.type.ordered
     ]
     for about, found, counts in (
@@ -84,12 +109,12 @@ def _statements(
         ("NaN", "written as missing, which CSV cannot tell apart", nans),
     ):
         if counts:
-            columns = [name for name in table.column_names if name in counts]
+            columns = [name for name in schema.names if name in counts]
             shown = ", ".join(f"{name} ({counts[name]:,})" for name in columns)
             statements.append(Statement(about, found, shown))
     if not safe:
         statements.append(Statement("formulas", "written as they are", "safe=False was given"))
-    if names != table.column_names:
+    if names != schema.names:
         found = "an apostrophe stands before some"
         statements.append(Statement("names", found, "they began as formulas"))
     return [*statements, Statement("delimiter", repr(delimiter))]

@@ -1,5 +1,7 @@
 """One way in and one way out, whatever the format: nothing but the table is written."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import shutil
@@ -8,12 +10,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from .._output import whole_or_nothing
-from ..exceptions import BadFileError, BadOptionError, DataNotFoundError, TessellaError
+from ..exceptions import (
+    BadFileError,
+    BadOptionError,
+    DataNotFoundError,
+    TessellaError,
+    UnknownOptionError,
+)
 from . import source as sources
 from .source import FORMATS, Format, Metadata, ReadingReport, Source, Statement
+
+if TYPE_CHECKING:
+    from .pieces import Pieces
 
 _OPTIONS = dict.fromkeys(option for form in FORMATS.values() for option in form.options)
 
@@ -44,7 +55,8 @@ def read_file(
     Parameters
     ----------
     path : path
-        A CSV file (also packed by gzip or zstd), Parquet, Arrow/Feather, Excel, SPSS, Stata or SAS.
+        A CSV file (also packed by gzip or zstd), Parquet, Arrow/Feather, Excel, SPSS, Stata or SAS;
+        or a folder of Parquet files with the same columns.
     format : str, optional
         One of `tessella.io.FORMATS`; without it the ending of the name decides.
     columns : sequence of names, optional
@@ -108,27 +120,43 @@ def read_file(
     column 'staff': whole numbers (1 empty cells or words as NA read as missing)
     >>> folder.cleanup()
     """
-    given = dict(locals())
-    path = _existing(path)
-    form = sources.find_format(path, format)
-    options = {name: given[name] for name in _OPTIONS if given[name] is not None}
-    for name in options:
-        if name not in form.options:
-            raise BadOptionError(name, options[name], f"nothing: it has no meaning for {form.name}")
-    if isinstance(columns, str):
-        raise BadOptionError("columns", columns, "a list of names")
-    if columns is not None:
-        options["columns"] = list(dict.fromkeys(columns))
+    given = {name: value for name, value in locals().items() if name in _OPTIONS}
+    path, form, options = checked_options(path, format=format, columns=columns, **given)
+    source: Source = read_by(form, form.reader, path, options)
+    return with_metadata(source, metadata, codes)
+
+
+def read_by(form: Format, reader: str, path: Path, options: Mapping[str, Any]) -> Any:
+    """Call a reader of a format, and name the file in whatever it raises."""
     # What the packages of other formats raise for damaged files is not documented.
     foreign = OSError if form.name == "csv" else Exception
     try:
-        source = form.load(form.reader)(path, **options)
+        return form.load(reader)(path, **options)
     except (TessellaError, MemoryError):
         raise
     except foreign as error:
         problem = f"it is no {form.name} file, or a damaged one ({type(error).__name__})"
         raise BadFileError(path, problem, "Make it again, or give format=") from error
-    return _with_metadata(source, metadata, codes)
+
+
+def checked_options(
+    path: str | os.PathLike[str], *, format: str | None = None,
+    columns: Sequence[str] | None = None, **options: Any,
+) -> tuple[Path, Format, dict[str, Any]]:  # fmt: skip
+    """Return the path, its format and the options of the format's reader, or refuse them."""
+    path = _existing(path)
+    form = sources.find_format(path, format)
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise UnknownOptionError("option", name, ["format", "columns", *_OPTIONS])
+        if value is not None and name not in form.options:
+            raise BadOptionError(name, value, f"nothing: it has no meaning for {form.name}")
+    options = {name: value for name, value in options.items() if value is not None}
+    if isinstance(columns, str):
+        raise BadOptionError("columns", columns, "a list of names")
+    if columns is not None:
+        options["columns"] = list(dict.fromkeys(columns))
+    return path, form, options
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
@@ -136,20 +164,22 @@ def _existing(path: str | os.PathLike[str]) -> Path:
         path = Path(path)
     except TypeError:
         raise BadOptionError("path", path, "the path of a file") from None
-    if path.is_dir():
-        raise BadFileError(path, "this is a folder", "Give a file")
     if not path.exists():
         raise DataNotFoundError(f"There is no file {str(path)!r}. Check the name and the folder.")
-    if not path.is_file():
+    if not path.is_file() and not path.is_dir():
         raise BadFileError(path, "this is no ordinary file", "Copy what it gives into one")
     if not os.access(path, os.R_OK):
         raise BadFileError(path, "it may not be read by this user", "Ask for the permission")
     return path
 
 
-def _with_metadata(
-    source: Source, metadata: Metadata | None, codes: Mapping[str, Sequence[Any]] | None
-) -> Source:
+Read = TypeVar("Read", Source, "Pieces")
+
+
+def with_metadata(
+    source: Read, metadata: Metadata | None, codes: Mapping[str, Sequence[Any]] | None
+) -> Read:
+    """Use metadata and missing codes that were given instead of those of the file."""
     if metadata is not None:
         source = replace(source, metadata=metadata)
     if not codes:
@@ -169,7 +199,9 @@ class Written:
     """An account of what was written.
 
     `sha256` is the hash of the file, `size` its length in bytes; `statements` tell every
-    conversion that the format asked for.
+    conversion that the format asked for. A folder has `parts`: name, hash and length of each file.
+    Its own hash is that of the hashes of its parts, in their order, a line each; its length is
+    their sum.
     """
 
     path: Path
@@ -179,6 +211,7 @@ class Written:
     sha256: str
     size: int = 0
     statements: tuple[Statement, ...] = ()
+    parts: tuple[tuple[str, str, int], ...] = ()
 
     def __str__(self) -> str:
         head = f"{self.path}: {self.format}, {self.n_rows:,} records, {len(self.columns)} columns"
@@ -186,10 +219,12 @@ class Written:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a manifest records."""
+        parts = [dict(zip(("file", "sha256", "bytes"), part)) for part in self.parts]
         return {
             "file": self.path.name, "format": self.format, "records": self.n_rows,
             "columns": list(self.columns), "sha256": self.sha256, "bytes": self.size,
             "statements": [str(statement) for statement in self.statements],
+            **({"parts": parts} if parts else {}),
         }  # fmt: skip
 
 
@@ -198,7 +233,7 @@ def write_file(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    like: Source | None = None,
+    like: Source | Pieces | None = None,
     metadata: Metadata | None = None,
     keep_labels: bool = False,
     overwrite: bool = False,
@@ -270,8 +305,8 @@ def write_file(
 @contextmanager
 def staged_file(
     frame: Any, path: str | os.PathLike[str], *, format: str | None = None,
-    like: Source | None = None, metadata: Metadata | None = None, keep_labels: bool = False,
-    overwrite: bool = False, private: bool = False,
+    like: Source | Pieces | None = None, metadata: Metadata | None = None,
+    keep_labels: bool = False, overwrite: bool = False, private: bool = False,
     confirm: Callable[[Source, list[Statement]], Statement] | None = None, **options: Any,
 ) -> Iterator[Written]:  # fmt: skip
     """Write a table to a file that gets its name when the block ends well; see `write_file`.
@@ -292,7 +327,7 @@ def staged_file(
         table = scrub(table)
     if metadata is None:
         metadata = like.metadata if like is not None else Metadata()
-    options = _options(form, path, like, **options)
+    options = writer_options(form, path, like, **options)
     tags = like.tags if like is not None else {}
     if form.name in ("stata", "sas-transport"):
         options["tags"] = tags
@@ -348,8 +383,8 @@ def _public(
     return metadata.only(occurring, keep_labels=keep_labels)
 
 
-def _options(
-    form: Format, path: Path, like: Source | None, *, delimiter: str | None = None,
+def writer_options(
+    form: Format, path: Path, like: Source | Pieces | None, *, delimiter: str | None = None,
     decimal: str | None = None, encoding: str | None = None, safe: bool = True,
     sheet: str = "data",
 ) -> dict[str, Any]:  # fmt: skip

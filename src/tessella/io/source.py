@@ -24,6 +24,7 @@ class Format:
     `endings` are those of file names. `reader` and `writer` are functions of this folder, as
     "module.function", loaded when they are needed; a format without writer is only read. `options`
     are those of `read_file` that mean something for it; `labels` says whether it holds metadata.
+    `pieces` is the function that opens a file to read it in pieces, where that is possible.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Format:
     writer: str = ""
     options: tuple[str, ...] = ()
     labels: bool = True
+    pieces: str = ""
 
     @property
     def written(self) -> bool:
@@ -48,16 +50,19 @@ _LIST = (
     Format(
         name="csv", endings=(".csv", ".tsv", ".tab", ".txt"), labels=False,
         reader="csv_reading.read_csv", writer="csv_writing.write_csv",
+        pieces="csv_reading.open_csv",
         options=("delimiter", "quote", "encoding", "decimal", "thousands", "missing", "header",
                  "names", "skip", "types", "dates"),
     ),
     Format(
         name="parquet", endings=(".parquet", ".pq"),
         reader="arrow.read_parquet", writer="arrow.write_parquet",
+        pieces="arrow_pieces.open_parquet",
     ),
     Format(
         name="feather", endings=(".feather", ".arrow", ".ipc"),
         reader="arrow.read_feather", writer="arrow.write_feather",
+        pieces="arrow_pieces.open_feather",
     ),
     Format(
         name="excel", endings=(".xlsx", ".xlsm"), labels=False,
@@ -92,10 +97,17 @@ def compression_of(path: Path) -> str | None:
 
 
 def find_format(path: Path, given: str | None, *, write: bool = False) -> Format:
-    """Return the format that was given, or the one that the name of the file means."""
+    """Return the format that was given, or the one that the name of the file means.
+
+    What is read may also be a folder: of Parquet files.
+    """
     offered = [name for name, form in FORMATS.items() if form.written or not write]
     if given is not None and given not in offered:
         raise UnknownOptionError("format", given, offered)
+    if not write and path.is_dir():
+        if given not in (None, "parquet"):
+            raise BadFileError(path, "this is a folder", "A folder can hold a table in Parquet")
+        return FORMATS["parquet"]
     packed = compression_of(path)
     ending = Path(path.stem if packed else path.name).suffix.lower()
     form = FORMATS[given] if given else _by_ending(path, ending, write)
@@ -285,6 +297,14 @@ class ReadingReport:
     statements: tuple[Statement, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    @classmethod
+    def of(cls, format: str, statements: Iterable[Statement], **options: Any) -> ReadingReport:
+        """Put together what a reader found; options that were not given (None) are left out."""
+        given = {name: value for name, value in options.items() if value is not None}
+        if "columns" in given:
+            given["columns"] = list(given["columns"])
+        return cls(tuple(statements), {"format": format, **given})
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))
 
@@ -329,10 +349,7 @@ class Source:
         metadata: Metadata | None = None, tags: Mapping[str, Any] | None = None, **options: Any,
     ) -> Source:  # fmt: skip
         """Put together what a reader found; options that were not given (None) are left out."""
-        given = {name: value for name, value in options.items() if value is not None}
-        if "columns" in given:
-            given["columns"] = list(given["columns"])
-        how = ReadingReport(tuple(statements), {"format": format, **given})
+        how = ReadingReport.of(format, statements, **options)
         return cls(
             table=table, metadata=metadata or Metadata(), how=how, format=format, path=path,
             tags=tags or {},

@@ -55,6 +55,7 @@ class Layout(NamedTuple):
 def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int) -> Layout:
     """Read a text once; `expected` is the number of fields, or 0 for that of the first record.
 
+    A text with `expected` fields goes on where another ended: its first record is one of many.
     `wanted` is the number of a record, the first being 0, whose line is asked for; the text is read
     so far only. -1 for none.
     """
@@ -70,6 +71,8 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
     line, i = 1, 0
     while i < n:
         began, start, count, known = line, i, 0, quoted.shape[0]
+        if records == 0 and expected == 0:  # the names: their quotes say nothing of columns
+            known = 0
         ended = False
         while not ended:  # one field
             if i < n and text[i] == quote:
@@ -93,17 +96,12 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
                     i += 1
                 if not closed and unclosed == 0:
                     unclosed = opened
-                if records > 0 and count < known:
+                if count < known:
                     quoted[count] += 1
                 if i < n and text[i] != delimiter and text[i] != LF and text[i] != CR:
                     stray = line if stray == 0 else stray
             elif (
-                records > 0
-                and count < known
-                and i < n
-                and text[i] != delimiter
-                and text[i] != LF
-                and text[i] != CR
+                count < known and i < n and text[i] != delimiter and text[i] != LF and text[i] != CR
             ):
                 bare[count] += 1
             while i < n and text[i] != delimiter and text[i] != LF and text[i] != CR:
@@ -150,6 +148,41 @@ def lay_out(text: Bytes, delimiter: int, quote: int, expected: int, wanted: int)
         fields, records, agreeing, header_end, ragged, ragged_fields, blank, first_blank, nul,
         stray, unclosed, inner, lf, crlf, cr, longest, found, quoted, bare,
     )  # fmt: skip
+
+
+@kernel
+def end_of_records(text: Bytes, delimiter: int, quote: int) -> int:
+    """Return where the last record ends that is whole, its line end included; 0 if none is.
+
+    The text begins with a record and may break off anywhere. A quote or a CR as its last byte may
+    go on as two quotes or CR LF: the record of either is not whole.
+    """
+    n, i, end = text.shape[0], 0, 0
+    while i < n:
+        ended = False
+        while not ended:  # one field, as in `lay_out`
+            if text[i] == quote:
+                i += 1
+                while i < n:
+                    if text[i] != quote:
+                        i += 1
+                    elif i + 1 < n and text[i + 1] == quote:
+                        i += 2
+                    else:
+                        i += 1
+                        break
+            while i < n and text[i] != delimiter and text[i] != LF and text[i] != CR:
+                i += 1
+            if i < n and text[i] == delimiter:
+                i += 1
+                ended = i == n
+            else:
+                ended = True
+        if i == n or (text[i] == CR and i + 1 == n):
+            break
+        i += 2 if text[i] == CR and text[i + 1] == LF else 1
+        end = i
+    return end
 
 
 @kernel
