@@ -129,6 +129,19 @@ def test_all_records_equal() -> None:
     assert (found.cluster_centers_ == 7.5).all()
 
 
+@pytest.mark.parametrize("units", [None, 30])
+@pytest.mark.parametrize("method", [quick(20), MDAV(20)])
+@pytest.mark.filterwarnings("ignore:overflow")  # in the loss, which is infinite
+def test_records_whose_distances_overflow_keep_k(method: Search, units: int | None) -> None:
+    """Search with units ended the process: a ball found no k-th unit at a finite distance."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1000, 3))
+    X[0] = 1e200
+    unit = np.arange(1000) if units is None else random.integers(units, size=1000)
+    labels = method.fit_predict(X, units=None if units is None else unit)
+    assert min(len(np.unique(unit[labels == label])) for label in np.unique(labels)) >= 20
+
+
 def test_an_offset_changes_nothing() -> None:
     """A bug to be feared: with centres far from zero, differences of squares lose all digits."""
     X = np.random.default_rng(6).standard_normal((200, 2)).round(3)

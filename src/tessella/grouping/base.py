@@ -8,8 +8,9 @@ Messages never repeat a value of the table: they end up in logs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,8 @@ from .._types import Floats, Integers
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError, GroupSizeError
 from ..frame import count_units
 from ..kernels.groups import renumber, squared_error, weighted_centres
+
+LARGEST = 1e140  # of a coordinate: squares of a thousand of them can be added up
 
 Units = Integers | None  # the unit of each record; None where each record is a unit of its own
 
@@ -151,6 +154,12 @@ def split_strata(strata: ArrayLike | None, n: int, k: int, units: Units = None) 
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
+def within_range(X: Floats) -> Floats:
+    """Return records in a unit in which no squared distance overflows; as a rule, as they are."""
+    largest = float(np.abs(X).max(initial=0.0))
+    return X if largest < LARGEST else np.ldexp(X, -int(np.frexp(largest)[1]))
+
+
 def sse_of(X: Floats, weights: Floats, labels: Integers) -> float:
     """Return the (weighted) sum of squared distances from records to the mean of their group."""
     centres = weighted_centres(X, weights, labels, int(labels.max()) + 1)
@@ -223,7 +232,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             whole = len(rows) == len(records)
             own = None if known is None else check_units(known[rows], len(rows))
             found = self._group_part(
-                records if whole else records[rows],
+                within_range(records if whole else records[rows]),
                 weights if whole else weights[rows],
                 k,
                 seed,
@@ -306,3 +315,28 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_fitted_on", None)
         return state
+
+
+class Chance(Protocol):
+    """Where random numbers come from: a seeded generator, or the operating system."""
+
+    def random(self, size: int) -> Floats:
+        """Return numbers that are uniform in [0, 1)."""
+        ...
+
+
+class SystemChance:
+    """Random numbers of the operating system: nobody can draw them again."""
+
+    def random(self, size: int) -> Floats:
+        """Return numbers that are uniform in [0, 1), with 53 bits."""
+        words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+        return np.asarray((words >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+
+def chance_of(random_state: Any) -> Chance:
+    """Return the operating system's random numbers for None, else a seeded generator."""
+    if random_state is None:
+        return SystemChance()
+    seed = check_seed(random_state).randint(2**31 - 1, size=4)
+    return np.random.default_rng(seed.tolist())

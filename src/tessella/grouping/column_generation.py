@@ -46,7 +46,7 @@ from ..kernels.bound import (
     weighted_prices,
 )
 from ..kernels.pricing import best_hopes, best_shares, profitable_groups
-from ..linear.solvers import linprog
+from ..linear.rows import linprog
 from ..parallel import each
 
 PIECE = 64  # records whose root pairs make one piece of work

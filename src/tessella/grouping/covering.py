@@ -48,12 +48,13 @@ from ..kernels.bound import sums_over
 from ..kernels.covering import anneal_covering, covering_costs, improve_covering
 from ..kernels.groups import weighted_centres
 from ..kernels.windows import balls, nearest_in_window, tile
-from ..linear.solvers import linprog, milp
+from ..linear.rows import linprog, milp
 from ..parallel import each
 from .bound import ROUNDING, cheap_prices
+from .cells import LARGE_WINDOW
 from .column_generation import ColumnGeneration, PricingProblem, Proposal
 from .refining import PIECES
-from .search import EFFORTS, LARGE_WINDOW, WHOLE_TABLE, Search, standard_moves
+from .search import EFFORTS, WHOLE_TABLE, Search, standard_moves
 
 # Temperatures in the mean cost of a group, as in `search`. Groups that overlap have exchanges at
 # nearly no cost, so a run ends five times colder than one of groups that do not.

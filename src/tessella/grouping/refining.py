@@ -28,7 +28,7 @@ from .._types import Bytes, Floats, Integers
 from ..kernels.decompose import decompose, partition_of, shrink
 from ..kernels.groups import renumber, weighted_centres
 from ..kernels.windows import balls, improve_windows, number_by_window, rows_of_windows, tile
-from ..linear.solvers import linprog, milp
+from ..linear.rows import linprog, milp
 from ..parallel import each, n_cores
 from .base import Grouping, Units
 

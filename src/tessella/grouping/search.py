@@ -8,8 +8,9 @@ the same seed gives the same groups on every machine and on every number of core
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,18 +18,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _clock
+from .._clock import waiting
 from .._parameters import EFFORT, NONE, SEED, Number, check_parameters, parameters
-from .._progress import waiting
 from .._types import Floats, Integers, Progress
 from ..exceptions import InterruptedWarning
 from ..kernels.groups import renumber
 from ..kernels.random_moves import anneal
 from ..kernels.units import anneal_units, nearest_and_units
-from ..kernels.windows import nearest_in_window, spread, start_in_tiles, tile
+from ..kernels.windows import nearest_in_window, spread
 from ..parallel import each
 from .base import Grouping, Units, sse_of
+from .cells import LARGE, MemoryCells, first_groups, groups_in_window, search_in_cells
 from .refining import Pool, anneal_windows, near_count
-from .units import balls_of_units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,8 @@ EFFORTS = {
 
 # Groups in a window of a small table, round after round: small ones find detail, large ones move
 # mass. Large tables use windows of LARGE_WINDOW records, as many as the cache holds: the larger
-# the window, the fewer records have a near one outside it.
+# the window, the fewer records have a near one outside it. Still larger ones are cut into cells.
 WINDOWS = (20, 10, 40, 80)
-LARGE_WINDOW = 4_096
 
 # Temperatures at the beginning and end of an anneal, relative to a record's mean cost. A run begins
 # at twice the cost-weighted mean cost (see `spread`), where outliers still move. POLISH is for
@@ -67,6 +67,12 @@ def standard_moves(n: int) -> float:
     The total grows like n up to 1,000 records and like n ** 0.3 beyond.
     """
     return 200_000.0 * float(max(1.0, n / 1_000) ** -0.7)
+
+
+def large_rounds(moves: float) -> list[tuple[float, tuple[float, float]]]:
+    """Return the rounds of a large table: moves a record, and temperatures of each."""
+    count = int(np.clip(moves / 250, 6, 60))
+    return [(moves / count, MIX if 2 * turn < count else REFINE) for turn in range(count)]
 
 
 class Watch:
@@ -157,8 +163,10 @@ class Search(Grouping):
     Tables of up to 6,000 records: several anneals of the whole table, each polished in windows,
     their groups pooled into a set partitioning problem, then more rounds of windows, and pooled
     again. Larger tables: rounds of windows only, from a start made in tiles; every round cuts
-    elsewhere, so that no border between tiles remains. Memory grows with n d. Time grows with n
-    up to 1,000 records and like n ** 0.3 beyond.
+    elsewhere, so that no border between tiles remains. Above 262,144 records each round first cuts
+    the table into cells, which cores take one by one (see `tessella.grouping.cells`); less than 1 %
+    of the work is then done on one core alone. Memory grows with n d. Time grows with n up to 1,000
+    records and like n ** 0.3 beyond.
 
     References
     ----------
@@ -228,8 +236,10 @@ class Search(Grouping):
         effort = EFFORTS[self.effort]
         # The whole table sets the work: a hundred strata cost what one table of their size does.
         moves = standard_moves(self._watch.n) * effort.moves
-        table = StratumSearch(X, weights, k, self._watch, random, units)
         self._watch.enter(len(X), moves)
+        if len(X) > LARGE:
+            return self._search_cells(X, weights, k, random, units, moves)
+        table = StratumSearch(X, weights, k, self._watch, random, units)
         table.start()
         try:
             if len(X) <= WHOLE_TABLE:
@@ -272,12 +282,37 @@ class Search(Grouping):
                 return
 
     def _search_windows(self, table: StratumSearch, moves: float) -> None:
-        count = int(np.clip(moves / 250, 6, 60))
-        turn = 0
-        while not table.watch.over() and (turn < count or self.time_limit is not None):
-            heat = MIX if 2 * turn < count else REFINE
-            table.offer(table.round(table.best, table.large(), moves / count, heat), "rounds")
-            turn += 1
+        for share, heat in self._rounds(moves):
+            table.offer(table.round(table.best, table.large(), share, heat), "rounds")
+
+    def _search_cells(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units,
+        moves: float,
+    ) -> Integers:  # fmt: skip
+        watch = self._watch
+        cells = MemoryCells(X, weights, units, watch.halt)
+
+        def report(stage: str, sse: float) -> None:
+            watch.spent += moves / len(large_rounds(moves)) if stage == "rounds" else 0.0
+            watch.report(stage, sse)
+
+        try:
+            search_in_cells(cells, k, random, self._rounds(moves), report=report)
+        except KeyboardInterrupt:
+            if not hasattr(cells, "labels"):
+                raise
+            watch.stop("interrupt")
+        finally:
+            watch.leave()
+        return cells.labels
+
+    def _rounds(self, moves: float) -> Iterator[tuple[float, tuple[float, float]]]:
+        """Yield the rounds of a large table, until time is up."""
+        planned = large_rounds(moves)
+        for turn in itertools.count() if self.time_limit is not None else range(len(planned)):
+            if self._watch.over():
+                return
+            yield planned[min(turn, len(planned) - 1)]
 
 
 class StratumSearch:
@@ -302,11 +337,7 @@ class StratumSearch:
 
     def start(self) -> None:
         """Group in tiles: the partition that everything else improves."""
-        if self.units is None:
-            order, starts = tile(self.X, max(256, 4 * self.k), self._seed())
-            self.best = start_in_tiles(self.X, order, starts, self.k)
-        else:
-            self.best = balls_of_units(self.X, self.weights, self.units, self.k, self._seed())
+        self.best = first_groups(self.X, self.weights, self.units, self.k, self._seed())
         self.sse = sse_of(self.X, self.weights, self.best)
         self.watch.report("start", self.sse)
 
@@ -351,7 +382,7 @@ class StratumSearch:
 
     def large(self) -> int:
         """Size of a large table's windows, in groups."""
-        return max(2, LARGE_WINDOW * (int(self.best.max()) + 1) // len(self.best))
+        return groups_in_window(self.best)
 
     def round(
         self, labels: Integers, largest: int, moves: float, heat: tuple[float, float]

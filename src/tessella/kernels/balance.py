@@ -1,8 +1,9 @@
 """Counts that are kept: which record gives each group its categories.
 
-Vocabulary: a *table* counts the records by one column or by two; its *cells* are numbered through
-all tables. The *deviation* of a cell is the weight that was released in it less the weight that the
-original has in it. A *candidate* is a record whose categories a group may get.
+Vocabulary: a *table* counts the records by one column or by two, in a *measure*: by their weights,
+or as they are; its *cells* are numbered through all tables. The *deviation* of a cell is what was
+released in it less what the original has in it. A *candidate* is a record whose categories a group
+may get.
 """
 
 from typing import Any
@@ -30,17 +31,17 @@ def _cell(codes: Any, i: int, tables: Integers, t: int) -> int:
 
 @kernel
 def count_cells(codes: Any, weights: Floats, tables: Integers, n_cells: int) -> Floats:
-    """Return the weight of the records in each cell."""
+    """Return the weight of the records in each cell, in the measure of its table."""
     counts = np.zeros(n_cells)
     for i in range(codes.shape[0]):
         for t in range(tables.shape[0]):
-            counts[_cell(codes, i, tables, t)] += weights[i]
+            counts[_cell(codes, i, tables, t)] += weights[i, tables[t, 4]]
     return counts
 
 
 @kernel
 def _best(
-    codes: Any, first: int, last: int, costs: Floats, mass: float, deviations: Floats,
+    codes: Any, first: int, last: int, costs: Floats, mass: Floats, deviations: Floats,
     rates: Floats, tables: Integers, current: int,
 ) -> int:  # fmt: skip
     """Return the candidate of a group, from `first` to `last`, that costs least to give.
@@ -53,7 +54,8 @@ def _best(
         price = costs[c]
         for t in range(tables.shape[0]):
             cell = _cell(codes, c, tables, t)
-            price += rates[cell] * mass * (2.0 * deviations[cell] + mass)
+            m = mass[tables[t, 4]]
+            price += rates[cell] * m * (2.0 * deviations[cell] + m)
         if c == current:
             price -= LEAST_GAIN * (1.0 + abs(price))
         if price < least:
@@ -62,9 +64,11 @@ def _best(
 
 
 @kernel
-def _give(codes: Any, c: int, mass: float, deviations: Floats, tables: Integers) -> None:
+def _give(
+    codes: Any, c: int, sign: float, mass: Floats, deviations: Floats, tables: Integers
+) -> None:
     for t in range(tables.shape[0]):
-        deviations[_cell(codes, c, tables, t)] += mass
+        deviations[_cell(codes, c, tables, t)] += sign * mass[tables[t, 4]]
 
 
 @kernel
@@ -82,40 +86,41 @@ def balance(
 
     Parameters
     ----------
-    original, weights : arrays of shape (n, d) and (n,)
+    original, weights : arrays of shape (n, d) and (n, measures)
         Codes of the records, group by group: those of group g from `begins[g]` to `begins[g + 1]`.
     codes, costs : arrays of shape (m, d) and (m,)
         Codes of the candidates, group by group in `ranges`, and what each costs its group.
-    mass : array of shape (groups,)
+    mass : array of shape (groups, measures)
         The weight of each group.
     rates : array of shape (cells,)
         The price of a squared deviation in each cell.
-    tables : array of shape (tables, 4)
-        First column, second column or -1, first cell, number of codes of the second column.
+    tables : array of shape (tables, 5)
+        First column, second column or -1, first cell, number of codes of the second column, and
+        measure.
     """
     n_groups = mass.shape[0]
     deviations = np.zeros(rates.shape[0])
     chosen = np.empty(n_groups, dtype=np.int64)
     for g in range(n_groups):
         for i in range(begins[g], begins[g + 1]):
-            _give(original, i, -weights[i], deviations, tables)
+            _give(original, i, -1.0, weights[i], deviations, tables)
         chosen[g] = _best(
             codes, ranges[g], ranges[g + 1], costs, mass[g], deviations, rates, tables, -1
         )
-        _give(codes, chosen[g], mass[g], deviations, tables)
+        _give(codes, chosen[g], 1.0, mass[g], deviations, tables)
     for _ in range(passes):
         changed = 0
         for g in range(n_groups):
             if ranges[g + 1] - ranges[g] < 2:
                 continue
-            _give(codes, chosen[g], -mass[g], deviations, tables)
+            _give(codes, chosen[g], -1.0, mass[g], deviations, tables)
             best = _best(
                 codes, ranges[g], ranges[g + 1], costs, mass[g], deviations, rates, tables,
                 chosen[g],
             )  # fmt: skip
             changed += best != chosen[g]
             chosen[g] = best
-            _give(codes, best, mass[g], deviations, tables)
+            _give(codes, best, 1.0, mass[g], deviations, tables)
         if changed * STALLED <= n_groups:
             break
     return chosen
