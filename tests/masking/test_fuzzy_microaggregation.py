@@ -28,8 +28,9 @@ from tessella.exceptions import (
     UnreachableError,
 )
 from tessella.fuzzy import FuzzyCMeans
-from tessella.fuzzy.drawing import SystemChance, draw_part, find_centres
+from tessella.fuzzy.drawing import draw_part, find_centres
 from tessella.fuzzy.field import power_law
+from tessella.grouping.base import SystemChance
 from tessella.linear import LinearSystem
 from tessella.masking import choose_fuzziness
 from tests.reference import fuzzy as reference

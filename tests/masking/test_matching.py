@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tessella import Rules, Schema, protect
 from tessella.exceptions import BadOptionError
 from tessella.kernels.groups import cut_runs
-from tessella.masking.matching import _previous, matched
+from tessella.masking.distributions import _previous, matched
 from tessella.plan import make_plan
 
 

@@ -241,7 +241,8 @@ def test_the_unit_of_measurement_does_not_matter(
     table: NDArray[np.float64], scale: str, power: int
 ) -> None:
     assume((np.ptp(table, axis=0) > 1e-3).all())
-    real = {name: {"kind": "continuous"} for name in range(table.shape[1])}  # whole ones stay whole
+    # Whole ones stay whole, and 9999 may be taken for a code.
+    real = {name: {"kind": "continuous", "missing": ()} for name in range(table.shape[1])}
     schema = Schema.guess(table).override(real)
     plain, other = (masker(2, scale=scale, schema=schema) for _ in range(2))
     plain.fit(table)

@@ -17,7 +17,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from tessella.exceptions import BadOptionError, BadTableError, RuleSyntaxError, TessellaError
-from tessella.fuzzy.drawing import SystemChance
+from tessella.grouping.base import SystemChance
 from tessella.masking import (
     PRAM,
     IndividualRanking,

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tessella import Rules, Schema, protect
 from tessella.frame import View
 from tessella.kernels.balance import balance, count_cells
+from tessella.masking import distributions
+from tessella.masking.distributions import PRICE, _tables, choose_records
 from tessella.masking.parts import BlockCells
-from tessella.masking.shares import PRICE, _tables, choose_records
 
 
 def cells_of(table, **kinds):
@@ -47,6 +48,31 @@ def test_weights_count():
     assert sorted(found["x"]) == ["a", "a", "b", "b"]
 
 
+@pytest.mark.parametrize("members", [None, 3])
+def test_weight_and_number_of_records_are_both_kept(members, monkeypatch):
+    """Where weights differ, by weight alone the number of records moves."""
+    random = np.random.default_rng(0)
+    n, k = 3_000, 5
+    minor = random.random(n) < 0.03
+    records = np.ones(n) if members is None else random.integers(1, 2 * members, n).astype(float)
+    weights = random.lognormal(0.0, 1.5, n) * records
+    cells = cells_of(pd.DataFrame({"kind": np.where(minor, "minor", "major")}))
+    groups = np.repeat(np.arange(n // k), k)
+
+    def deviations():
+        found = choose_records(
+            cells, ["kind"], np.arange(n), groups, weights, np.ones(n, bool), (),
+            None if members is None else records,
+        )  # fmt: skip
+        given = minor[found][groups]
+        return [abs(own[given].sum() / own[minor].sum() - 1) for own in (weights, records)]
+
+    both = deviations()
+    assert max(both) < 0.1
+    monkeypatch.setattr(distributions, "_measures", lambda weights, _: weights[:, None])
+    assert deviations()[1] > max(both)
+
+
 def test_pairs_of_columns_keep_their_counts():
     """By hand: two groups with (a, p) and (b, q) alike: never (a, q), and one group has each."""
     table = pd.DataFrame({"x": list("abab"), "y": list("pqpq")})
@@ -71,7 +97,7 @@ def test_the_choice_against_all_choices():
         costs = random.random(12) * 0.1
         tables, prices = _tables(np.array([2, 2]), 2, 12)
         assert (prices[:4] == PRICE).all()
-        counts = count_cells(codes, np.ones(12), tables, len(prices))
+        counts = count_cells(codes, np.ones((12, 1)), tables, len(prices))
         rates = prices / (counts + 3.0)
 
         def objective(rows, codes=codes, costs=costs, counts=counts, rates=rates):
@@ -83,8 +109,9 @@ def test_the_choice_against_all_choices():
             return costs[list(rows)].sum() + (rates * (given - counts) ** 2).sum()
 
         found = balance(
-            codes, np.ones(12), begins, codes, begins, costs, np.full(4, 3.0), rates, tables, 20
-        )
+            codes, np.ones((12, 1)), begins, codes, begins, costs, np.full((4, 1), 3.0), rates,
+            tables, 20,
+        )  # fmt: skip
         least = min(map(objective, product(*(range(b, b + 3) for b in begins[:-1]))))
         got = objective(found)
         for g in range(4):  # no group alone can do better

@@ -13,9 +13,7 @@ the largest crisp one).
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -24,7 +22,7 @@ from sklearn.base import clone
 
 from .._types import Floats, Integers
 from ..exceptions import ClusterCountError
-from ..grouping.base import Grouping, check_seed
+from ..grouping.base import Chance, Grouping
 from ..grouping.mdav import MDAV
 from ..grouping.search import Search
 from ..kernels.degrees import EXPONENTIAL, NEAREST, POWER, TINY, Law
@@ -39,31 +37,6 @@ LIST = 24  # centres where a record may stand: the nearest ones
 MIXING = 100  # sweeps (n steps each) until the assignment is taken
 FAINT = 1e-12  # the least weight of a record in the mean of its group, before its own
 LOOKS = 200  # further sweeps, from which each record's distribution is estimated
-
-
-class Chance(Protocol):
-    """Where random numbers come from: a seeded generator, or the operating system."""
-
-    def random(self, size: int) -> Floats:
-        """Return numbers that are uniform in [0, 1)."""
-        ...
-
-
-class SystemChance:
-    """Random numbers of the operating system: nobody can draw them again."""
-
-    def random(self, size: int) -> Floats:
-        """Return numbers that are uniform in [0, 1), with 53 bits."""
-        words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
-        return np.asarray((words >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
-
-
-def chance_of(random_state: Any) -> Chance:
-    """Return the operating system's random numbers for None, else a seeded generator."""
-    if random_state is None:
-        return SystemChance()
-    seed = check_seed(random_state).randint(2**31 - 1, size=4)
-    return np.random.default_rng(seed.tolist())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,8 +16,7 @@ from ..exceptions import BadOptionError, BrokenPromiseError, NoWholeSolutionErro
 from ..kernels.whole_numbers import NEAREST, nearest_flows, nearest_lattice_points
 from ..parallel import each
 from .project import lengths, orthonormal
-from .rows import Row, dependence, whole_row
-from .solvers import milp
+from .rows import Row, dependence, milp, whole_row
 from .system import LinearSystem
 
 Solved = tuple[Floats, Integers]

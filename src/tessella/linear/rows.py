@@ -12,14 +12,26 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._output import reserved_stdout
 from .._types import Floats, Truths
 from ..exceptions import BadOptionError, BadTableError
-from .solvers import linprog
+
+
+def _solve(solver: str, *args: Any, **options: Any) -> Any:
+    """Call a solver of `scipy.optimize`, which prints nothing on standard output."""
+    from scipy.optimize import linprog, milp  # take a quarter of a second to load
+
+    with reserved_stdout():
+        return (linprog if solver == "linprog" else milp)(*args, **options)
+
+
+linprog, milp = partial(_solve, "linprog"), partial(_solve, "milp")  # all programs go through these
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import ContradictionError, NoWholeSolutionError, RefusedError
-from ..fuzzy.drawing import Chance
+from ..grouping.base import Chance
 from ..plan import Block, Plan
 from ..plan.plan import MATCHED
 from .fuzzy_groups import DrawnPart, FuzzyOptions, draw_record
@@ -127,7 +127,8 @@ def aggregate(
         found = members[draw_record(inner, weights, count, allowed, chance)]
         for name in categories:
             out.rows[name][rows] = found[groups]
-    mend_dates(out, own, [name for name in chosen if name not in both])
+    if any(cells.view.table.facts(name).family == "date" for name in chosen):
+        mend_dates(out, own, [name for name in chosen if name not in both])
     fixed: dict[Name, Floats] = {}
     for kind in COMPUTED:
         names = [name for name, operator in chosen.items() if operator == kind]

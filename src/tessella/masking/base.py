@@ -20,7 +20,7 @@ from .._parameters import FLAG, NONE, Constraint, Instance, check_parameters, pa
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, BrokenPromiseError
 from ..frame import Numbers, Table, View
-from ..fuzzy.drawing import Chance
+from ..grouping.base import Chance
 from ..rules.collection import Rules
 from ..schema import Schema
 from .repair import Grid, Repair, Restoration

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import isclass, signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -24,18 +24,17 @@ from ..exceptions import (
     RefusedError,
     UnknownOptionError,
 )
-from ..frame import Strata, Table, View
-from ..fuzzy.drawing import Chance, chance_of
-from ..grouping.base import Grouping, check_seed
+from ..frame import Strata, Table, View, group_ids
+from ..grouping.base import Chance, Grouping, chance_of, check_seed
 from ..grouping.dominance import MOST, DominanceRule, enlarge
 from ..grouping.units import join_few_units
 from ..plan import Block, Plan
 from ..rules import Confrontation
 from .aggregation import COMPUTED, PartOfBlock, aggregate, grid_of
 from .base import write_numbers
+from .distributions import keep_shares, match_numbers
 from .donors import take_from_donors
 from .fuzzy_groups import DrawnPart, FuzzyFacts, FuzzyOptions, FuzzyPart, Logarithms
-from .matching import match_numbers
 from .overlapping_groups import CoveredPart, OverlappingFacts, dealt, effort_of
 from .parts import (
     BlockCells,
@@ -45,7 +44,9 @@ from .parts import (
 from .repair_dates import UNMOVED
 from .repair_products import recompute_products
 from .selection import Scale, corners
-from .shares import keep_shares
+
+if TYPE_CHECKING:
+    from .whole import Shard
 
 QUICKLY = 2_000  # records, above which a search without options is a quick one
 
@@ -119,13 +120,16 @@ def find_values(
     dominance: DominanceRule | None = None,
     random_state: Any = None,
     beside: Floats | None = None,
+    records: Floats | None = None,
+    shard: Shard | None = None,
 ) -> MaskedBlocks:
     """Find the values of the groups of all records; those of different strata share none.
 
     Groups that a record dominates by `dominance` grow up to MOST times k records. `valid` are the
     records that keep all rules, by default all. Seeds without a `random_state` are the system's.
     Values of overlapping groups are not yet dealt, and must be: see `MaskedBlocks.deal`. `beside`
-    has coordinates that count in crisp groups, and are not masked.
+    has coordinates that count in crisp groups, and are not masked. `records` has how many released
+    records a row stands for. `shard` is what is known of a table that is a shard of a larger one.
     """
     out = MaskedBlocks()
     chance = chance_of(random_state) if plan.is_drawn else None
@@ -133,11 +137,13 @@ def find_values(
     if plan.is_overlapping and dominance is not None:
         expected = "'report' or 'refuse' with overlapping groups, all of which have k records"
         raise BadOptionError("on_dominance", "enlarge", expected)
-    for read, seed in zip(read_blocks(plan, view, strata, weights), seeds):
+    for read, seed in zip(read_blocks(plan, view, strata, weights, shard), seeds):
         cells, block, parts, embedded = read.cells, read.block, read.parts, read.embedded
         out.edited += read.edited
         out.merged += sum(own.part.merged for own in parts)
-        if chance is None:
+        if shard is not None:
+            labels = group_ids([shard.labels])
+        elif chance is None:
             labels = _group(out, read, weights, seed, beside)
         else:
             labels = (_draw if plan.is_fuzzy else _cover)(out, read, chance)
@@ -154,7 +160,7 @@ def find_values(
         for own in parts:
             own.group(labels)
         if not plan.is_fuzzy:
-            keep_shares(out, parts)
+            keep_shares(out, parts, records)
         for own in parts:
             aggregate(out, own, valid, chance if plan.is_fuzzy else None)
         out.labels.append(labels)
@@ -192,13 +198,18 @@ class ReadBlock:
             )  # fmt: skip
 
 
-def read_blocks(plan: Plan, view: View, strata: Strata, weights: Floats) -> Iterator[ReadBlock]:
+def read_blocks(
+    plan: Plan, view: View, strata: Strata, weights: Floats, shard: Shard | None = None
+) -> Iterator[ReadBlock]:
     """Read the blocks of a plan, one after the other, each cut into its parts."""
     for block in plan.blocks:
         cells = BlockCells.read(view, block.columns, plan.strata, block.with_operator(*COMPUTED))
         edited = recompute_products(cells, block)
-        scale = _scale(cells, block, weights, plan)
-        parts = partition(cells, block, strata, k=plan.k, small=plan.small)
+        if shard is None:
+            scale = _scale(cells, block, weights, plan)
+            parts = partition(cells, block, strata, k=plan.k, small=plan.small)
+        else:
+            scale, parts = shard.scale, list(shard.parts)
         embedded = _embed(cells, block, parts, scale, plan)
         owns = [PartOfBlock(plan, cells, block, p, scale, weights[p.rows], embedded) for p in parts]
         yield ReadBlock(plan, block, cells, scale, embedded, owns, edited)

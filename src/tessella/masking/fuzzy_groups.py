@@ -29,7 +29,6 @@ from ..exceptions import (
 from ..fuzzy.base import FuzzyClusterer, check_number
 from ..fuzzy.cmeans import EntropyFuzzyCMeans, FuzzyCMeans
 from ..fuzzy.drawing import (
-    Chance,
     Drawing,
     crisp_groups,
     draw_keeping_k,
@@ -38,7 +37,7 @@ from ..fuzzy.drawing import (
     nearby_shares,
 )
 from ..fuzzy.field import as_system, entropy_law, power_law
-from ..grouping.base import check_k
+from ..grouping.base import Chance, check_k
 from ..kernels.degrees import Law
 from ..kernels.groups import weighted_centres
 from ..linear import LinearSystem

@@ -23,9 +23,9 @@ from ..frame import Strata, Table, View, count_units, group_ids
 from ..plan import Plan
 from ..rules import Confrontation
 from ..rules.expressions import UnitAggregate
+from .distributions import match_numbers
 from .engine import MaskedBlocks, mask_keeping_rules, write_blocks
 from .homes import Cells, Homes, Seeds, constant_columns, one_stratum, table_of
-from .matching import match_numbers
 from .pools import Pool, form_pools, mask_pools
 from .slots import assign_slots, refine_slots
 from .wide import Slots, certain

@@ -10,7 +10,7 @@ from .._parameters import FLAG, Number
 from .._types import Floats
 from ..exceptions import BadTableError, UnchangedWarning
 from ..frame import Numbers
-from ..fuzzy.drawing import chance_of
+from ..grouping.base import chance_of
 from .base import Declared, MaskedColumns, Perturbation, normal, renamed, rows_of_strata
 from .registry import Method, Options, Tuned, register
 from .selection import Scale

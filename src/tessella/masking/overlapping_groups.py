@@ -20,7 +20,7 @@ from .._parameters import EFFORT, check
 from .._types import Floats, Integers, Name
 from ..exceptions import BrokenPromiseError, UnknownOptionError
 from ..frame import View, group_ids
-from ..fuzzy.drawing import Chance
+from ..grouping.base import Chance
 from ..grouping.covering import Covering, find_covering
 from ..kernels.covering import draw_matching
 

@@ -17,8 +17,7 @@ from .._parameters import EFFORT, FLAG, OneOf
 from .._types import Floats
 from ..exceptions import MissingValuesError
 from ..frame import Table
-from ..fuzzy.drawing import chance_of
-from ..grouping.base import check_k, check_seed
+from ..grouping.base import chance_of, check_k, check_seed
 from ..plan import Plan, make_plan
 from ..rules.collection import Rules
 from .base import MaskedColumns, NumberMasker

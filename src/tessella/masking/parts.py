@@ -158,34 +158,63 @@ class Part:
     key: tuple[int, ...] = ()  # stratum, cases, signs, what is missing
 
 
-def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str) -> list[Part]:
-    """Cut the records into parts that can be grouped on their own, each with at least k units."""
-    view, rules = cells.view, list(block.cases)
-    units = view.units
-    _refuse_small_strata(strata, k, units)
-    keys = [strata.ids]
-    for name in rules:
-        keys.append(_case_of_each(cells, block.cases[name]))
+@dataclass(frozen=True, eq=False)
+class KeysOfParts:
+    """What puts records apart: stratum, cases of rules, signs of factors, and what is missing."""
+
+    values: Integers  # shape (n, 1 + cases + signs + columns)
+    lacking: list[Name]  # the columns that lack a cell, whose states come last
+
+    @staticmethod
+    def fixed_of(block: Block) -> int:
+        """Return how many keys stand before those of missing cells."""
+        return 1 + len(block.cases) + len(block.signs)
+
+
+def keys_of_parts(
+    cells: BlockCells, block: Block, strata: Integers, lacking: list[Name] | None = None
+) -> KeysOfParts:
+    """Find what puts records apart; `lacking` are by default all columns of the block."""
+    lacking = list(block.columns) if lacking is None else lacking
+    keys = [strata]
+    for cases in block.cases.values():
+        keys.append(_case_of_each(cells, cases))
     for column, offset in block.signs:
         side = np.sign(cells.column(column) + offset)
         keys.append(np.where(np.isnan(side), 2, side).astype(np.int64))
+    keys += [cells.view.states(name).astype(np.int64) for name in lacking]
+    return KeysOfParts(np.column_stack(keys), lacking)
+
+
+def part_of(block: Block, key: Integers, rows: Integers, joined: int) -> Part:
+    """Return the part of the records that have a key, and of those that joined them."""
+    rules, fixed = list(block.cases), KeysOfParts.fixed_of(block)
+    chosen = key[1 : 1 + len(rules)]
+    claims = [c for n, way in zip(rules, chosen) if way >= 0 for c in block.cases[n][way]]
+    signs = tuple(map(int, key[1 + len(rules) : fixed]))
+    return Part(rows, (*block.always, *claims), signs, joined, tuple(key.tolist()))
+
+
+def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str) -> list[Part]:
+    """Cut the records into parts that can be grouped on their own, each with at least k units."""
+    view, units = cells.view, cells.view.units
+    _refuse_small_strata(strata, k, units)
     lacking = [name for name in block.columns if view.any_missing(name)]
-    keys += [view.states(name).astype(np.int64) for name in lacking]
-    ids = group_ids(keys)
-    first = np.unique(ids, return_index=True)[1]
-    distinct = np.column_stack([key[first] for key in keys])
-    if not rules and not block.signs and lacking:
-        _refuse_rare_patterns(distinct, count_units(ids, units), strata, lacking, k, units)
-    fixed = 1 + len(rules) + len(block.signs)
-    merged = _join_small(distinct, rows_of_strata(ids), k, small, units, fixed=fixed)
-    parts = []
-    for at, (own_rows, joined) in sorted(merged.items()):
-        chosen = distinct[at, 1 : 1 + len(rules)]
-        claims = [c for n, way in zip(rules, chosen) if way >= 0 for c in block.cases[n][way]]
-        signs = distinct[at, 1 + len(rules) : fixed]
-        key = tuple(distinct[at].tolist())
-        parts.append(Part(own_rows, (*block.always, *claims), tuple(map(int, signs)), joined, key))
-    return parts
+    keys = keys_of_parts(cells, block, strata.ids, lacking)
+    ids = group_ids(keys.values.T)
+    distinct = keys.values[np.unique(ids, return_index=True)[1]]
+    counted, records = count_units(ids, units), np.bincount(ids)
+    if not block.cases and not block.signs and lacking:
+        _refuse_rare_patterns(distinct, counted, strata, lacking, k, units)
+    pairs = None if units is None else np.unique(np.column_stack([ids, units]), axis=0)
+    became = join_small(
+        distinct, records, counted, k, small, fixed=KeysOfParts.fixed_of(block), units=pairs
+    )
+    return [
+        part_of(block, distinct[at], rows, len(rows) - int(records[at]))
+        for at, rows in enumerate(rows_of_strata(became[ids]))
+        if len(rows)
+    ]
 
 
 def parts_of(
@@ -258,37 +287,48 @@ def _case_of_each(cells: BlockCells, cases: Sequence[Case]) -> Integers:
     return np.where(chosen >= 0, chosen, np.where(unknown, -1, nearest))
 
 
-def _join_small(
-    keys: Integers, rows: list[Integers], k: int, wish: str, units: Integers | None, *, fixed: int
-) -> dict[int, tuple[Integers, int]]:
-    """Let parts below k join another, or refuse them; strata and what is missing never mix."""
+def join_small(
+    keys: Integers, records: Integers, counted: Integers, k: int, wish: str, *, fixed: int,
+    units: Integers | None = None,
+) -> Integers:  # fmt: skip
+    """Let parts below k join another, or refuse them; strata and what is missing never mix.
 
-    def size(own: Integers) -> int:
-        return len(own) if units is None else len(np.unique(units[own]))
-
-    parts = {at: (own, 0) for at, own in enumerate(rows)}
-    small = {at: count for at, own in enumerate(rows) if (count := size(own)) < k}
-    what = _respondents(units)
+    `records` and `counted` are the records and units of each key; `units`, where units are counted,
+    pairs of a key and a unit that it has: all of keys that have fewer than k. Returns the key that
+    each one has joined, or itself.
+    """
+    what = "records" if units is None else "units"
+    sizes, became = records.copy(), np.arange(len(keys))
+    own: dict[int, set[int]] = {}
+    if units is not None:
+        for at, unit in units.tolist():
+            own.setdefault(at, set()).add(unit)
+    count = dict(enumerate(counted.tolist()))
+    small = {at: size for at, size in count.items() if size < k}
     if small and wish == "refuse":
         raise GroupSizeError.small_parts(k=k, sizes=sorted(small.values()), what=what)
     for at in sorted(small, key=lambda at: small[at]):
-        own, joined = parts[at]
-        if size(own) >= k:
+        if count[at] >= k:
             continue
         others = [
             other
-            for other in parts
+            for other in count
             if other != at
             and keys[other, 0] == keys[at, 0]
             and (keys[other, fixed:] == keys[at, fixed:]).all()
         ]
         if not others:
-            raise GroupSizeError.small_parts(k=k, sizes=[size(own)], what=what)
-        best = min(others, key=lambda o: ((keys[o] != keys[at]).sum(), -len(parts[o][0])))
-        rest, earlier = parts[best]
-        parts[best] = np.sort(np.concatenate([rest, own])), earlier + joined + len(own)
-        del parts[at]
-    return parts
+            raise GroupSizeError.small_parts(k=k, sizes=[count[at]], what=what)
+        best = min(others, key=lambda o: ((keys[o] != keys[at]).sum(), -sizes[o]))
+        sizes[best] += sizes[at]
+        if units is None:
+            count[best] += count[at]
+        else:
+            own[best] |= own[at]
+            count[best] = max(count[best], len(own[best]))
+        became[became == at] = best
+        del count[at]
+    return became
 
 
 def group_means(values: Floats, weights: Floats, labels: Integers, n_groups: int) -> Floats:

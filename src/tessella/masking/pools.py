@@ -225,7 +225,8 @@ def _mask_common(
     _, masked, _ = mask_keeping_rules(
         own, view, before=rules.confront(view, tolerance=engine["tolerance"]),
         strata=one_stratum(len(source)), weights=weights, random_state=seeds.next(),
-        beside=homes.composition[pool.units], **engine,
+        beside=homes.composition[pool.units],
+        records=homes.sizes[pool.units].astype(np.float64), **engine,
     )  # fmt: skip
     out.counts(masked)
     place = np.full(len(homes.sizes), -1)

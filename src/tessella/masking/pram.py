@@ -10,7 +10,7 @@ from .._parameters import FLAG, Number
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadOptionError, BadTableError
 from ..frame import Table
-from ..fuzzy.drawing import Chance, chance_of
+from ..grouping.base import Chance, chance_of
 from ..rules.collection import Rules
 from .base import Declared, Masker, rows_of_strata
 from .registry import Method, Options, Tuned, listed, register

@@ -8,7 +8,7 @@ import numpy as np
 from .._parameters import Number
 from .._types import Floats
 from ..exceptions import BadOptionError
-from ..fuzzy.drawing import chance_of
+from ..grouping.base import chance_of
 from ..kernels.random_moves import draw_partners
 from .base import Declared, MaskedColumns, Perturbation, rows_of_strata
 from .registry import Method, Options, Tuned, register

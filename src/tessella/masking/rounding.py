@@ -11,7 +11,7 @@ import numpy as np
 from .._parameters import FLAG, Number
 from .._types import Floats, Name
 from ..exceptions import BadOptionError
-from ..fuzzy.drawing import chance_of
+from ..grouping.base import chance_of
 from .base import Declared, MaskedColumns, Perturbation
 from .registry import Method, Options, Tuned, listed, register
 from .selection import by_column
