@@ -19,8 +19,8 @@ ROOT = Path(tessella.__file__).parent
 
 # From the ground up. Rooms on the same floor do not know each other.
 FLOORS = [
-    {"_clock", "_stdout", "_types", "_wording"},
-    {"exceptions", "_progress"},
+    {"_types", "_wording"},
+    {"_clock", "exceptions"},
     {"_lazy", "_parameters", "_output", "parallel", "kernels"},
     {"frame", "linear"},
     {"guessing", "datasets"},

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from tessella import publish
-from tessella._progress import TimeLeft, in_words, reported_to, waiting
+from tessella._clock import TimeLeft, in_words, reported_to, waiting
 from tessella.cli.terminal import Reporter
 from tessella.grouping import Search
 from tessella.planfile import parse_plan

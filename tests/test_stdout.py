@@ -37,7 +37,7 @@ FOREIGN = ("by write", "by puts", "half a line")
 RULES = "a + b == c\na >= 0\nb >= 0\nc <= 1000\n"
 PROGRAMS = """
 from tessella import Rules
-from tessella.linear.solvers import milp
+from tessella.linear.rows import milp
 print("before", flush={flush})
 Rules.parse("a + b == c; a >= 0; b >= 0; c <= 1000; a <= 2000".split("; ")).check()
 print("between")
@@ -68,7 +68,7 @@ def test_prints_of_other_threads_are_kept():
     """While a solver runs, and in a program that has printed half a line before."""
     code = """
 import ctypes, os, sys, threading
-from tessella._stdout import reserved_stdout
+from tessella._output import reserved_stdout
 
 print("half", end=" ")
 with reserved_stdout():
@@ -95,7 +95,7 @@ os.write(1, b"our own descriptor again\\n")
 def test_what_c_printed_before_stays_where_it_was():
     code = """
 import ctypes
-from tessella._stdout import reserved_stdout
+from tessella._output import reserved_stdout
 ctypes.CDLL(None).puts(b"mine")
 with reserved_stdout():
     ctypes.CDLL(None).puts(b"foreign")
@@ -157,4 +157,4 @@ def test_every_program_goes_through_the_guarded_solvers():
         and (node.module or "").startswith("scipy.optimize")
         and {alias.name for alias in node.names} & {"milp", "linprog"}
     ]
-    assert set(direct) == {"linear/solvers.py"}
+    assert set(direct) == {"linear/rows.py"}

@@ -5,14 +5,21 @@ without a name (`O_TMPFILE`), which vanishes with the process, whatever ends it;
 when it is whole. Where that is not possible the temporary file stands in the same folder, readable
 by its owner only, and is called `.name.tessella-unfinished-...`: only a kill that no program can
 catch leaves one behind, and it holds released values, never original ones.
+
+Standard output belongs to Python: what compiled code prints there goes to standard error. HiGHS
+prints lines that no option turns off. They pass C's own buffer, so that into a pipe they come out
+when the process ends, behind or within what was printed in between.
 """
 
+import ctypes
 import datetime
 import errno
+import io
 import math
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
@@ -20,6 +27,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .exceptions import BadFileError, BadOptionError, TessellaError
+
+_turn = threading.RLock()  # of who changes standard output
+_stdout: dict[str, Any] = {"holders": 0, "kept": None}
 
 
 def plain_data(value: Any) -> Any:
@@ -130,6 +140,22 @@ def held(folders: Iterable[Path]) -> Iterator[None]:
             os.close(descriptor)
 
 
+def is_held(folder: Path) -> bool:
+    """Return whether another process holds a folder, as far as the system tells."""
+    if sys.platform == "win32" or not folder.is_dir():
+        return False
+    import fcntl
+
+    with _opened(folder) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # this file system locks no folders
+            return False
+    return False
+
+
 def _lock(folder: Path) -> int:
     if sys.platform != "win32":
         import fcntl
@@ -164,7 +190,7 @@ def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> I
     if path.is_dir():
         raise BadFileError(path, "it is a folder", "Give the name of a file")
     if path.exists() and not overwrite:
-        raise _exists(path)
+        raise exists_already(path)
     mode = 0o600 if private else 0o666
     try:
         nameless = _open_nameless(path.parent, mode)
@@ -199,7 +225,8 @@ def _opened(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _exists(path: Path) -> BadFileError:
+def exists_already(path: Path) -> BadFileError:
+    """Return the error for a place that is taken."""
     return BadFileError(path, "the file exists", "Give another name, or overwrite=True")
 
 
@@ -224,11 +251,11 @@ def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
             os.link(nameless, path.name, dst_dir_fd=folder, follow_symlinks=True)
         except FileExistsError:
             if not overwrite:  # it came into being while we were writing
-                raise _exists(path) from None
+                raise exists_already(path) from None
         else:
             return
         # A link cannot replace: the whole file takes a name next door first.
-        beside = _name_beside(path)
+        beside = name_beside(path)
         os.link(nameless, beside.name, dst_dir_fd=folder, follow_symlinks=True)
         try:
             os.replace(beside, path)
@@ -239,7 +266,7 @@ def _give_name(descriptor: int, path: Path, *, overwrite: bool) -> None:
 
 
 def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
-    beside = _name_beside(path)
+    beside = name_beside(path)
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
     descriptor = os.open(beside, flags, 0o600)
     try:
@@ -247,7 +274,7 @@ def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[
             yield file
             file.flush()
             if hasattr(os, "fchmod"):
-                os.fchmod(descriptor, mode & ~_umask())
+                os.fchmod(descriptor, mode & ~umask())
             os.fsync(descriptor)
         if overwrite:
             os.replace(beside, path)
@@ -255,17 +282,18 @@ def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[
             try:
                 os.link(beside, path)
             except FileExistsError:
-                raise _exists(path) from None
+                raise exists_already(path) from None
     finally:
         with suppress(FileNotFoundError):
             beside.unlink()
 
 
-def _name_beside(path: Path) -> Path:
+def name_beside(path: Path) -> Path:
+    """Return a hidden name in the same folder, for what is not finished."""
     return path.with_name(f".{path.name[:100]}.{UNFINISHED}-{secrets.token_hex(6)}")
 
 
-def _umask() -> int:
+def umask() -> int:
     """Read the mask of permissions without changing it, where the system tells."""
     with suppress(OSError), open("/proc/self/status") as status:
         for line in status:
@@ -280,3 +308,102 @@ def unwritable(path: Path, error: OSError) -> BadFileError:
     """Return the error for a file that the system did not let be written."""
     reason = (error.strerror or str(error)).lower()
     return BadFileError(path, f"it cannot be written ({reason})", "Make room, or give another path")
+
+
+@contextmanager
+def reserved_stdout() -> Iterator[None]:
+    """Point descriptor 1 at standard error, and `sys.stdout` at what descriptor 1 was.
+
+    The descriptor is that of the whole process: in the meantime `print` of every thread reaches
+    standard output as ever, and only what goes around `sys.stdout` does not. Calls may be nested
+    and overlap; the last to end restores both.
+    """
+    with _turn:
+        _stdout["holders"] += 1
+        if _stdout["holders"] == 1:
+            _reserve()
+    try:
+        yield
+    finally:
+        with _turn:
+            _stdout["holders"] -= 1
+            if _stdout["holders"] == 0:
+                _restore()
+
+
+def _reserve() -> None:
+    before = sys.stdout
+    _stdout["before"], _stdout["within"], _stdout["reserved"] = before, None, False
+    if sys.__stdout__ is None:  # it was closed from the start: descriptor 1 may be any file
+        return
+    _flush_compiled()
+    if of_descriptor := _descriptor(before) == 1:
+        before.flush()
+    try:
+        # One descriptor for good: another thread may still print to the stream made from it.
+        kept = _stdout["kept"]
+        _stdout["kept"] = _copy(1) if kept is None else os.dup2(1, kept, inheritable=False)
+    except OSError:  # it was closed: nothing can reach it
+        return
+    if of_descriptor:
+        sys.stdout = _stdout["within"] = _stream(_stdout["kept"], before)
+    _point(1, 2)
+    _stdout["reserved"] = True
+
+
+def _restore() -> None:
+    if not _stdout["reserved"]:
+        return
+    _flush_compiled()
+    before, within, kept = _stdout["before"], _stdout["within"], _stdout["kept"]
+    late = 2  # where it goes if another thread prints to `within` from now on
+    try:
+        if within is not None:
+            within.flush()
+    except BaseException:  # whoever read has gone, or the disk is full: the rest is lost
+        late = -1
+        raise
+    finally:
+        if sys.stdout is within:
+            sys.stdout = before
+        os.dup2(kept, 1)
+        _point(kept, late)  # or whoever reads our output would never see its end
+
+
+def _copy(descriptor: int) -> int:
+    """Copy a descriptor, but not to the place of a standard one that is closed."""
+    copies = [os.dup(descriptor)]
+    while copies[-1] < 3:
+        copies.append(os.dup(descriptor))
+    for one in copies[:-1]:
+        os.close(one)
+    return copies[-1]
+
+
+def _point(descriptor: int, target: int) -> None:
+    """Let a descriptor be a copy of another; of none if that is closed."""
+    try:
+        os.dup2(target, descriptor, inheritable=descriptor < 3)
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), descriptor, inheritable=descriptor < 3)
+
+
+def _stream(descriptor: int, like: Any) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        open(descriptor, "wb", closefd=False), encoding=like.encoding, errors=like.errors,
+        line_buffering=like.line_buffering, write_through=getattr(like, "write_through", False),
+    )  # fmt: skip
+
+
+def _descriptor(stream: Any) -> int | None:
+    try:
+        return int(stream.fileno())
+    except (AttributeError, OSError, ValueError):  # none, or one in memory
+        return None
+
+
+def _flush_compiled() -> None:
+    """Empty the buffers of C; each Windows runtime has its own, of which this is the usual."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("ucrtbase" if os.name == "nt" else None).fflush(None)

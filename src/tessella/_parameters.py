@@ -181,3 +181,27 @@ def parameters(
         return cast(Function, checked)
 
     return decorate
+
+
+SIZES = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+         "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+
+
+def memory_of(given: Any) -> int:
+    """Return a size in bytes, given as a number or as "2GB".
+
+    Examples
+    --------
+    >>> from tessella._parameters import memory_of
+    >>> memory_of("1.5 GB"), memory_of(10**9)
+    (1500000000, 1000000000)
+    """
+    text = str(given).strip().upper()
+    number = text.rstrip("BGIKMT ")
+    try:
+        size = float(number) * SIZES[text[len(number) :].strip()]
+    except (ValueError, KeyError):
+        size = 0.0
+    if not (size >= 1 and math.isfinite(size)) or _is_bool(given):
+        raise BadOptionError("memory", given, 'a size, such as "2GB"')
+    return int(size)

@@ -123,3 +123,10 @@ def list_mistakes(mistakes: Sequence[Mistake], origin: str) -> str:
 def itemise(head: str, problems: Iterable[str]) -> str:
     """List problems, each in a line of its own."""
     return "\n".join([head, *(f"- {problem}" for problem in problems)])
+
+
+def as_it_was(kind: type[Built], args: Any, facts: Mapping[str, object]) -> Built:
+    """Build an error of another process: not by __init__, which writes the message."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from ._wording import Mistake, Sentence, fill, itemise, list_mistakes
+from ._wording import Mistake, Sentence, as_it_was, fill, itemise, list_mistakes
 
 __all__ = [
     "AttackError", "BadFileError", "BadOptionError", "BadTableError", "BrokenPromiseError",
@@ -24,13 +24,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "OutOfRangeError":
-        raise AttributeError(f"{__name__}.{name} is now called BadOptionError")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    now = " It is now called BadOptionError." if name == "OutOfRangeError" else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{now}")
 
 
 class TessellaError(Exception):
     """Every error that tessella raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let an error of another process arrive as it is: classes build messages from facts."""
+        return as_it_was, (type(self), self.args, self.__dict__)
 
 
 class TessellaWarning(UserWarning):
@@ -49,8 +52,7 @@ class GroupSizeError(TessellaError, ValueError):
         "commonly use 3, 5 or 10."
     )
     more_than_records = Sentence(
-        "k={k} needs at least {k} records, and the table has {n!c}. Give a smaller k or a larger "
-        "table."
+        "k={k} needs at least {k} records, and the table has {n!c}. Give a smaller k."
     )
     small_strata = Sentence(
         "k={k} cannot be kept in {sizes!n} of the strata, which have fewer {what}: {sizes!t}. "
@@ -391,12 +393,10 @@ class ContradictionError(TessellaError, ValueError):
     def __init__(self, rows: Sequence[str]) -> None:
         self.rows = tuple(rows)
         listed = "; ".join(repr(row) for row in rows)
-        super().__init__(
-            f"No record can obey this rule: {listed}. Correct it or leave it out."
-            if len(self.rows) == 1
-            else f"No record can obey these {len(self.rows)} rules together: {listed}. "
-            "Without any one of them the others could be kept: correct or leave out one."
-        )
+        alone = f"No record can obey this rule: {listed}. Correct it or leave it out."
+        others = "Without any one of them the others could be kept: correct or leave out one."
+        several = f"No record can obey these {len(self.rows)} rules together: {listed}. {others}"
+        super().__init__(alone if len(self.rows) == 1 else several)
 
 
 class NoWholeSolutionError(TessellaError, ValueError):

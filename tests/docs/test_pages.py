@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,9 @@ ELSEWHERE = {  # run beside the tests of what they are about
     "microaggregation", "protect", "reports", "risk", "rules",
 }  # fmt: skip
 RECIPE = "architecture"  # run by tests/test_recipe.py
-SLOW = {"howto/explore", "howto/protect", "howto/scripts"}  # search, and start processes
+SLOW = {
+    "howto/explore", "howto/large", "howto/protect", "howto/scripts", "tutorial",
+}  # fmt: skip  # search, and start processes
 PAGES = {str(path.relative_to(DOCS).with_suffix("")): path for path in sorted(DOCS.rglob("*.md"))}
 RUN = [
     name
@@ -39,6 +42,7 @@ def folder(tmp_path, monkeypatch):
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # as where an environment is active
     return tmp_path
 
 

@@ -23,8 +23,7 @@ from typing import IO, Any, Literal
 
 from .. import auditing, planfile, publishing
 from .. import rules as ruling
-from .._output import plain_data
-from .._stdout import reserved_stdout
+from .._output import plain_data, reserved_stdout
 from ..exceptions import TessellaError
 from .folder import Folder
 

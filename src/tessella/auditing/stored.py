@@ -37,7 +37,8 @@ def as_audited(source: Source, like: Table) -> Any:
             family, labels = like.facts(name).family, source.metadata[source.columns[place]].labels
             column = _column(table.column(place), read.facts(name).family, family, labels)
             if like.kind == "pyarrow":
-                column = _zoned(column, getattr(like.native.schema.field(name).type, "tz", None))
+                kind = like.native.schema.field(name).type
+                column = _coded(_zoned(column, getattr(kind, "tz", None)), kind)
             table = table.set_column(place, name, column)
     return table
 
@@ -66,6 +67,18 @@ def _column(column: Any, own: str, wanted: str, labels: Any) -> Any:
         with suppress(ValueError):
             times = [time.fromisoformat(text) for text in coded.dictionary.to_pylist()]
             return pa.chunked_array([pa.array(times).take(coded.indices)])
+    return column
+
+
+def _coded(column: Any, kind: Any) -> Any:
+    """Return categories with codes of the width that they had: files have one of their own."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind) and pa.types.is_dictionary(column.type):
+        with suppress(pa.ArrowException):  # more categories than there are such codes
+            return column.cast(
+                pa.dictionary(kind.index_type, column.type.value_type, column.type.ordered)
+            )
     return column
 
 

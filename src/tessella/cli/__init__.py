@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from .._lazy import optional
-from .._stdout import reserved_stdout
+from .._output import reserved_stdout
 from ..exceptions import (
     ContradictionError,
     NoCandidateError,

@@ -24,7 +24,8 @@ from .terminal import (
     Reporter,
     columns_of,
     dominance_of,
-    options_of,
+    read_or_sample,
+    read_source,
     wishes_of,
 )
 
@@ -134,14 +135,6 @@ def _demo(
     run(out=out, n=n, k=k, seed=seed, method=method)
 
 
-def read_source(file: str, read: list[str] | None, reporter: Reporter) -> io.Source:
-    """Read a file; with --verbose, print how it was read."""
-    with reporter.waiting(f"Reading {Path(file).name} ..."):
-        source = io.read_file(file, **options_of(read or []))
-    reporter.detail(str(source.how))
-    return source
-
-
 def read_rules(file: str | None) -> ruling.Rules | None:
     return None if file is None else ruling.Rules.read(file)
 
@@ -234,7 +227,7 @@ def _schema(
 ) -> None:
     """Guess what each column is: its kind, its role, and why."""
     reporter = Reporter(quiet, False, json)
-    known = read_source(file, read, reporter).schema()
+    known = read_or_sample(file, read, reporter)[0].schema()
     text = "\n\n".join(map(_column_to_toml, known)) if toml else str(known)
     reporter.give(text, known.to_dict())
 
@@ -286,7 +279,7 @@ def _plan(
         raise BadOptionError("--household", household, f"--unit {household}: its name now")
     reporter = Reporter(quiet)
     wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
-    source = read_source(file, read, reporter)
+    source, _ = read_or_sample(file, read, reporter)
     lists = {"keys": keys, "numeric_keys": numeric_keys, "confidential": confidential}
     single = {"weight": weight, "unit": unit, "others": others}
     schema = None
@@ -348,6 +341,12 @@ def _protect(
     release: Annotated[Text, Option("--release", "-o", help="The file of the release.")] = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
+    engine: Annotated[
+        Text, Option(help="memory, local (in pieces, by processes) or spark.")
+    ] = None,
+    memory: Annotated[Text, Option(help="What the local engine may take, such as 2GB.")] = None,
+    master: Annotated[Text, Option(help="The master of Spark, such as local[2].")] = None,
+    resume: Annotated[bool, Option("--resume", help="Go on where the local engine ended.")] = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -358,7 +357,10 @@ def _protect(
     tessella protect --plan plan.toml, or, with the plan that `tessella plan` would draft,
     tessella protect firms.csv -k 5 --rules rules.txt. Ends with 1 if the release is refused.
     """
+    from ..publishing.workflow import Where
+
     reporter, source = Reporter(quiet, verbose, json), None
+    where: dict[str, Any] = vars(Where.of(engine, memory, master, resume))
     if plan is not None:
         given = {"FILE": file, "-k": k, "--rules": rules, "--strata": strata, "--seed": seed,
                  "--release": release, "--read": read or None, "--dominance": dominance,
@@ -371,16 +373,19 @@ def _protect(
             raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
         wishes = dominance_of(dominance, on_dominance)
         wishes |= wishes_of(grouping, option or [], effort, time)
-        source = read_source(file, read, reporter)
+        source, whole = read_or_sample(file, read, reporter, **where)
         folder = Path(release or file).parent
         text = planfile.draft(
             source, k=k, rules=rules, strata=columns_of(strata) or (), seed=seed,
             output=Path(release).name if release else None, folder=folder, wishes=wishes,
         )  # fmt: skip
         wanted = planfile.parse_plan(text, folder=folder)
+        source = source if whole else None
     unshown = warnings.catch_warnings(action="ignore", category=TessellaWarning)  # but below
     with unshown, reporter.progress("The first time, kernels are compiled, once ...") as step:
-        done = publishing.publish(wanted, source=source, progress=step, overwrite=overwrite)
+        done = publishing.publish(
+            wanted, source=source, progress=step, overwrite=overwrite, **where
+        )
     for entry in done.protocol:
         reporter.detail(f"{entry.seconds:7.2f} s  {entry.method}")
     account = {  # what a script may want to know; the figures of risk are confidential

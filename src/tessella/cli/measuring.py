@@ -28,11 +28,18 @@ from .commands import (
     Verbose,
     app,
     read_rules,
-    read_source,
     refuse_twice,
     write_text,
 )
-from .terminal import DONE, REFUSED, Reporter, columns_of, in_options, options_of
+from .terminal import (
+    DONE,
+    REFUSED,
+    Reporter,
+    columns_of,
+    in_options,
+    options_of,
+    read_source,
+)
 
 if TYPE_CHECKING:
     from ..publishing.reopening import Reopened

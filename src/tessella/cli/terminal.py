@@ -4,6 +4,8 @@ What a command found goes to standard output, as text or, with --json, as one JS
 whoever prints it, goes to standard error: `tessella plan ... > plan.toml` holds the plan alone.
 """
 
+from __future__ import annotations
+
 import io
 import json
 import sys
@@ -11,16 +13,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperCommand
 
+from .. import io as files
+from .._clock import TimeLeft
 from .._output import plain_data
-from .._progress import TimeLeft
 from ..exceptions import BadOptionError, TessellaError
+
+if TYPE_CHECKING:
+    from ..io import Source
 
 DONE, REFUSED = 0, 1  # exit codes
 
@@ -253,3 +260,26 @@ def columns_of(text: str | None) -> list[str] | None:
 
     (names,) = csv.reader([text], skipinitialspace=True, strict=True) if text.strip() else ([],)
     return [name.strip() for name in names]
+
+
+def read_source(file: str, read: list[str] | None, reporter: Reporter) -> Source:
+    """Read a file; with --verbose, print how it was read."""
+    with reporter.waiting(f"Reading {Path(file).name} ..."):
+        source = files.read_file(file, **options_of(read or []))
+    reporter.detail(str(source.how))
+    return source
+
+
+def read_or_sample(
+    file: str, read: list[str] | None, reporter: Reporter, **where: Any
+) -> tuple[Source, bool]:
+    """Read a file, or a sample of one that is larger than memory; return whether that is all."""
+    from ..publishing import workflow
+
+    placed = workflow.Where(**where)
+    with reporter.waiting(f"Reading {Path(file).name} ..."):
+        source, whole = workflow.read_or_sample(Path(file), placed, **options_of(read or []))
+    reporter.detail(str(source.how))
+    if not whole:
+        reporter.say(f"{file} is larger than memory: {source.n_rows:,} records, drawn by chance.")
+    return source, whole

@@ -249,7 +249,7 @@ class View:
         codes, labels = self.labels(name)
         if self.kind(name) != "ordinal":
             return Categories(codes, labels)
-        order = self._order(name, labels)
+        order = self.in_order(name, labels)
         place = {label: rank for rank, label in enumerate(order)}
         rank = np.array([*(place.get(label, -1) for label in labels), -1], dtype=np.int64)
         return Categories(rank[codes], order)
@@ -273,12 +273,11 @@ class View:
                 "cannot be compared. Give numbers, text, categories, dates or booleans, or drop it."
             ) from None
 
-    def _order(self, name: Name, labels: list[str]) -> list[str]:
+    def in_order(self, name: Name, labels: Iterable[str]) -> list[str]:
+        """Return the categories of an ordinal column by rank; all that its dtype has."""
         facts = self.table.facts(name)
-        if facts.family == "date":
-            return sorted(labels)
-        if facts.numeric:
-            return sorted(labels, key=float)
+        if facts.family == "date" or facts.numeric:
+            return sorted(labels, key=None if facts.family == "date" else float)
         order = self.table.order(name)
         if order is None:
             raise BadTableError(

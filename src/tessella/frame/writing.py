@@ -99,8 +99,9 @@ def relabel(table: Table, place: int, codes: Integers, distinct: list[str], orde
     import pyarrow as pa
 
     coded = pa.DictionaryArray.from_arrays(
-        pa.array(codes, mask=codes < 0, type=pa.int32()), pa.array(distinct), ordered=ordered
-    )
+        pa.array(codes, mask=codes < 0, type=pa.int32()), pa.array(distinct, pa.string()),
+        ordered=ordered,
+    )  # fmt: skip
     return table._frame.set_column(place, name, coded)
 
 

@@ -72,7 +72,7 @@ def guess_columns(
 
 
 class _Compared:
-    """Columns whose values are compared with one another; each is read once."""
+    """Columns whose values are compared with one another; each is read whole at most once."""
 
     def __init__(self, table: Table, seen: Mapping[Name, Evidence]) -> None:
         self._table, self._seen = table, seen
@@ -88,7 +88,9 @@ class _Compared:
 
     def _read(self, name: Name, rows: Integers) -> Codes:
         if name not in self._codes:
-            own = self._seen[name].codes(self._table)
+            if 2 * len(rows) < self._table.n_rows:
+                return self._seen[name].codes(self._table, rows)
+            own = self._seen[name].codes(self._table, np.arange(self._table.n_rows))
             narrow = own.codes.astype(np.min_scalar_type(-1 - self._seen[name].values.distinct))
             self._codes[name] = Codes(narrow, own.ordered)
         own = self._codes[name]

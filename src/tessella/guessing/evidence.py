@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._types import Name
+from .._types import Integers, Name
 from ..frame import Facts, Table
 from .relations import Codes
 from .values import ENOUGH, FEW, Values
@@ -81,12 +81,12 @@ class Evidence:
         read = values.numbers is not None or bool(values.texts)
         return read and values.distinct > 1 and not values.nearly_unique
 
-    def codes(self, table: Table) -> Codes:
-        """Return the values as whole numbers in their order."""
+    def codes(self, table: Table, rows: Integers) -> Codes:
+        """Return the values of some records as whole numbers in their order."""
         name, levels = self.facts.name, self.values.levels
         if levels is None:
-            return Codes(table.labels(name)[0], ordered=False)
-        numbers = table.raw(name)[0]
+            return Codes(table.labels(name)[0][rows], ordered=False)
+        numbers = table.raw(name)[0][rows]
         place = np.minimum(np.searchsorted(levels, numbers), len(levels) - 1)
         return Codes(np.where(levels[place] == numbers, place, -1), ordered=True)
 

@@ -19,8 +19,7 @@ from ..exceptions import BadOptionError
 from ..rules import Rule
 from ..rules.forms import Governing, Linear
 from .base import ComparedTables, Reading, compare
-from .inequality import Amounts
-from .sampling import Design, Domains
+from .sampling import Amounts, Design, Domains
 from .survey import EstimateLoss, SurveyEstimate
 
 MOST = 50  # categories of a column, the most frequent ones

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
+    from .outputs import Publication as Publication
     from .reopening import reopen as reopen
-    from .workflow import Publication as Publication
     from .workflow import publish as publish
 else:  # or a checker would believe that every name exists
     _RENAMED = {name: f"tessella.auditing.{name}" for name in ("verify", "Verification")}

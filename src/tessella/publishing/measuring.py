@@ -12,6 +12,7 @@ import numpy as np
 
 from .._types import Integers, Progress
 from ..frame import View
+from ..kernels.cut_tree import keys_of_rows
 from ..loss import measure
 from ..loss.base import Summary
 from ..planfile import PlanFile
@@ -48,6 +49,17 @@ def entropy_of_order(plan: PlanFile) -> Any:
 def draw_order(entropy: Any, n: int) -> Integers:
     """Draw the order of n released records: place i is given to the record of that row."""
     return np.random.default_rng(np.random.SeedSequence(entropy)).permutation(n).astype(np.int64)
+
+
+def stream_of_order(entropy: Any) -> int:
+    """Return the stream of keys by which the records of a large table are put in order."""
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 2)
+
+
+def keyed_order(entropy: Any, n: int) -> Integers:
+    """Return the order that a table released in pieces has: that of the keys of its rows."""
+    rows = np.arange(n)
+    return np.lexsort((rows, keys_of_rows(rows, stream_of_order(entropy))))
 
 
 def measure_loss(reference: View, released: View, study: Study, **options: Any) -> Summary:

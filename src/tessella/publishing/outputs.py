@@ -10,13 +10,19 @@ Two processes that publish into one place at once: the folders are held while fi
 and a place that has changed since the plan was started is refused. One set is there, whole.
 """
 
+import ctypes
 import hashlib
+import json
+import logging
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Any, BinaryIO
 
+from .._clock import TimeLeft
 from .._output import (
     State,
     held,
@@ -26,24 +32,33 @@ from .._output import (
     unwritable,
     whole_or_nothing,
 )
+from .._types import Progress
+from ..auditing.result import beside_loss
 from ..exceptions import BadFileError
-from ..io.files import Written, staged_file
+from ..io.files import Written
 from ..io.source import find_format
+from ..loss.base import Summary
+from ..release import Entry, Protocol, Release
+from ..reports import external_report, internal_report
+from ..risk import Assessment
 
 PRIVATE = ("internal report", "summary")
 PUBLIC = ("external report",)  # in the manifest, beside the release
 
 
 def refuse_places(
-    paths: Mapping[str, Path], *, inputs: Mapping[str, Path], overwrite: bool
-) -> dict[Path, State]:
+    paths: Mapping[str, Path], *, inputs: Mapping[str, Path], overwrite: bool,
+    in_pieces: bool = False,
+) -> dict[Path, State]:  # fmt: skip
     """Refuse outputs that cannot be written, before anything is read; return what is there now."""
     refuse_same_file(paths, inputs)
-    find_format(paths["release"], None, write=True)
+    folder = paths["release"] if in_pieces and not paths["release"].suffix else None
+    if folder is None:
+        find_format(paths["release"], None, write=True)
     for path in paths.values():
         if not path.parent.is_dir():
             raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
-        if path.is_dir():
+        if path.is_dir() and path != folder:
             raise BadFileError(path, "it is a folder", "Give the name of a file")
         if path.exists() and not overwrite:
             advice = "Give another name, or overwrite=True to replace it"
@@ -52,24 +67,27 @@ def refuse_places(
 
 
 def write_all(
-    frame: Any, paths: Mapping[str, Path], texts: Mapping[str, str], *,
-    manifest: Callable[[list[dict[str, Any]]], str], found: Mapping[Path, State],
-    overwrite: bool, **options: Any,
+    staged: AbstractContextManager[Written], paths: Mapping[str, Path], texts: Mapping[str, str],
+    *, manifest: Callable[[list[dict[str, Any]]], str], found: Mapping[Path, State],
+    overwrite: bool,
 ) -> Written:  # fmt: skip
-    """Write the release, its reports and its manifest; `options` are those of `write_file`.
+    """Write the release, its reports and its manifest.
 
-    `texts` are the files beside the release by what they are; the manifest is made when the hashes
-    are known. `found` is what `refuse_places` found in these places.
+    `staged` writes the release, which gets its name when it is left: see `staged_file`. `texts` are
+    the files beside the release by what they are; the manifest is made when the hashes are known.
+    `found` is what `refuse_places` found in these places.
     """
     # The order in which files get their names.
     contexts: list[tuple[Path, AbstractContextManager[Any]]] = []
     named: list[Path] = []
     replaced: set[Path] = set()
     try:
-        staged = staged_file(frame, paths["release"], overwrite=overwrite, **options)
         written: Written = staged.__enter__()
         contexts.append((paths["release"], staged))
         files = [_listed("release", paths["release"], written.sha256, written.size)]
+        for name, digest, size in written.parts:
+            part = {"what": "part", "file": f"{paths['release'].name}/{name}"}
+            files.append({**part, "sha256": digest, "bytes": size})
         for what, path in paths.items():
             if what in ("release", "manifest"):
                 continue
@@ -139,3 +157,136 @@ def _remove_old(paths: Mapping[str, Path], replaced: set[Path]) -> None:
 
 def _listed(what: str, path: Path, digest: str, size: int) -> dict[str, Any]:
     return {"what": what, "file": path.name, "sha256": digest, "bytes": size}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Publication:
+    """A release on disk, with its reports. **The object itself is confidential.**
+
+    Attributes
+    ----------
+    paths : mapping of str to Path
+        The files, by what they are: "release", "internal report", "summary", "external report",
+        "manifest".
+    release : Release
+        The released table, in the order of the original, and its audit.
+    loss : Summary or None
+        The information loss by every generic measure.
+    risk, risk_before : Assessment or None
+        What attacks find in the release, and in the original as it is.
+    protocol : Protocol
+        Every step from reading to writing, with times.
+    summary : dict
+        What the reports are made of.
+    written : Written
+        What the format of the released file asked for.
+    warnings : tuple of str
+        What was warned of on the way, and of categories that masking moved.
+    """
+
+    paths: Mapping[str, Path]
+    release: Release
+    loss: Summary | None
+    risk: Assessment | None
+    risk_before: Assessment | None
+    protocol: Protocol
+    summary: dict[str, Any]
+    written: Written
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def seconds(self) -> float:
+        """How long all of it took."""
+        return sum(entry.seconds for entry in self.protocol)
+
+    def __str__(self) -> str:
+        public = self.summary["public"]
+        lines = [f"{public['records']:,} records in {len(public['columns'])} columns released."]
+        if public["k"] is not None:
+            smallest = min(block["smallest"] for block in public["blocks"])
+            lines.append(
+                f"Alike: at least {smallest} {public['counted']}, asked for were {public['k']}."
+            )
+        lines += map(str, self.release.probabilistic)
+        if len(self.release.rules):
+            lines.append(f"Rules: all {len(self.release.rules)} hold.")
+        beside = beside_loss(self.release.audit)
+        lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")
+        lines += [] if self.release.estimates is None else [self.release.estimates.sentence]
+        if self.risk is not None and self.risk.worst is not None:
+            worst, before = self.risk.worst, self.risk_before
+            was = "" if before is None else f", {100 * before.value:.1f} % in the original as it is"
+            lines.append(
+                f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}) finds "
+                f"{100 * worst.found.value:.1f} % of the records ({worst.found.beside()}){was}."
+            )
+        width = max(map(len, self.paths))
+        for what, path in self.paths.items():
+            secret = "  (confidential)" if what in ("internal report", "summary") else ""
+            lines.append(f"{what.ljust(width)}  {path}{secret}")
+        lines += [f"Warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+log = logging.getLogger("tessella")
+
+
+def _to_json(summary: dict[str, Any]) -> str:
+    # in the order in which reports show things: they are written from it again
+    return json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {  # beside the release and its manifest
+    "internal report": internal_report,
+    "external report": external_report,
+    "summary": _to_json,
+}
+
+
+class Steps:
+    """The named steps: each is timed, logged, reported to `progress`, and kept."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress, self.done = total, progress, 0
+        self.left = TimeLeft()
+        self.entries: list[Entry] = []
+
+    @contextmanager
+    def step(self, name: str, **options: Any) -> Iterator[list[str]]:
+        """Time a step; what is appended to the list given is its account."""
+        self.announce(name)
+        began, account = perf_counter(), list[str]()
+        yield account
+        seconds = perf_counter() - began
+        self.keep(Entry(method=name, options=options, account=" ".join(account), seconds=seconds))
+
+    def keep(self, entry: Entry) -> None:
+        """Keep what a step has done."""
+        log.info("%s: %.2f s", entry.method, entry.seconds)
+        self.entries.append(entry)
+        self.done += 1
+
+    def announce(self, name: str) -> None:
+        """Report that a step begins."""
+        _return_memory()
+        self.left = TimeLeft()
+        if self.progress is not None:
+            self.progress(self.done, self.total, name)
+
+    def within(self, name: str, at: int, of: int, part: str) -> None:
+        """Report how far a long step is, and about how long it will take."""
+        if self.progress is not None:
+            left = self.left(at, of)
+            self.progress(self.done, self.total, f"{name}: {part} ({at} of {of}){left}")
+
+
+def _return_memory() -> None:
+    """Return what the last step freed to the system, where the C library can be asked to.
+
+    glibc keeps freed columns for later ones of the same size: with a million records, a fifth of
+    what a plan seemed to need.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)

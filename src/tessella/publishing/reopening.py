@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ from ..planfile import PlanFile, read_plan
 from ..release import Study
 from ..release.steps import OVERLAPPING, PREPARING
 from ..risk import Assessment
-from .measuring import draw_order, entropy_of_order, measure_loss, measure_risk
+from .measuring import draw_order, entropy_of_order, keyed_order, measure_loss, measure_risk
 
 Place = str | os.PathLike[str]
 
@@ -186,10 +186,12 @@ def reopen(
             if step.method in PREPARING:
                 study.do(step)
     reference = study.views[0]
-    table = _released(path, reference, study)
-    order = _order(wanted, path, table.n_rows)
-    if order is not None:
-        table = Table.read(table.take(np.argsort(order)))
+    written = _released(path, reference, study)
+    found = [
+        (order, written if order is None else Table.read(written.take(np.argsort(order))))
+        for order in _orders(wanted, path, written.n_rows)
+    ]
+    order, table = min(found, key=lambda one: _distance(reference, View(one[1], study.schema)))
     if looks_shuffled(reference.table, table):
         raise _unknown_order(path, "another order than the plan's seed or summary gives")
     return Reopened(
@@ -215,12 +217,34 @@ def _released(path: Path, reference: View, study: Study) -> Table:
     return Table.read(table.select(theirs))
 
 
-def _order(plan: PlanFile, path: Path, n: int) -> Integers | None:
-    """Return the order in which records were released, from the seed or the summary."""
+def _distance(reference: View, released: View) -> float:
+    """Return how far released records are from those that they are paired with, a column."""
+    total = 0.0
+    for name in (name for name in released.columns if reference.table.has(name)):
+        if reference.is_number(name) and released.is_number(name):
+            before, after = reference.numbers(name), released.numbers(name)
+            spread = np.nanmean(np.abs(before - np.nanmedian(before)))
+            total += float(np.nanmean(np.abs(before - after)) / spread) if spread > 0 else 0.0
+        else:
+            (one, texts), (two, others) = reference.labels(name), released.labels(name)
+            same = {text: at for at, text in enumerate(texts)}
+            place = np.array([*(same.get(text, -2) for text in others), -1])
+            total += float((one != place[two]).mean())
+    return total
+
+
+def _orders(plan: PlanFile, path: Path, n: int) -> Iterator[Integers | None]:
+    """Yield the orders in which records may have been released: in memory, or in pieces."""
     if plan.output.order == "kept":
-        return None
-    if plan.seed is not None:
-        return draw_order(entropy_of_order(plan), n)
+        yield None
+        return
+    entropy = entropy_of_order(plan) if plan.seed is not None else _noted_entropy(plan, path)
+    yield draw_order(entropy, n)
+    yield keyed_order(entropy, n)
+
+
+def _noted_entropy(plan: PlanFile, path: Path) -> int:
+    """Return what the order was drawn from, as the summary has it."""
     entropy = None
     if plan.output.summary and (summary := plan.path(plan.output.summary)).is_file():
         try:
@@ -230,7 +254,7 @@ def _order(plan: PlanFile, path: Path, n: int) -> Integers | None:
             raise BadFileError(summary, "this is no summary of a release", advice) from None
     if entropy is None:
         raise _unknown_order(path, "random order, and the plan has neither a seed nor a summary")
-    return draw_order(int(entropy), n)
+    return int(entropy)
 
 
 def _unknown_order(path: Path, what: str) -> BadTableError:

@@ -3,23 +3,22 @@
 What publishing gives: where everything is, and all that was found.
 """
 
-import ctypes
-import json
-import logging
+from __future__ import annotations
+
+import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .._clock import reported_to
 from .._output import State, toml_key, toml_value
-from .._progress import TimeLeft, reported_to
+from .._parameters import memory_of
 from .._types import Integers, Name, Progress
 from ..auditing.count import describe_dominance
-from ..auditing.result import beside_loss
 from ..auditing.stored import confirm_stored
 from ..exceptions import (
     BadOptionError,
@@ -31,15 +30,15 @@ from ..exceptions import (
 )
 from ..explore.candidate import steps_to_toml
 from ..frame import Table
-from ..io import Source
-from ..io.files import Written
-from ..loss.base import Summary
+from ..grouping.cells import LARGE
+from ..io import Source, read_file
+from ..io.files import staged_file
 from ..planfile import PlanFile, read_plan
 from ..planfile.hints import reword
-from ..release import Entry, Protocol, Release, Study
+from ..release import Protocol, Release, Study
 from ..release.dominance import DominatedError
 from ..release.roles import refuse_unique, refuse_unmasked, tells_apart
-from ..reports import external_report, internal_report, summarise
+from ..reports import summarise
 from ..reports.public import manifest
 from ..risk import Assessment
 from .measuring import (
@@ -49,93 +48,86 @@ from .measuring import (
     measure_risk,
     measure_risk_before,
 )
-from .outputs import refuse_places, write_all
+from .outputs import TEXTS, Publication, Steps, refuse_places, write_all
+
+if TYPE_CHECKING:
+    from ..io.pieces import Pieces
+
+ENGINES = ("memory", "local", "spark")
+IN_PIECES = (".parquet", ".csv", ".tsv", ".txt", ".feather", ".arrow", ".ipc", ".gz", ".zst", "")
+# What a table takes in memory on its way through a plan, in bytes on the disk: 1,000,000 x 20 of
+# mixed columns, 137 MB as CSV, took 3.2 GB.
+WORKING = {".parquet": 60, ".feather": 12, ".arrow": 12, ".ipc": 12, "": 60}
+USUAL = 24
+SHARE = 0.5  # of the memory that is free, which a plan may take
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Publication:
-    """A release on disk, with its reports. **The object itself is confidential.**
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Where:
+    """Which engine a plan is run on, and what it may take."""
 
-    Attributes
-    ----------
-    paths : mapping of str to Path
-        The files, by what they are: "release", "internal report", "summary", "external report",
-        "manifest".
-    release : Release
-        The released table, in the order of the original, and its audit.
-    loss : Summary or None
-        The information loss by every generic measure.
-    risk, risk_before : Assessment or None
-        What attacks find in the release, and in the original as it is.
-    protocol : Protocol
-        Every step from reading to writing, with times.
-    summary : dict
-        What the reports are made of.
-    written : Written
-        What the format of the released file asked for.
-    warnings : tuple of str
-        What was warned of on the way, and of categories that masking moved.
-    """
+    engine: Any = None  # a name, a session of Spark, or None: chosen by the size of the table
+    memory: int | None = None  # bytes
+    master: str | None = None  # of Spark
+    resume: bool = False
 
-    paths: Mapping[str, Path]
-    release: Release
-    loss: Summary | None
-    risk: Assessment | None
-    risk_before: Assessment | None
-    protocol: Protocol
-    summary: dict[str, Any]
-    written: Written
-    warnings: tuple[str, ...] = field(default=())
+    @classmethod
+    def of(cls, engine: Any, memory: Any, master: str | None, resume: bool) -> Where:
+        """Check what was asked for."""
+        if isinstance(engine, str) and engine not in ENGINES:
+            raise BadOptionError("engine", engine, f"one of {', '.join(ENGINES)}")
+        if master is not None and engine not in (None, "spark"):
+            raise BadOptionError("master", master, "nothing: it is for engine='spark'")
+        if engine is None and master is not None:
+            engine = "spark"
+        size = None if memory is None else memory_of(memory)
+        return cls(engine=engine, memory=size, master=master, resume=resume)
 
-    @property
-    def seconds(self) -> float:
-        """How long all of it took."""
-        return sum(entry.seconds for entry in self.protocol)
-
-    def __str__(self) -> str:
-        public = self.summary["public"]
-        lines = [f"{public['records']:,} records in {len(public['columns'])} columns released."]
-        if public["k"] is not None:
-            smallest = min(block["smallest"] for block in public["blocks"])
-            lines.append(
-                f"Alike: at least {smallest} {public['counted']}, asked for were {public['k']}."
+    def open(self, path: Path, options: Mapping[str, Any]) -> Pieces | None:
+        """Open a file in pieces, or not, where it is to be read into memory."""
+        if self.engine == "memory" or not path.exists():
+            return None
+        if self.engine is None and self._fits(path):
+            return None
+        if path.suffix.lower() not in IN_PIECES:
+            if self.engine is None:
+                return None
+            raise PlanError(
+                f"{path.name} can be read into memory only. Convert it to Parquet or CSV, or "
+                "leave out the engine."
             )
-        lines += map(str, self.release.probabilistic)
-        if len(self.release.rules):
-            lines.append(f"Rules: all {len(self.release.rules)} hold.")
-        beside = beside_loss(self.release.audit)
-        lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")
-        lines += [] if self.release.estimates is None else [self.release.estimates.sentence]
-        if self.risk is not None and self.risk.worst is not None:
-            worst, before = self.risk.worst, self.risk_before
-            was = "" if before is None else f", {100 * before.value:.1f} % in the original as it is"
-            lines.append(
-                f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}) finds "
-                f"{100 * worst.found.value:.1f} % of the records ({worst.found.beside()}){was}."
-            )
-        width = max(map(len, self.paths))
-        for what, path in self.paths.items():
-            secret = "  (confidential)" if what in ("internal report", "summary") else ""
-            lines.append(f"{what.ljust(width)}  {path}{secret}")
-        lines += [f"Warning: {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        from ..io.pieces import open_pieces
 
-    __repr__ = __str__
+        found = open_pieces(path, **options)
+        return found if found.n_rows > LARGE else None  # one cell: the same bytes in memory
+
+    def _fits(self, path: Path) -> bool:
+        size = sum(one.stat().st_size for one in (path.rglob("*") if path.is_dir() else [path]))
+        limit = SHARE * free_memory() if self.memory is None else self.memory
+        return size * WORKING.get(path.suffix.lower(), USUAL) < limit
 
 
-log = logging.getLogger("tessella")
+def read_or_sample(path: Path, where: Where, **options: Any) -> tuple[Source, bool]:
+    """Read a file, or a random sample of one that is too large; return whether that is all."""
+    pieces = where.open(path, options)
+    if pieces is None:
+        return read_file(path, **options), True
+    from .large import sample_of
+
+    return sample_of(pieces), False
 
 
-def _to_json(summary: dict[str, Any]) -> str:
-    # in the order in which reports show things: they are written from it again
-    return json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {  # beside the release and its manifest
-    "internal report": internal_report,
-    "external report": external_report,
-    "summary": _to_json,
-}
+def free_memory() -> int:
+    """Return the bytes of memory that are free, as far as the system tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    if hasattr(os, "sysconf"):
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return 4 << 30
 
 
 def publish(
@@ -145,6 +137,10 @@ def publish(
     progress: Progress | None = None,
     overwrite: bool = False,
     pictures: bool = True,
+    engine: Any = None,
+    memory: int | str | None = None,
+    master: str | None = None,
+    resume: bool = False,
 ) -> Publication:
     """Carry out a plan: read, check, mask, audit, measure, and write the release with its reports.
 
@@ -162,6 +158,15 @@ def publish(
         read.
     pictures : bool, default True
         Whether the internal report has pictures.
+    engine : {"memory", "local", "spark"} or SparkSession, optional
+        Where the plan is run: in memory; by processes of this machine, in pieces; by Spark. By
+        default in memory, and in pieces where the table would take more than half of what is free.
+    memory : int or str, optional
+        What the local engine may take, in bytes or as "2GB"; also what counts as too large.
+    master : str, optional
+        The master of Spark, such as "local[2]", where no session is given or there.
+    resume : bool, default False
+        Whether the local engine goes on where it ended when it was last stopped.
 
     Returns
     -------
@@ -221,75 +226,42 @@ def publish(
     for what, name in (("rules", plan.rules.file), ("catalog", plan.input.options.get("catalog"))):
         if name:
             inputs[f"the file of {what}"] = plan.path(name)
-    found = refuse_places(paths, inputs=inputs, overwrite=overwrite)
+    pieces = None
+    if source is None:
+        where = Where.of(engine, memory, master, resume)
+        pieces = where.open(inputs["the original"], plan.input.options)
+    found = refuse_places(paths, inputs=inputs, overwrite=overwrite, in_pieces=pieces is not None)
     measured = plan.measures.loss + 2 * (plan.measures.risk != "none")
     # Besides the steps of the plan: read, check, audit, report, write.
-    steps = _Steps(len(plan.steps) + measured + 5, progress)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            write = _prepare(plan, paths, found, source, steps, caught, pictures)
-        except TessellaError as error:
-            reword(error)
-            raise
-    for one in caught:  # in the report, and here: an error, if so configured, before writing
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return write(overwrite)
+    steps = Steps(len(plan.steps) + measured + 5, progress)
+    with ExitStack() as stack:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                if pieces is None:
+                    write = _prepare(plan, paths, found, source, steps, caught, pictures)
+                else:
+                    from .large import prepared
+
+                    write = stack.enter_context(
+                        prepared(plan, paths, found, pieces, where, steps, caught, pictures)
+                    )
+            except TessellaError as error:
+                reword(error)
+                raise
+        for one in caught:  # in the report, and here: an error, if so configured, before writing
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        return write(overwrite)
 
 
-class _Steps:
-    """The named steps: each is timed, logged, reported to `progress`, and kept."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.total, self.progress, self.done = total, progress, 0
-        self.left = TimeLeft()
-        self.entries: list[Entry] = []
-
-    @contextmanager
-    def step(self, name: str, **options: Any) -> Iterator[list[str]]:
-        """Time a step; what is appended to the list given is its account."""
-        self.announce(name)
-        began, account = perf_counter(), list[str]()
-        yield account
-        seconds = perf_counter() - began
-        self.keep(Entry(method=name, options=options, account=" ".join(account), seconds=seconds))
-
-    def keep(self, entry: Entry) -> None:
-        log.info("%s: %.2f s", entry.method, entry.seconds)
-        self.entries.append(entry)
-        self.done += 1
-
-    def announce(self, name: str) -> None:
-        _return_memory()
-        self.left = TimeLeft()
-        if self.progress is not None:
-            self.progress(self.done, self.total, name)
-
-    def within(self, name: str, at: int, of: int, part: str) -> None:
-        """Report how far a long step is, and about how long it will take."""
-        if self.progress is not None:
-            left = self.left(at, of)
-            self.progress(self.done, self.total, f"{name}: {part} ({at} of {of}){left}")
-
-
-def _report(steps: _Steps, step: str, at: int, of: int, name: str) -> None:
+def _report(steps: Steps, step: str, at: int, of: int, name: str) -> None:
     stage, _, _ = name.partition(",")  # without what it has reached
     steps.within(step, at, of, stage)
 
 
-def _return_memory() -> None:
-    """Return what the last step freed to the system, where the C library can be asked to.
-
-    glibc keeps freed columns for later ones of the same size: with a million records, a fifth of
-    what a plan seemed to need.
-    """
-    with suppress(OSError, AttributeError, TypeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 def _prepare(
     plan: PlanFile, paths: dict[str, Path], found: Mapping[Path, State], source: Source | None,
-    steps: _Steps, caught: list[warnings.WarningMessage], pictures: bool,
+    steps: Steps, caught: list[warnings.WarningMessage], pictures: bool,
 ) -> Callable[[bool], Publication]:  # fmt: skip
     """Compute everything; return what is left to be done, which is to write it."""
     with steps.step("read", file=plan.input.file) as account:
@@ -297,7 +269,7 @@ def _prepare(
         account.append(f"{read.n_rows:,} records in {len(read.columns)} columns.")
     with steps.step("check", rules=len(plan.read_rules())) as account:
         study = plan.study(read)
-        _refuse_unknown(plan, read)
+        refuse_unknown(plan, read)
         account.append(f"{len(study.rules)} rules.")
     for step in plan.steps:
         steps.announce(step.name or step.method)
@@ -326,7 +298,7 @@ def _prepare(
     if plan.measures.loss:
         with steps.step("measure loss"):
             loss = measure_loss(*study.views, study)
-    ordered = _ordered(plan, release)
+    ordered = ordered_as(plan, release)
     entropy = entropy_of_order(plan)
     order = draw_order(entropy, read.n_rows) if ordered == "shuffled" else None
     risk, before = _measure_risk(plan, study, steps, order)
@@ -345,15 +317,18 @@ def _prepare(
     def write(overwrite: bool) -> Publication:
         table = release.table if order is None else Table.read(release.table).take(order)
         with steps.step("write", files=len(paths)) as account:
-            written = write_all(
-                table, paths, texts, manifest=partial(manifest, summary), found=found,
-                overwrite=overwrite,
-                like=_like(read, order), keep_labels=plan.output.keep_labels,
+            staged = staged_file(
+                table, paths["release"], overwrite=overwrite, like=_like(read, order),
+                keep_labels=plan.output.keep_labels,
                 confirm=partial(
                     confirm_stored, Table.read(table), rules=release.rules,
                     schema=release.schema, tolerance=study.tolerance,
                     units=_reordered(study.views[0].units, order), **study.promised,
                 ),
+            )  # fmt: skip
+            written = write_all(
+                staged, paths, texts, manifest=partial(manifest, summary), found=found,
+                overwrite=overwrite,
             )  # fmt: skip
             account += map(str, written.statements)
         steps.announce("done")
@@ -387,7 +362,7 @@ def _ways_out(plan: PlanFile, study: Study, names: Sequence[Name]) -> str:
     )
 
 
-def _refuse_unknown(plan: PlanFile, source: Source) -> None:
+def refuse_unknown(plan: PlanFile, source: Any) -> None:
     """Refuse knowledge of columns that will not be there, before hours of masking."""
     gone: list[str] = []
     for step in plan.steps:
@@ -401,7 +376,7 @@ def _refuse_unknown(plan: PlanFile, source: Source) -> None:
 
 
 def _measure_risk(
-    plan: PlanFile, study: Study, steps: _Steps, order: Integers | None
+    plan: PlanFile, study: Study, steps: Steps, order: Integers | None
 ) -> tuple[Assessment | None, Assessment | None]:
     wanted = plan.measures
     if wanted.risk == "none":
@@ -417,7 +392,7 @@ def _measure_risk(
     return risk, before
 
 
-def _ordered(plan: PlanFile, release: Release) -> str:
+def ordered_as(plan: PlanFile, release: Release) -> str:
     """Return the order of the release; a posterior of at most 1/k holds in random order only."""
     if plan.output.order == "kept" and any(one.bounded for one in release.probabilistic):
         raise PlanError(

@@ -18,7 +18,8 @@ from ..frame import Table, group_ids
 from ..masking import registry
 from ..plan import Plan
 from ..schema import Schema
-from .result import Entry, names_of_strata
+from .result import Entry
+from .roles import names_of_strata
 from .steps import (
     FUZZY,
     OVERLAPPING,

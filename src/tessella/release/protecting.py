@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from .._parameters import SEED, parameters
+from .._parameters import SEED, memory_of, parameters
 from ..exceptions import BadOptionError
 from ..grouping.base import check_seed
+from ..grouping.cells import LARGE
 from ..plan import Plan
 from ..schema import Schema
+from .lazily import lazy_of, protect_lazily
 from .result import DEFAULTS, Release
 from .roles import refuse_identifying
+from .steps import Step
 from .study import Study
 
 
@@ -42,13 +47,19 @@ def protect(
     whole_units: bool = False,
     tolerance: float = 1e-9,
     random_state: Any = None,
+    memory: int | str | None = None,
+    folder: Any = None,
 ) -> Release:
     """Mask a table so that every record stands for at least k and every rule holds, or refuse.
 
     Parameters
     ----------
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
-        The original table; it is not changed.
+        The original table; it is not changed. Or one that is not in memory: a polars LazyFrame, a
+        DuckDB relation, an Ibis table, a Spark DataFrame, or the path of a Parquet file or of a
+        folder of them. Above 262,144 records it is masked in pieces, never collected; the release
+        has a table of the same kind (for paths, a folder), and what is measured beyond k, rules and
+        loss is measured in a sample of whole groups.
     k : int
         The least number of units that share their released values; of records without a unit.
     rules : Rules, text, or list of lines, optional
@@ -79,6 +90,11 @@ def protect(
         How far sides of a rule between floats may be off, times the size of the terms.
     random_state : int, RandomState or None, default None
         None draws from the operating system's entropy.
+    memory : int or str, optional
+        What the processes that mask a table in pieces may take together, such as "2GB".
+    folder : path, optional
+        Where the files of a table go that was masked in pieces; by default a temporary folder,
+        removed when Python ends.
 
     Returns
     -------
@@ -118,19 +134,36 @@ def protect(
         "grouping": grouping, "options": options, "plan": plan, "dominance": dominance,
         "on_dominance": on_dominance, "whole_units": whole_units, "aggregate": aggregate,
     }  # fmt: skip
+    lazy = lazy_of(table)
+    if lazy is not None and lazy.n_rows <= LARGE:  # it fits in one cell
+        table = lazy.whole()
+    elif lazy is not None:
+        return protect_lazily(
+            lazy, Step(method="protect", options={"k": k, **_unusual(given, rules)}),
+            schema=schema, rules=rules if plan is None else plan.rules, weights=weights, unit=unit,
+            tolerance=tolerance, seed=_seed(random_state),
+            memory=None if memory is None else memory_of(memory),
+            folder=None if folder is None else Path(folder),
+        )  # fmt: skip
     study = Study(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
         unit=unit, tolerance=tolerance, random_state=_seed(random_state),
     )  # fmt: skip
     refuse_identifying(study.schema)
+    found = study.do("protect", k=k, **_unusual(given, rules)).release()
+    return found if lazy is None else replace(found, table=lazy.of_rows(found.table))
+
+
+def _unusual(given: dict[str, Any], rules: Any) -> dict[str, Any]:
+    """Return the options that are not the usual ones; refuse those that a plan has already."""
     usual = DEFAULTS | {"plan": None}
     unusual = {name: value for name, value in given.items() if _differs(value, usual[name])}
     beside = ("plan", "dominance", "on_dominance", "whole_units")
     twice = [*(["rules"] if rules is not None else []), *(n for n in unusual if n not in beside)]
-    if plan is not None and twice:
+    if given["plan"] is not None and twice:
         expected = f"either a plan or {', '.join(twice)}; the plan has its own"
         raise BadOptionError("plan", "a plan", expected)
-    return study.do("protect", k=k, **unusual).release()
+    return unusual
 
 
 def _seed(random_state: Any) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from .._types import Floats, Integers, Name
 from ..auditing import Audit, audit
 from ..auditing.result import beside_loss
 from ..exceptions import (
-    BadOptionError,
     GroupSizeError,
     MissingValuesError,
     PlanError,
@@ -38,6 +37,10 @@ from ..masking.selection import repair_loss, standardised_squares
 from ..plan import Plan, make_plan
 from ..rules import Confrontation, Rules
 from ..schema import Schema
+from .roles import names_of_strata
+
+if TYPE_CHECKING:
+    from ..masking.whole import Shard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,26 +358,30 @@ def mask_planned(
     on_dominance: str,
     whole_units: bool,
     random_state: Any,
+    shard: Shard | None = None,
     **options: Any,
 ) -> Planned:
     """Plan and mask; `options` are those of `make_plan`, see `DEFAULTS`.
 
-    `before` is the table confronted with its rules.
+    `before` is the table confronted with its rules; `shard` is for `find_values`.
     """
     rule = checked_dominance(dominance, on_dominance)
     check_k(k, source.n_rows)
     if plan is None:
-        noticed = _refuse_contradictions(before.rules)
+        noticed = refuse_contradictions(before.rules)
         apart = names_of_strata(source, options["strata"])
         plan = make_plan(schema, before.rules, k=k, **options | {"strata": apart})
         plan = replace(plan, notes=(*plan.notes, *noticed))
     else:
         _refuse_other_plan(plan, source, k)
-    _refuse_inconsistent(before, plan)
+    if plan.edit == "refuse" and not before.all_hold:
+        refuse_inconsistent(before.rules, list(map(len, before.rows)), len(before.breaking()))
     view = View.of(source, schema)
     _refuse_missing(view, plan)
     mask: Any = mask_keeping_rules
-    if needs_households(plan, view):
+    if shard is not None:
+        mask = partial(mask, shard=shard)
+    elif view.units is not None and needs_households(plan, view):
         whole = whole_units or needs_whole(plan)
         plan = replace(plan, notes=(*plan.notes, households_note(plan, view, whole)))
         mask = partial(mask_households, whole=whole)
@@ -400,18 +407,7 @@ def _refuse_other_plan(plan: Plan, source: Table, k: int) -> None:
         raise PlanError(f"The plan is for a table with other columns; they differ in: {differ}.")
 
 
-def names_of_strata(source: Table, strata: Any) -> tuple[Name, ...]:
-    """Return strata as names of columns."""
-    if strata is None:
-        return ()
-    if isinstance(strata, str) or source.has(strata):
-        return (strata,)
-    if not isinstance(strata, list | tuple):
-        raise BadOptionError("strata", type(strata).__name__, "names of columns")
-    return tuple(strata)
-
-
-def _refuse_contradictions(rules: Rules) -> list[str]:
+def refuse_contradictions(rules: Rules) -> list[str]:
     """Refuse rules that no record can keep; return what else there is to be said of them."""
     found = rules.check()
     wrong = [finding for finding in found if finding.is_grave]
@@ -420,17 +416,15 @@ def _refuse_contradictions(rules: Rules) -> list[str]:
     return [str(finding) for finding in found]
 
 
-def _refuse_inconsistent(before: Confrontation, plan: Plan) -> None:
-    if plan.edit == "refuse" and not before.all_hold:
-        named = "; ".join(
-            f"{rule.name} ({rule.text}): {len(rows)}"
-            for rule, rows in zip(before.rules, before.rows)
-            if len(rows)
-        )
-        raise RefusedError(
-            f"{len(before.breaking())} records of the table break a rule, and edit='refuse': "
-            f'{named}. Correct them, or give edit="fix".'
-        )
+def refuse_inconsistent(rules: Rules, counts: Sequence[int], breaking: int) -> None:
+    """Refuse a table of which so many records break each rule, and so many any."""
+    named = "; ".join(
+        f"{rule.name} ({rule.text}): {count}" for rule, count in zip(rules, counts) if count
+    )
+    raise RefusedError(
+        f"{breaking} records of the table break a rule, and edit='refuse': {named}. Correct them, "
+        'or give edit="fix".'
+    )
 
 
 def _refuse_missing(view: View, plan: Plan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,17 @@ def _warn_unsure(known: Schema) -> None:
             "counts may be. Confirm or correct it: "
             f"schema=Schema.guess(table).override({change!r})."
         ), stacklevel=4)  # fmt: skip
+
+
+def names_of_strata(source: Table, strata: Any) -> tuple[Name, ...]:
+    """Return strata as names of columns."""
+    if strata is None:
+        return ()
+    if isinstance(strata, str) or source.has(strata):
+        return (strata,)
+    if not isinstance(strata, list | tuple):
+        raise BadOptionError("strata", type(strata).__name__, "names of columns")
+    return tuple(strata)
 
 
 def refuse_identifying(known: Schema) -> None:

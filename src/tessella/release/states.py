@@ -150,6 +150,23 @@ def _mask_by_plan(
         weights=np.ones(here.table.n_rows) if weights is None else weights,
         **{"plan": None, **DEFAULTS, **given},
     )  # fmt: skip
+    return _masked_by_plan(here, step, planned)
+
+
+def suppressed(table: Table, schema: Schema, lost: int) -> State:
+    """Return the state after cells were suppressed elsewhere."""
+    entry = Entry(method="suppress", account=f"{lost:,} cells suppressed.")
+    return State(
+        table=table, reference=View(table, schema), schema=schema, before=[], entry=entry
+    )  # fmt: skip
+
+
+def adopted(here: State, step: Step, planned: Planned) -> State:
+    """Return the state after a step "protect" that was taken elsewhere."""
+    return replace(_masked_by_plan(here, step, planned), by_protect=True)
+
+
+def _masked_by_plan(here: State, step: Step, planned: Planned) -> State:
     plan = planned.plan
     columns = [name for block in plan.blocks for name in block.columns]
     fewer = planned.masked.coincided

@@ -240,11 +240,7 @@ def recode(
     ends = np.asarray(breaks, dtype=np.float64)
     if ends.ndim != 1 or not len(ends) or (np.diff(ends) <= 0).any():
         raise BadOptionError("breaks", breaks, "rising numbers")
-    shown = [f"{end:g}" for end in ends]
-    between = [f"{low} to below {high}" for low, high in pairwise(shown)]
-    names = [f"below {shown[0]}", *between, f"{shown[-1]} or more"]
-    if labels is not None:
-        names = [str(label) for label in labels]
+    names = names_of_intervals(ends, labels)
     if len(names) != len(ends) + 1 or len(set(names)) != len(names):
         raise BadOptionError("labels", labels, f"{len(ends) + 1} different names")
     numbers = View(table, schema).numbers(column)
@@ -257,9 +253,18 @@ def recode(
     return coarse, schema.override({column: {"kind": "ordinal", "missing": (), "labels": {}}})
 
 
+def names_of_intervals(breaks: Any, labels: Sequence[str] | None = None) -> list[str]:
+    """Name the intervals between breaks, the lowest first."""
+    if labels is not None:
+        return [str(label) for label in labels]
+    shown = [f"{end:g}" for end in breaks]
+    between = [f"{low} to below {high}" for low, high in pairwise(shown)]
+    return [f"below {shown[0]}", *between, f"{shown[-1]} or more"]
+
+
 def count_rare(table: Table, schema: Schema, k: int, columns: Sequence[Name] | None = None) -> int:
     """Count the records whose pattern of missing cells fewer than k records have."""
-    _, own, sizes = _patterns(table, schema, _chosen(table, schema, columns))
+    _, own, sizes = _patterns(table, schema, chosen_columns(table, schema, columns))
     return int((sizes[own] < k).sum())
 
 
@@ -278,16 +283,35 @@ def suppress(
     records of several patterns. Kinds of missing (null, or one code or another) are different, and
     the larger pattern's are taken.
     """
-    names = _chosen(table, schema, columns)
+    names = chosen_columns(table, schema, columns)
     check_k(k, table.n_rows)
     patterns, own, sizes = _patterns(table, schema, names)
-    donor = np.array([int(np.flatnonzero(own == p)[0]) for p in range(len(patterns))])
-    source = np.tile(donor[:, None], (1, len(names)))  # where a pattern's cell can be taken from
+    donor = np.unique(own, return_index=True)[1]
+    units = View.of(table, schema).units
+    of = None if units is None else [set(units[own == p].tolist()) for p in range(len(patterns))]
+    goals, source = join_patterns(patterns, np.bincount(own), sizes, of, k)
+    changed = (goals > 0) & (goals != patterns)
+    lost = int((changed & (patterns == 0))[own].sum())
+    if not changed.any():
+        return table.native, schema, 0
+    rows = np.where(changed[own], donor[source][own], np.arange(table.n_rows)[:, None])
+    moved = {name: rows[:, j] for j, name in enumerate(names) if changed[:, j].any()}
+    return table.rearrange(moved), schema, lost
+
+
+def join_patterns(
+    patterns: Integers, records: Integers, counts: Integers, units: list[set[int]] | None, k: int
+) -> tuple[Integers, Integers]:
+    """Let patterns of missing cells join others until each has k: see `suppress`.
+
+    `records` and `counts` are the records and units that have each pattern, `units` which these
+    are, where units are counted: all of them, or k. Returns what each pattern becomes, and for each
+    of its cells a pattern whose records have such a cell.
+    """
+    records, counts = records.copy(), counts.copy()
     state, alive = patterns.copy(), np.ones(len(patterns), dtype=bool)
     became = np.arange(len(patterns))
-    counts, records = sizes.copy(), np.bincount(own)
-    units = View.of(table, schema).units
-    of = [np.unique(units[own == p]) for p in range(len(patterns))] if units is not None else None
+    source = np.tile(became[:, None], (1, patterns.shape[1]))
     while True:
         living = np.flatnonzero(alive)
         least = living[np.argmin(counts[living])]
@@ -302,24 +326,18 @@ def suppress(
         fill = mine & (state[best] == 0)  # those of the other pattern lose these cells, too
         state[best, fill], source[best, fill] = state[least, fill], source[least, fill]
         records[best] += records[least]
-        if of is None:
+        if units is None:
             counts[best] = records[best]
         else:
-            of[best] = np.union1d(of[best], of[least])
-            counts[best] = len(of[best])
+            units[best] |= units[least]
+            counts[best] = max(counts[best], len(units[best]))
         alive[least] = False
         became[became == least] = best
-    goal, taken = state[became[own]], source[became[own]]
-    changed = (goal > 0) & (goal != patterns[own])
-    lost = int((changed & (patterns[own] == 0)).sum())
-    if not changed.any():
-        return table.native, schema, 0
-    rows = np.where(changed, taken, np.arange(table.n_rows)[:, None])
-    moved = {name: rows[:, j] for j, name in enumerate(names) if changed[:, j].any()}
-    return table.rearrange(moved), schema, lost
+    return state[became], source[became]
 
 
-def _chosen(table: Table, schema: Schema, columns: Sequence[Name] | None) -> list[Name]:
+def chosen_columns(table: Table, schema: Schema, columns: Sequence[Name] | None) -> list[Name]:
+    """List the columns of which missing cells are looked at."""
     if columns is None:
         return [name for name in table.columns if schema[name].role == "quasi-identifier"]
     named: list[Name] = [columns] if isinstance(columns, str) else list(columns)

@@ -32,13 +32,14 @@ from .promises import (
 )  # fmt: skip
 from .result import (
     Entry,
+    Planned,
     Protocol,
     Release,
     as_planned,
     judge,
     without_unit,
 )  # fmt: skip
-from .states import STEPS, State, mask_by_masker
+from .states import STEPS, State, adopted, mask_by_masker, suppressed
 from .steps import PREPARING, Step
 from .units import renumber_units
 
@@ -211,12 +212,23 @@ class Study:
             raise PlanError(f"Do {step.method!r} before any masking: it changes what is compared.")
         seed = self._seed(sum(earlier.method not in PREPARING for earlier in self.steps))
         after = STEPS.get(step.method, mask_by_masker)(self, here, step, seed)
+        return self._arrive(after, step, perf_counter() - began, seed)
+
+    def adopt(self, step: Step, planned: Planned, seconds: float) -> Study:
+        """Take a step "protect" that was taken elsewhere: this is a sample of a larger table."""
+        return self._arrive(adopted(self._states[-1], step, planned), step, seconds, self._seed(0))
+
+    def adopt_prepared(self, step: Step, table: Table, schema: Schema, lost: int) -> Study:
+        """Take a step "suppress" that was decided elsewhere, for all of a larger table."""
+        return self._arrive(suppressed(table, schema, lost), step, 0.0, None)
+
+    def _arrive(self, after: State, step: Step, seconds: float, seed: int | None) -> Study:
         entry = replace(
             after.entry or Entry(method=step.method),
             name=step.name,
             options=step.options,
             public=step.public,
-            seconds=perf_counter() - began,
+            seconds=seconds,
             seed=None if step.method in PREPARING else seed,
         )
         self._states.append(replace(after, entry=entry, step=step))

@@ -116,6 +116,7 @@ def public_part(
         "title": title or "release",
         "tessella": __version__,
         "records": n,
+        "sampled": None,
         "order": order,
         "columns": columns,
         "left_out": sum(entry["left_out"] for entry in steps),

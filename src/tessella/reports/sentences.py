@@ -69,6 +69,7 @@ def facts_of(part: Part) -> dict[str, Any]:
         "edited": "A few" if part["edited"] is None else f"{part['edited']:,}",
         "few": ", ".join(map(str, part["withheld"])),
         "dominated": ", ".join(map(str, part["dominated"])),
+        "sampled": f"{part.get('sampled') or 0:,}",
         "probabilistic": " ".join(one["text"] for one in part["probabilistic"]),
     }
 
@@ -99,6 +100,7 @@ def conditions_of(part: Part) -> dict[str, bool]:
         "few": bool(part["withheld"]),
         "dominated": bool(part["dominated"]),
         "manifest": part["manifest"],
+        "sampled": part.get("sampled") is not None,
     }
 
 
@@ -172,6 +174,9 @@ _ROWS = [
     ("limits", "dominated", "dominated",
      "In {dominated} a single record is most of the variation, or of its change: figures about "
      "it are withheld, and overall figures are about the other columns."),
+    ("limits", "sampled", "sampled",
+     "k and the rules were counted in all records; figures about columns, distributions and "
+     "estimates are those of {sampled} records in whole groups, drawn by chance."),
     ("limits", "rounded", "",
      "Figures of this report are rounded, and those about few records are withheld."),
     ("limits", "no risk", "", "It has no figure of disclosure risk."),

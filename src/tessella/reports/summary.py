@@ -51,6 +51,7 @@ def summarise(
     order: str = "kept",
     title: str = "",
     pictures: bool = True,
+    n_records: int | None = None,
 ) -> dict[str, Any]:
     """Gather what is known of a release.
 
@@ -76,6 +77,8 @@ def summarise(
         What the reports call the release, such as the name of its file.
     pictures : bool
         Whether to draw pictures for the internal report.
+    n_records : int, optional
+        The records of the release, where the study is about a sample of them.
 
     Returns
     -------
@@ -100,6 +103,8 @@ def summarise(
     """
     public = public_part(study, release, loss=loss, order=order, title=title)
     public["manifest"] = plan is not None and plan.output.manifest is not None
+    if n_records is not None:
+        public |= {"records": n_records, "sampled": study.views[0].n_rows}
     records = None if risk is None else risk.records
     confidential = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -112,7 +117,7 @@ def summarise(
             "reading": [str(statement) for statement in source.how.statements],
         },
         "original": list(_describe(study)),
-        "records": study.views[0].n_rows,
+        "records": public["records"],
         "audit": release.audit.to_dict(confidential=True),
         "rules": {rule.name: rule.label for rule in release.rules if rule.label},
         "total_loss": rounded(release.loss, 4),

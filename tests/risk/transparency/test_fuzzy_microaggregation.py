@@ -70,8 +70,10 @@ def test_against_bayes_written_out(seed, m2):
     assert found.largest == pytest.approx(posterior.max(axis=1), rel=1e-6)
     logs = np.log(np.maximum(posterior, 1e-300))
     assert found.effective == pytest.approx(np.exp(-(posterior * logs).sum(axis=1)), rel=1e-5)
-    right = posterior.argmax(axis=1) == np.arange(12)
-    assert found.value == pytest.approx(right.mean())
+    two = np.sort(posterior, axis=1)[:, -2:]
+    if (two[:, 0] < (1 - 1e-6) * two[:, 1]).all():  # of candidates that are as likely one is drawn
+        right = posterior.argmax(axis=1) == np.arange(12)
+        assert found.value == pytest.approx(right.mean())
 
 
 def test_scaling_is_nearer_to_the_permanents():

@@ -29,7 +29,7 @@ from ... import _clock
 from ..._types import Floats, Integers, SmallIntegers
 from ...kernels.cells import explore
 from ...kernels.linkage import SLACK, TINY
-from ...linear.solvers import milp
+from ...linear.rows import milp
 from ...parallel import each
 from ..aligned import AlignedTables
 from .choquet import Choquet
