@@ -3,7 +3,7 @@
 #
 #   make demo      mask a made-up business survey and read the account
 #   make test      the tests, without the slow ones
-#   make test-slow the slow ones alone
+#   make test-slow the slow ones alone; installs Java for Spark where there is none
 #   make test-all  all tests but those in a browser
 #   make test-e2e  the app in a real browser; installs Chromium where there is none
 #   make fuzz      10,000 random tables with rules, checked without tessella; ARGS="--cases 500 --seed 1"
@@ -33,10 +33,10 @@ demo: $(VENV)/.test
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow and not e2e" --numprocesses=auto --dist=loadfile $(ARGS)
 
-test-slow: $(VENV)/.docs
+test-slow: $(VENV)/.docs $(VENV)/.java
 	$(BIN)/python -m pytest -m "slow and not e2e" --numprocesses=auto --dist=load $(ARGS)
 
-test-all: $(VENV)/.docs
+test-all: $(VENV)/.docs $(VENV)/.java
 	$(BIN)/python -m pytest -m "not e2e" --numprocesses=auto --dist=loadfile $(ARGS)
 
 test-e2e: $(VENV)/.e2e
@@ -75,6 +75,13 @@ $(VENV)/.made:
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(INSTALL) ".[test]"
+	@touch $@
+
+# Spark runs on it.
+$(VENV)/.java: $(VENV)/.test
+	@command -v java > /dev/null || { sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
+	$$sudo apt-get update && { $$sudo apt-get install -y openjdk-17-jre-headless || \
+	$$sudo apt-get install -y default-jre-headless; }; }
 	@touch $@
 
 $(VENV)/.e2e: $(VENV)/.test pyproject.toml

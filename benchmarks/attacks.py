@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks.tables import DATASETS, Floats, table
 from tessella.exceptions import SmallJointGroupsWarning, UnreachableError
-from tessella.fuzzy.drawing import chance_of, draw_part, find_centres
+from tessella.fuzzy.drawing import draw_part, find_centres
+from tessella.grouping.base import chance_of
 from tessella.masking import (
     FuzzyMicroaggregation,
     IndividualRanking,
