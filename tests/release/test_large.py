@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,8 @@ from tessella.exceptions import BadFileError, BadTableError, RefusedError, Tesse
 from tessella.grouping.cells import search_in_cells
 from tessella.grouping.search import MIX, REFINE
 from tessella.publishing import publish, reopen, workflow
-from tessella.release import jobs, large, protecting
+from tessella.release import jobs, large, protecting, rivals
+from tessella.risk import link
 
 N = 2_500
 ONE = "500MB"
@@ -267,3 +269,45 @@ def test_counts_of_edit_refuse_are_those_of_the_table(small, amounts):
     other[::100] = 0
     with pytest.raises(TessellaError, match=r"^25 records of the table"):
         masked(small, {"a": amounts, "b": other}, rules=["a <= b"], edit="refuse")
+
+
+@pytest.mark.parametrize("columns", [2, 5])
+def test_sampled_records_are_linked_with_all_originals(small, columns, monkeypatch):
+    """Against all records in memory; within the sample alone many more would be found."""
+    for module in (jobs, large):
+        monkeypatch.setattr(module, "SAMPLED", 500)
+    names = list("abcde")[:columns]
+    table = pd.DataFrame(np.random.default_rng(5).normal(size=(N, columns)), columns=names)
+    table.to_parquet(small / "t.parquet")
+    path = write_plan(small, "a >= -100\n")
+    path.write_text(path.read_text().replace('risk = "none"', 'risk = "quick"'))
+    done = publish(path, engine="local", memory=ONE)
+    found = done.risk["euclidean"]
+    released = pd.read_parquet(small / "out.parquet")[names]
+    everyone = link(table, released, standardise="original")
+    assert found.baseline == pytest.approx(1 / N)
+    assert 300 < found.n < 700
+    assert found.low <= everyone.value <= found.high
+    some = np.random.default_rng(0).choice(N, 500, replace=False)
+    alone = link(table.iloc[some], released.iloc[some], standardise="original")
+    assert alone.value > found.high
+
+
+def test_rivals_are_all_originals_that_are_nearer_than_the_own_one():
+    """By plain distances between all pairs; ties at the reach count."""
+    random = np.random.default_rng(2)
+    points, sought = random.integers(0, 30, (400, 2)).astype(float), random.normal(15, 6, (40, 2))
+    reach = random.uniform(0.5, 5, 40)
+    task = SimpleNamespace(view=lambda rows: rows, plan=None)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(rivals, "points_of", lambda plan, rows, whole: points)
+        given = [pa.table({"x": points[:, 0]})]
+        made = rivals.nearest_originals(task, None, sought, reach, 0, given)
+    got = set(jobs.unpack(made.facts["rivals"]).column(jobs.ROW).to_pylist())
+    away = np.sqrt(((sought[:, None] - points[None]) ** 2).sum(axis=2))
+    near = away <= reach[:, None]
+    few = near.sum(axis=1) <= rivals.NEAREST
+    assert few.any()
+    assert not few.all()
+    assert got >= set(np.flatnonzero(near[few].any(axis=0)).tolist())
+    assert got <= set(np.flatnonzero(near.any(axis=0)).tolist())

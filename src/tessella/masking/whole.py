@@ -207,6 +207,12 @@ def place_piece(plan: Plan, view: View, whole: Whole) -> tuple[Floats, Integers]
     own, names = _strata(plan, view)
     ids = np.array([whole.strata[name] for name in names])[own]
     keys = keys_of_parts(cells, block, ids).values
+    return points_of(plan, view, whole), whole.part[_find_rows(whole.keys, keys)]
+
+
+def points_of(plan: Plan, view: View, whole: Whole) -> Floats:
+    """Return records as points, whether they are of a piece of the table or were released."""
+    cells, block = read_block(plan, view)
     given = plan.scale if isinstance(plan.scale, Mapping) else {}
     numbers = cells.numbers(block)
     pieces = [whole.scale.apply(cells.matrix(numbers))] if numbers else []
@@ -224,7 +230,7 @@ def place_piece(plan: Plan, view: View, whole: Whole) -> tuple[Floats, Integers]
     points = np.column_stack(pieces) if pieces else np.zeros((view.n_rows, 0))
     if not points.shape[1]:
         points = np.zeros((view.n_rows, 1))
-    return np.ascontiguousarray(points), whole.part[_find_rows(whole.keys, keys)]
+    return np.ascontiguousarray(points)
 
 
 def _distinct(rows: Integers) -> tuple[Integers, Integers]:

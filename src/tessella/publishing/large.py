@@ -32,9 +32,11 @@ from ..planfile import PlanFile
 from ..release import Protocol, Study
 from ..release.jobs import LOOK, SAMPLED
 from ..release.large import LargeRelease, load, look, make_task, release_large
+from ..release.rivals import find_rivals
 from ..reports import summarise
 from ..reports.public import manifest
 from .measuring import (
+    against_all,
     draw_order,
     entropy_of_order,
     measure_loss,
@@ -142,12 +144,17 @@ def prepared(
         masking = plan.steps[-1]
         began = perf_counter()
         steps.announce(masking.name or masking.method)
-        done = release_large(engine, table, task, report=partial(_report, steps, masking))
+        attacked = plan.measures.risk != "none"
+        report = partial(_report, steps, masking)
+        done = release_large(engine, table, task, report=report, keep=attacked)
         seconds = perf_counter() - began
         study = done.study(plan.read_rules(), plan.steps, seconds=seconds, seed=plan.seed)
         for entry in study.protocol:
             steps.keep(entry)
-        yield _measured(plan, paths, found, pieces, steps, caught, pictures, done, study, entropy)
+        rivals = partial(find_rivals, engine, table) if attacked else None
+        yield _measured(
+            plan, paths, found, pieces, steps, caught, pictures, done, study, entropy, rivals
+        )
 
 
 def _report(steps: Steps, step: Any, at: int, of: int, part: str) -> None:
@@ -164,7 +171,7 @@ def _source(pieces: Pieces, table: pa.Table) -> Source:
 def _measured(
     plan: PlanFile, paths: Mapping[str, Path], found: Mapping[Path, State], pieces: Pieces,
     steps: Steps, caught: list[Any], pictures: bool, done: LargeRelease, study: Study,
-    entropy: Any,
+    entropy: Any, rivals: Callable[..., Any] | None,
 ) -> Callable[[bool], Publication]:  # fmt: skip
     """Judge and measure the sample, and put what was counted in all records in its place."""
     with steps.step("audit", k=done.task.plan.k) as account:
@@ -182,11 +189,13 @@ def _measured(
             loss = measure_loss(*study.views, study)
     order = draw_order(entropy, done.sample.num_rows) if plan.output.order == "shuffled" else None
     risk = before = None
-    if plan.measures.risk != "none":
+    if rivals is not None:
         with steps.step("measure risk", effort=plan.measures.risk) as account:
             risk = measure_risk(plan, study, study.views[1], order, method=study.disclosed)
+            risk, n = against_all(plan, study, done, risk, rivals)
             account.append(
-                f"{len(risk.tried)} attacks, on a sample: in all records they find less."
+                f"{len(risk.tried)} attacks, on a sample; {n:,} of its records are linked with all "
+                f"{done.n:,} originals."
             )
         with steps.step("measure risk of the original"):
             before = measure_risk_before(plan, study, risk)

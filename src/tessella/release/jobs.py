@@ -76,12 +76,13 @@ class Task:
 def look_at_piece(share: float, number: int, given: Sequence[Any]) -> Made:
     """Draw a share of the rows of a piece, each by its number alone."""
     (rows,) = given
-    row = _rows_of_piece(number, rows)
+    row = rows_of_piece(number, rows)
     chosen = np.flatnonzero(keys_of_rows(row, LOOK) < share)
     return Made(facts={"sample": pack(rows.take(pa.array(chosen)))})
 
 
-def _rows_of_piece(number: int, rows: pa.Table) -> Integers:
+def rows_of_piece(number: int, rows: pa.Table) -> Integers:
+    """Return the places in the table of the rows of a piece."""
     return number * PIECE + np.arange(rows.num_rows)
 
 
@@ -149,7 +150,7 @@ def place_rows(task: Task, whole: Whole, number: int, given: Sequence[Any]) -> M
     (rows,) = given
     view = task.view(rows)
     points, parts = place_piece(task.plan, view, whole)
-    found = records(_rows_of_piece(number, rows), points, weights_of(view), _units(view), parts)
+    found = records(rows_of_piece(number, rows), points, weights_of(view), _units(view), parts)
     return Made(found, np.full(len(points), number))
 
 
@@ -170,7 +171,7 @@ def send_rows(number: int, given: Sequence[Any]) -> Made:
     if groups is None or groups.num_rows != rows.num_rows:
         raise RefusedError("Records were lost on the way. Nothing is released; start again.")
     groups = groups.take(pa.array(np.argsort(numbers(groups, ROW))))
-    if not (numbers(groups, ROW) == _rows_of_piece(number, rows)).all():
+    if not (numbers(groups, ROW) == rows_of_piece(number, rows)).all():
         raise RefusedError("Records were lost on the way. Nothing is released; start again.")
     for name in (ROW, GROUP, PART):
         rows = rows.append_column(name, groups.column(name))
@@ -200,7 +201,7 @@ def mask_shard(task: Task, whole: Whole, number: int, given: Sequence[Any]) -> M
         "dominated_columns": np.array(_dominated_columns(release), dtype=np.str_),
         "squares": _squares(task, whole, view, View(release.table, release.schema)),
         "sample": pack(rows.take(chosen)), "released": pack(released.take(chosen)),
-        "labels": group[chosen.to_numpy()],
+        "labels": group[chosen.to_numpy()], "rows": row[chosen.to_numpy()],
     }  # fmt: skip
     released = released.append_column(KEY, pa.array(key)).append_column(ROW, pa.array(row))
     return Made(released, np.minimum((key * parts).astype(np.int64), parts - 1), facts)

@@ -82,11 +82,13 @@ class LargeRelease:
         How many records of the original break each rule.
     dominance : list of str
         How many records the totals of their groups give away, in words, where there are any.
-    sample, sample_released, labels
-        Whole groups, drawn by chance: original rows, released rows, and the group of each.
+    sample, sample_released, labels, sampled
+        Whole groups, drawn by chance: original rows, released rows, the group of each, and its
+        place in the table.
     """
 
     task: Task
+    whole: Whole
     rows: Moved
     n: int
     n_groups: int
@@ -101,6 +103,7 @@ class LargeRelease:
     sample: pa.Table
     sample_released: pa.Table
     labels: Integers
+    sampled: Integers
 
     @property
     def loss(self) -> float:
@@ -257,12 +260,13 @@ def _about_units(plan: Plan) -> bool:
 
 
 def release_large(
-    engine: Engine, table: Moved, task: Task, *,
+    engine: Engine, table: Moved, task: Task, *, keep: bool = False,
     report: Callable[[int, int, str], None] = lambda *_: None,
 ) -> LargeRelease:  # fmt: skip
     """Mask a table on an engine; every shard is audited, and what they say is added up.
 
-    `report` is called with steps done, steps of all, and the name of the next.
+    `report` is called with steps done, steps of all, and the name of the next. With `keep` the
+    engine keeps the rows of the table.
     """
     n = sum(table.sizes.values())
     task = replace(task, n=n)
@@ -291,7 +295,8 @@ def release_large(
     search_in_cells(cells, task.plan.k, random, rounds, report=say)
     assert cells.current is not None
     back = engine.work("back", [cells.current], send_back, last=[cells.current, points])
-    sent = engine.work("rows", [table, back], send_rows, last=[back, table])
+    last = [back] if keep else [back, table]
+    sent = engine.work("rows", [table, back], send_rows, last=last)
     say()
     masked = engine.work("mask", [sent], partial(mask_shard, task, whole), last=[sent])
     say()
@@ -390,8 +395,8 @@ def _add_up(
         return sum(int(own[name]) for own in shards)
 
     return LargeRelease(
-        task=task, rows=ordered, n=n, n_groups=sum(int(own["groups"]) for own in counts),
-        smallest=fewest, column_loss=losses,
+        task=task, whole=whole, rows=ordered, n=n,
+        n_groups=sum(int(own["groups"]) for own in counts), smallest=fewest, column_loss=losses,
         inconsistent=dict(zip(task.rules.names, np.atleast_1d(broken).tolist())),
         dominance=dominance, breaking=total("breaking"), edited=total("edited"),
         donated=total("donated"),
@@ -399,6 +404,7 @@ def _add_up(
         sample=pa.concat_tables([unpack(own["sample"]) for own in shards]),
         sample_released=pa.concat_tables([unpack(own["released"]) for own in shards]),
         labels=np.concatenate([own["labels"] for own in shards]),
+        sampled=np.concatenate([own["rows"] for own in shards]),
     )  # fmt: skip
 
 

@@ -138,6 +138,7 @@ class Case:
     unit: Any = None  # the household, firm or patient of each record
     order: Integers | None = None  # the masked records as they are released, by row
     effort: str = "standard"  # how hard he tries: "quick", "standard" or "thorough"
+    standardise: str = "each"  # what distances standardise by
     held_out: bool = True  # try learned distances on records that they were not learned from, too
     seconds: float | None = None  # how long a single attack may take, where it can be stopped
     seed: int | None = None  # of anything random

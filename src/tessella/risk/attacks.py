@@ -43,7 +43,10 @@ def _link(distance: str) -> Callable[[Case], Estimate]:
     def run(case: Case) -> Estimate:
         tables = case.tables if distance == "gower" else case.plain_tables
         draw = case.draw(ALL_LINKED[case.effort] if distance == "gower" else 1e12)
-        found = risk.link(tables, distance=distance, records=None if draw is None else draw.records)
+        found = risk.link(
+            tables, distance=distance, standardise=case.standardise,
+            records=None if draw is None else draw.records,
+        )  # fmt: skip
         return found if draw is None else draw.estimate(found, found.chance)
 
     return run
@@ -55,6 +58,7 @@ def _learn(family: str, most_mixed: int = 0) -> Callable[[Case], Estimate]:
             risk.learn(
                 tables, None, family, effort=case.effort, max_records=LEARN_FROM[case.effort],
                 held_out=case.held_out and case.effort != "quick", random_state=case.seed,
+                standardise=case.standardise,
             )
             for tables in case.learnable(most_mixed)
         ]  # fmt: skip
@@ -305,6 +309,7 @@ def assess(
     effort: str = "standard",
     attacks: Iterable[str | Attack] | None = None,
     sample: int | None = None,
+    standardise: str = "each",
     time_limit: float | None = None,
     progress: Progress | None = None,
     random_state: int | None = None,
@@ -342,6 +347,8 @@ def assess(
     sample : int, optional
         Attack about so many records only, drawn from strata, and give intervals. Large tables
         are sampled for the attacks that compare all pairs, also without being asked.
+    standardise : {"each", "original", "none"}
+        What nearest and learned distances standardise by: see `tessella.risk.link`.
     time_limit : float, optional
         Seconds after which no further attack is begun; those left out are named.
     progress : callable, optional
@@ -381,7 +388,7 @@ def assess(
         original=original, masked=masked, known=(), schema=schema, id=id, method=method,
         confidential=_confidential(masked, confidential, schema), weights=weights,
         unit=unit, order=None if order is None else np.asarray(order, dtype=np.int64),
-        effort=effort, seed=random_state, sample=sample,
+        effort=effort, seed=random_state, sample=sample, standardise=standardise,
     )  # fmt: skip
     tried: list[Tried] = []
     skipped: dict[str, str] = {}
