@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks import (
     attacks,
+    beyond_memory,
     bounds,
     certificates,
     dominance,
@@ -156,6 +157,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "bounds": proofs,
     "mdav": scan,
     "large": sizes,
+    "beyond-memory": beyond_memory.page,
     "univariate": one_column,
     "reordering": reordering,
     "fuzzy-objective": fuzzy_objective.page,

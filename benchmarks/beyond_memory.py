@@ -5,7 +5,7 @@
     python -m benchmarks.beyond_memory quality 1000000
     python -m benchmarks.beyond_memory faults 20
     python -m benchmarks.beyond_memory engines 600000
-    python -m benchmarks.beyond_memory cost
+    python -m benchmarks beyond-memory
 
 Each plan reads Parquet, masks with k = 5 and quick effort, and writes Parquet, a summary and a
 manifest. `sizes`: 10 normal columns, `--memory 1GB`, two cores. Memory is that of all processes
@@ -14,7 +14,8 @@ survey with 14 rules of which 2 % of the records break one; what is broken in th
 counted by DuckDB alone. `quality`: against the same plan in memory. `faults` kills the driver or a
 worker at random moments, resumes, and compares the released bytes with those of a run that nobody
 disturbed. `engines`: local with one and two processes, Spark with one and two workers: the same
-bytes? `cost` fits what a run costs to the figures that `sizes` printed.
+bytes? Each keeps what it found in beyond_memory.json, for these runs take hours; the section of the
+page is written from there, with a cost model that is fitted to `sizes`.
 """
 
 from __future__ import annotations
@@ -29,16 +30,19 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.tables import table
 from tessella import datasets
 
 SIZE, COLUMNS, K = 131_072, 10, 5
-FIGURES = Path(__file__).parent / "beyond_memory.json"  # what `sizes` found, for `cost`
+FIGURES = Path(__file__).parent / "beyond_memory.json"
+CLUSTER = "a cluster of 16 nodes with 16 cores each"
 
 # The rules of the business survey, written by hand for DuckDB.
 IN_SQL = (
@@ -163,14 +167,22 @@ def sizes(given: list[int]) -> None:
             write_normal(Path(folder), n)
             found = run(Path(folder), "--engine", "local", "--memory", "1GB")
             smallest = count(Path(folder, "release.parquet"), [f"x{j}" for j in range(COLUMNS)])
-        print(
-            f"{n:,} records: {found['seconds']:.0f} s, {1e6 * found['seconds'] / n:.1f} "
-            f"microseconds a record, {found['megabytes']:.0f} MB, loss {found['loss']:.3f} %, "
-            f"the fewest alike {smallest}",
-            flush=True,
-        )
-        kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-        FIGURES.write_text(json.dumps(kept | {str(n): found}, indent=1) + "\n")
+        found |= {"smallest": smallest, "megabytes_of_numbers": n * COLUMNS * 8 / 1e6}
+        keep("sizes", f"{n:,}", found)
+
+
+def kept() -> dict[str, dict[str, dict[str, float]]]:
+    """Return what was measured: by kind and name."""
+    return json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+
+
+def keep(kind: str, name: str, found: dict[str, float]) -> None:
+    """Print and keep what was measured, with the date and how busy the machine was."""
+    found = {**found, "load": os.getloadavg()[2], "date": str(date.today())}
+    print(kind, name, json.dumps(found), flush=True)
+    known = kept()
+    known.setdefault(kind, {})[name] = found
+    FIGURES.write_text(json.dumps(known, indent=1) + "\n")
 
 
 def count(release: Path, columns: list[str]) -> int:
@@ -196,12 +208,9 @@ def rules(n: int) -> None:
             asked = f"SELECT count(*) FROM '{home / which}.parquet' WHERE {wrong}"
             broken[which] = duckdb.sql(asked).fetchall()[0][0]
         columns = pq.read_schema(home / "release.parquet").names
-        smallest = count(home / "release.parquet", columns)
-    print(
-        f"{n:,} firms, {len(lines)} rules: {found['seconds']:.0f} s, {found['megabytes']:.0f} MB, "
-        f"loss {found['loss']:.2f} %; records that break a rule: {broken['table']:,} before and "
-        f"{broken['release']:,} after; the fewest alike {smallest}"
-    )
+        found["smallest"] = count(home / "release.parquet", columns)
+    found |= {"rules": len(lines), "before": broken["table"], "after": broken["release"]}
+    keep("rules", f"{n:,}", found)
 
 
 def quality(n: int) -> None:
@@ -210,14 +219,8 @@ def quality(n: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder), n)
             found = {one: run(Path(folder), "--engine", one) for one in ("local", "memory")}
-        ratio = found["local"]["loss"] / found["memory"]["loss"]
-        print(
-            f"{n:,} records, {name}: loss {found['local']['loss']:.3f} % in pieces, "
-            f"{found['memory']['loss']:.3f} % in memory, {100 * (ratio - 1):+.2f} %; "
-            f"{found['local']['seconds']:.0f} s and {found['memory']['seconds']:.0f} s, "
-            f"{found['local']['megabytes']:.0f} MB and {found['memory']['megabytes']:.0f} MB",
-            flush=True,
-        )
+        for where, own in found.items():
+            keep("quality", f"{n:,} records, {name}, {where}", own)
 
 
 def digest(home: Path) -> str:
@@ -232,7 +235,7 @@ def faults(kills: int, n: int = 400_000) -> None:
         home = Path(folder)
         write_normal(home, n)
         whole = run(home, "--engine", "local")["seconds"]
-        expected, done, rounds = digest(home), 0, 0
+        expected, done, rounds, other = digest(home), 0, 0, 0
         while done < kills:
             rounds += 1
             (home / "release.parquet").unlink()
@@ -252,8 +255,9 @@ def faults(kills: int, n: int = 400_000) -> None:
                         driver.wait()
                     elif driver.wait() == 0:
                         break
-            same = digest(home) == expected
-            print(f"round {rounds}: {done} kills so far, the same bytes: {same}", flush=True)
+            other += digest(home) != expected
+            print(f"round {rounds}: {done} kills so far, other bytes: {other}", flush=True)
+    keep("faults", f"{n:,}", {"kills": done, "runs": rounds, "other_bytes": other})
 
 
 def engines(n: int) -> None:
@@ -269,32 +273,74 @@ def engines(n: int) -> None:
         ]
         for name, options in ways:
             found = run(home, *options)
-            print(
-                f"{name}: {found['seconds']:.0f} s, {found['megabytes']:.0f} MB, loss "
-                f"{found['loss']:.4f} %, bytes {digest(home)}",
-                flush=True,
+            keep("engines", f"{n:,} firms, {name}", {**found, "bytes": digest(home)})
+
+
+def projection() -> tuple[float, float, list[dict[str, str]]]:
+    """Fit seconds = a + b n to `sizes` on two cores; project it, cores sharing b n evenly."""
+    found = {int(n.replace(",", "")): own["seconds"] for n, own in kept()["sizes"].items()}
+    n, seconds = np.array(sorted(found)), np.array([found[one] for one in sorted(found)])
+    b, a = np.polyfit(n, seconds, 1, w=1 / seconds)
+    rows = [
+        {"records": f"{records:,}", "cores": f"{cores}", "hours": f"{hours:.1f}"}
+        for records in (100_000_000, 1_000_000_000)
+        for cores in (2, 32, 256)
+        for hours in [(a + b * records * 2 / cores) / 3600]
+    ]
+    return float(a), float(b), rows
+
+
+def page() -> str:
+    """Return the section of the page, from what was kept."""
+    known = kept()
+    shown = {"sizes": "records", "quality": "plan", "engines": "plan", "rules": "firms"}
+    out = [
+        "## Larger than memory\n\nPlans from Parquet to Parquet, k = 5, quick effort, two cores: "
+        "`python -m benchmarks.beyond_memory`. Memory is that of all processes together. Tables of "
+        "10 normal columns, `--engine local --memory 1GB`:"
+    ]
+    for kind, first in shown.items():
+        if kind == "quality":
+            out.append("The same plan in pieces (local) and in memory:")
+        elif kind == "engines":
+            out.append("One plan and seed on every engine, and the hash of the released file:")
+        elif kind == "rules":
+            out.append(
+                "A business survey with 14 rules; records that break one before, and in the "
+                "written file, counted by DuckDB:"
             )
-
-
-def cost() -> None:
-    """Fit seconds = a + b n to what `sizes` found on two cores, and project it."""
-    kept = {int(n): found["seconds"] for n, found in json.loads(FIGURES.read_text()).items()}
-    n, seconds = np.array(sorted(kept)), np.array([kept[one] for one in sorted(kept)])
-    weights = 1 / seconds
-    b, a = np.polyfit(n, seconds, 1, w=weights)
-    print(f"seconds = {a:.0f} + {1e6 * b:.1f} n / 1,000,000 on two cores")
-    for records in (100_000_000, 1_000_000_000):
-        for cores in (2, 32, 256):
-            hours = (a + b * records * 2 / cores) / 3600
-            print(f"{records:,} records on {cores} cores: about {hours:.1f} hours (a projection)")
+        rows = []
+        for name, own in known.get(kind, {}).items():
+            row = {first: name, "seconds": f"{own['seconds']:.0f}", "MB": f"{own['megabytes']:.0f}",
+                   "loss": f"{own['loss']:.3f}"}  # fmt: skip
+            if kind == "sizes":
+                row["microseconds a record"] = (
+                    f"{1e6 * own['seconds'] / int(name.replace(',', '')):.0f}"
+                )
+            for more in ("smallest", "before", "after", "bytes"):
+                if more in own:
+                    row[more] = f"{own[more]:,}" if more != "bytes" else str(own[more])
+            rows.append({**row, "load": f"{own['load']:.1f}", "measured": own["date"]})
+        out.append(table(rows))
+    for name, own in known.get("faults", {}).items():
+        out.append(
+            f"{own['kills']} times the driver or a worker was killed (kill -9) at a random moment "
+            f"of a run on {name} records, and resumed: {own['runs']} releases, "
+            f"{own['other_bytes']} of them with other bytes than an undisturbed run."
+        )
+    a, b, rows = projection()
+    out.append(
+        f"A cost model, fitted to the first table: {a:.0f} s + {1e6 * b:.0f} microseconds a record "
+        f"on two cores. **A projection, not a measurement**, if cores share the work evenly and "
+        f"disks and network keep up; 256 cores are {CLUSTER}:\n\n" + table(rows)
+    )
+    return "\n\n".join(out)
 
 
 def main() -> None:
     what, *given = sys.argv[1:]
     if what == "sizes":
         sizes([int(one) for one in given])
-    elif what == "cost":
-        cost()
     else:
         {"rules": rules, "quality": quality, "faults": faults, "engines": engines}[what](
             int(given[0])

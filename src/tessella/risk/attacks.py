@@ -43,10 +43,8 @@ def _link(distance: str) -> Callable[[Case], Estimate]:
     def run(case: Case) -> Estimate:
         tables = case.tables if distance == "gower" else case.plain_tables
         draw = case.draw(ALL_LINKED[case.effort] if distance == "gower" else 1e12)
-        found = risk.link(
-            tables, distance=distance, standardise=case.standardise,
-            records=None if draw is None else draw.records,
-        )  # fmt: skip
+        some = None if draw is None else draw.records
+        found = risk.link(tables, distance=distance, standardise=case.standardise, records=some)
         return found if draw is None else draw.estimate(found, found.chance)
 
     return run
@@ -54,14 +52,12 @@ def _link(distance: str) -> Callable[[Case], Estimate]:
 
 def _learn(family: str, most_mixed: int = 0) -> Callable[[Case], Estimate]:
     def run(case: Case) -> Estimate:
-        found = [
-            risk.learn(
-                tables, None, family, effort=case.effort, max_records=LEARN_FROM[case.effort],
-                held_out=case.held_out and case.effort != "quick", random_state=case.seed,
-                standardise=case.standardise,
-            )
-            for tables in case.learnable(most_mixed)
-        ]  # fmt: skip
+        options: dict[str, Any] = {
+            "effort": case.effort, "max_records": LEARN_FROM[case.effort],
+            "held_out": case.held_out and case.effort != "quick", "random_state": case.seed,
+            "standardise": case.standardise,
+        }  # fmt: skip
+        found = (risk.learn(one, None, family, **options) for one in case.learnable(most_mixed))
         return max(found, key=lambda one: one.value)
 
     return run
@@ -69,10 +65,8 @@ def _learn(family: str, most_mixed: int = 0) -> Callable[[Case], Estimate]:
 
 def _certify(case: Case) -> Estimate:
     limit = 60.0 if case.seconds is None else case.seconds
-    found = (
-        risk.certify(tables, time_limit=limit, random_state=case.seed)
-        for tables in case.learnable()
-    )
+    options: dict[str, Any] = {"time_limit": limit, "random_state": case.seed}
+    found = (risk.certify(tables, **options) for tables in case.learnable())
     return max(found, key=lambda one: one.value)
 
 
@@ -154,9 +148,8 @@ def _no_homogeneity(case: Case) -> str:
 
 
 def _individual(case: Case) -> Estimate:
-    return risk.individual_risk(
-        case.masked, known=case.keys, weights=case.weights, unit=case.unit, schema=case.schema
-    )  # fmt: skip
+    given = {"weights": case.weights, "unit": case.unit, "schema": case.schema}
+    return risk.individual_risk(case.masked, known=case.keys, **given)
 
 
 def _no_weights(case: Case) -> str:
