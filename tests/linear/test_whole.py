@@ -20,10 +20,10 @@ from tessella.exceptions import (
     NoWholeSolutionError,
 )
 from tessella.linear import LinearSystem, round_whole
-from tessella.linear.exact import refutation
 from tessella.linear.methods import Lattice, by_flow, by_program, reduced_basis, without_columns
 from tessella.linear.rows import Row, as_fraction
 from tessella.linear.whole import components, exact_rows
+from tessella.rules.refute import refutation
 from tests.linear.systems import census_rules, eia_rules
 
 SUM = LinearSystem.equalities([[1, 1, -1]], [0], columns=["net", "tax", "gross"])

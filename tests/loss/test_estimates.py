@@ -17,7 +17,7 @@ from tessella import Schema
 from tessella.exceptions import BadOptionError
 from tessella.loss import estimate_loss
 from tessella.loss.estimates import component_ratios, is_amount, moved_shares
-from tessella.loss.sampling import Amounts, Design
+from tessella.loss.survey import Amounts, Design
 from tessella.rules import Rules
 
 DATA = Path(os.environ.get("TESSELLA_DATA", ""))

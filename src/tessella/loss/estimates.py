@@ -19,8 +19,7 @@ from ..exceptions import BadOptionError
 from ..rules import Rule
 from ..rules.forms import Governing, Linear
 from .base import ComparedTables, Reading, compare
-from .sampling import Amounts, Design, Domains
-from .survey import EstimateLoss, SurveyEstimate
+from .survey import Amounts, Design, Domains, EstimateLoss, SurveyEstimate
 
 MOST = 50  # categories of a column, the most frequent ones
 LEAST = 50  # records of a category; a tenth of a table of fewer than 500, but no fewer than 10
@@ -86,7 +85,7 @@ def estimate_loss(
     Totals and means of numbers, shares of categories, ratios of totals, and of amounts the Gini
     coefficient, S80/S20 and the at-risk-of-poverty rate (below 60 % of the median), each over the
     cells that its table knows. Errors are by linearisation under sampling of units with
-    replacement (see `tessella.loss.sampling`), without correction for finite populations.
+    replacement (see `tessella.loss.survey`), without correction for finite populations.
 
     References
     ----------

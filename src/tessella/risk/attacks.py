@@ -23,9 +23,8 @@ from ..frame import Pair, View
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables, as_list
 from .assessment import Assessment, Attack, Case, Tried
-from .dominance import DOMINANCE
 from .estimate import Estimate
-from .order import ORDER
+from .exposure import DOMINANCE, ORDER
 
 EFFORTS = ("quick", "standard", "thorough")
 ALL_AT_ONCE = 5000  # records that are linked one to one

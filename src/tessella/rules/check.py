@@ -1,7 +1,7 @@
 """What is wrong with rules before any data are touched.
 
 Rules about one column at a time (intervals, sets, yes or no) are joined and compared; the rows of
-linear ones are refuted in fractions (`tessella.linear.exact`), component by component of columns
+linear ones are refuted in fractions (`refute.refutation`), component by component of columns
 that they join. A contradiction is proved for every choice of ways in which conditional rules may be
 true. What neither can prove, or takes too many choices, is not reported.
 """
@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .._types import Name
-from ..linear.exact import refutation
 from ..linear.rows import Row, as_fraction, linked_rows
 from . import expressions as tree
 from .classify import polynomial
 from .collection import Rules
 from .forms import Context, Form, key_of
-from .refute import refuted, rows_of_form
+from .refute import refutation, refuted, rows_of_form
 from .rule import Rule
 
 Decides = Callable[[Context, tuple[Form, ...]], bool]
