@@ -82,12 +82,12 @@ class Task:
     def sampled_by(self) -> str:
         """What the sample of a release has whole: groups, units, or records alone.
 
-        Groups of several blocks cross each other, and a record that drew its group is no member of
-        it: there k is counted in all records, and the sample cannot show it.
+        Groups of several blocks cross each other, those of households share members, and a record
+        that drew its group is no member of it: there k is counted in all records, and the sample
+        cannot show it.
         """
-        rules = any(rule.unit is not None for rule in self.rules)
-        households = self.constant is not None and not self.plan.is_drawn
-        if len(self.plan.blocks) == 1 and self.plan.keeps_k and (households or not rules):
+        alone = self.constant is None and all(rule.unit is None for rule in self.rules)
+        if len(self.plan.blocks) == 1 and self.plan.keeps_k and alone:
             return "groups"
         return "units" if self.schema.names("unit") else "records"
 

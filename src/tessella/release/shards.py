@@ -53,8 +53,6 @@ def mask_shard(task: Task, wholes: Sequence[Whole], number: int, given: Sequence
     parts = -(-task.n // jobs.PARTITION)
     share = min(1.0, jobs.SAMPLED / task.n)
     together = {"groups": groups[0], "records": row, "units": units_of(view)}[task.sampled_by]
-    if task.sampled_by == "groups" and planned.masked.households:
-        together = _by_first_row(planned.masked.households[0], row)
     chosen = pa.array(np.flatnonzero(keys_of_rows(together, DRAWN) < share))
     audit = release.audit
     lines = [*audit.blocks, *([audit.joint] if len(audit.blocks) > 1 else [])]
@@ -108,8 +106,13 @@ def _release_shard(
 
 
 def _plan_of_shard(task: Task, n: int) -> Plan:
-    """Return the plan with the units of the whole table, and a shard's share of fuzzy centres."""
+    """Return the plan with the units of the whole table, and a shard's share of fuzzy centres.
+
+    A search is quick, which is the default of large tables: some shards are small ones.
+    """
     plan = task.plan
+    if plan.grouping == "search" and not plan.options:
+        plan = replace(plan, options={"effort": "quick"})
     if task.unit_scale is not None:
         plan = replace(plan, scale=task.unit_scale)
     if plan.is_fuzzy and plan.options.get("c"):
