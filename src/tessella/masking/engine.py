@@ -178,6 +178,7 @@ class ReadBlock:
     edited: int
     labels: Integers | None = None  # of groups that were found before
     logarithms: Scale | None = None  # of a larger table
+    centres: Mapping[tuple[int, ...], Floats] | None = None  # of its parts, by key
 
     def in_order(self, options: FuzzyOptions) -> Iterator[tuple[PartOfBlock, FuzzyPart]]:
         """Yield the parts, by strata, cases and what is missing, in their representations."""
@@ -204,18 +205,20 @@ def read_blocks(
     for at, block in enumerate(plan.blocks):
         cells = BlockCells.read(view, block.columns, plan.strata, block.with_operator(*COMPUTED))
         edited = recompute_products(cells, block)
-        embedded = labels = logarithms = None
+        embedded = labels = logarithms = centres = None
         if shards is None:
             scale = _scale(cells, block, weights, plan)
             parts = partition(cells, block, strata, k=plan.k, small=plan.small)
         else:
             own = shards[at]
             scale, parts, labels = own.scale, list(own.parts), own.labels
-            embedded, logarithms = own.embed(plan), own.logarithms
+            embedded, logarithms, centres = own.embed(plan), own.logarithms, own.centres
         if embedded is None:
             embedded = embed(cells, block, parts, scale, plan)
         owns = [PartOfBlock(plan, cells, block, p, scale, weights[p.rows], embedded) for p in parts]
-        yield ReadBlock(plan, block, cells, scale, embedded, owns, edited, labels, logarithms)
+        read = ReadBlock(plan, block, cells, scale, embedded, owns, edited)
+        read.labels, read.logarithms, read.centres = labels, logarithms, centres
+        yield read
 
 
 def mask_keeping_rules(
@@ -290,14 +293,16 @@ def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
     facts = out.known or FuzzyFacts(public=options.public)
     numbers, ids = read.cells.numbers(read.block), np.empty(read.cells.n_rows, dtype=np.int64)
     for own, part in read.in_order(options):
-        drawing = part.draw(options, plan.k, chance)
+        known = None if read.centres is None else read.centres[own.part.key]
+        drawing = part.draw(options, plan.k, chance, known)
         own.drawn = DrawnPart(rows=own.rows, part=part, drawing=drawing, first=first)
         joined, units = drawing.labels, read.cells.view.units
         if units is not None and options.at_least_k:
             joined = join_few_units(part.records, own.weights, joined, units[own.rows], plan.k)
         labels[own.rows] = joined + first
         first += len(drawing.centres)
-        out.coincided += 0 if options.at_least_k else part.most(plan.k) - len(drawing.centres)
+        if not options.at_least_k and known is None:
+            out.coincided += part.most(plan.k) - len(drawing.centres)
         ids[own.rows] = len(drawn)
         drawn.append(own.drawn)
         facts.units.update(zip(numbers, part.unit.tolist()))

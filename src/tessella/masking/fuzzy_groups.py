@@ -196,15 +196,20 @@ class FuzzyPart:
             offsets=offsets, system=system, c=c, has_rules=bool(logs.block.rules),
         )  # fmt: skip
 
-    def draw(self, options: FuzzyOptions, k: int, chance: Chance) -> Drawing:
-        """Find centres, and draw one for each record."""
+    def draw(
+        self, options: FuzzyOptions, k: int, chance: Chance, centres: Floats | None = None
+    ) -> Drawing:
+        """Find centres, and draw one for each record; `centres` are those of a larger table."""
         X, weights, law = self.records, self.weights, options.second
+        if centres is not None:
+            return draw_part(X, weights, centres, law, k=k, chance=chance)
         if options.at_least_k:
             crisp = crisp_groups(X, weights, k=k, chance=chance)
             return draw_keeping_k(
                 X, weights, crisp, options.first, law, k=k, chance=chance, system=self.system
             )
-        return draw_part(X, weights, self.fit(options, k), law, k=k, chance=chance)
+        found = self.fit(options, k).cluster_centers_
+        return draw_part(X, weights, found, law, k=k, chance=chance)
 
     def fit(self, options: FuzzyOptions, k: int) -> FuzzyClusterer:
         """Find the centres; fewer, down to half, where those of a part that rules cut coincide.

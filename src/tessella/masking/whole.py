@@ -44,6 +44,7 @@ class Whole:
     part: Integers  # of each of them
     parts: tuple[Part, ...]  # without rows
     sizes: Integers  # records of each part
+    centres: Mapping[tuple[int, ...], Floats] | None = None  # fuzzy ones, by key of their part
 
     def shard(
         self, parts: Integers, labels: Integers | None, points: Floats | None = None
@@ -54,7 +55,7 @@ class Whole:
             known = self.parts[part]
             rows = np.flatnonzero(parts == part)
             found.append(Part(rows, known.claims, known.signs, 0, known.key))
-        return Shard(self.scale, self.logarithms, tuple(found), labels, points)
+        return Shard(self.scale, self.logarithms, tuple(found), labels, points, self.centres)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ class Shard:
     """What is known of some rows of a table, and one block: its scale, and their parts.
 
     `labels` are their groups, where they were grouped before; `points` where they lie, as records
-    of the whole table, where they were not.
+    of the whole table, where they were not; `centres` those of the whole, where they are given.
     """
 
     scale: Scale
@@ -70,6 +71,7 @@ class Shard:
     parts: tuple[Part, ...]
     labels: Integers | None
     points: Floats | None
+    centres: Mapping[tuple[int, ...], Floats] | None = None
 
     def embed(self, plan: Plan) -> Floats | None:
         """Return the points, where a plan groups records by their values."""

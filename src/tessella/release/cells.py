@@ -179,9 +179,11 @@ def find_homes(engine: Engine, table: Moved, task: Task, buckets: int) -> tuple[
     return homes, replace(task, plan=plan, constant=constant)
 
 
-def send_by_cells(engine: Engine, source: Moved, task: Task, wholes: Wholes) -> Moved:
+def send_by_cells(
+    engine: Engine, source: Moved, task: Task, wholes: Wholes, unneeded: Sequence[Moved] = ()
+) -> Moved:
     """Cut a table into cells, and send its rows to them; units are in buckets."""
-    items = engine.work("items", [source], partial(place_items, task, wholes))
+    items = engine.work("items", [source], partial(place_items, task, wholes), last=unneeded)
     cutting = _cut(engine, items, task)
     job = partial(send_to_cells, task, cutting)
     return engine.work("rows", [source, items], job, last=[source, items])

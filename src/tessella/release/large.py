@@ -38,6 +38,7 @@ from ..rules import Rules
 from ..schema import Schema
 from . import roles
 from .cells import find_homes, send_by_cells
+from .centres import shares_centres, with_centres
 from .forms import Form
 from .jobs import (
     GROUP,
@@ -188,11 +189,14 @@ def release_large(
     measuring = partial(measure_rows, task, min(source.sizes))
     measured = engine.work("measure", [source], measuring, last=unneeded)
     task, wholes, shown = _put_together(task, list(measured.facts.values()))
+    fewer, unneeded = 0, []
+    if shares_centres(task):
+        wholes, fewer = with_centres(engine, source, task, wholes, unneeded)
     say()
     if searches(task):
         sent = _search(engine, table, task, wholes[0], rounds, say)
     else:
-        sent = send_by_cells(engine, source, task, wholes)
+        sent = send_by_cells(engine, source, task, wholes, unneeded)
         say()
     say()
     masked = engine.work("mask", [sent], partial(mask_shard, task, wholes), last=[sent])
@@ -205,7 +209,8 @@ def release_large(
         found = engine.work("count", [alike], partial(count_alike, task.plan.k), last=[alike])
         counts.append(list(found.facts.values()))
     shards = list(masked.facts.values())
-    return add_up(task, wholes, masked_numbers(task, shown), shards, ordered, counts)
+    found = add_up(task, wholes, masked_numbers(task, shown), shards, ordered, counts)
+    return replace(found, coincided=found.coincided + fewer)
 
 
 def _put_together(task: Task, pieces: list[Any]) -> tuple[Task, list[Whole], View]:

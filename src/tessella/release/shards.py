@@ -30,6 +30,7 @@ from ..masking.whole import (
 )
 from ..plan import Plan
 from . import jobs
+from .centres import shares_centres
 from .jobs import DRAWN, GROUP, KEY, PART, ROW, Task, pack, units_of, with_numbers
 from .promises import ATTACKED, Promise, known_of_plan, naming_chance
 from .result import Planned, Protocol, Release, as_planned, judge, mask_planned
@@ -133,6 +134,9 @@ def _chance_of_naming(task: Task, view: View, planned: Planned) -> dict[str, Any
     plan = task.plan
     if plan.keeps_k:
         return {}
+    if shares_centres(task):
+        reason = "all cells share the centres, and they are masked apart."
+        return {"named": -1, "attacked": 0, "not_named": np.array([reason])}
     attacked = -(-ATTACKED * view.n_rows // task.n)
     found = naming_chance(
         view.table, planned.table.native, known_of_plan(planned, view.table, task.schema),
