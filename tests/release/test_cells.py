@@ -17,7 +17,7 @@ from tessella import protect
 from tessella.exceptions import PlanError, RefusedError
 from tessella.fuzzy.field import power_law
 from tessella.grouping.cells import CutForest
-from tessella.release import cells, centres, jobs, large, shards
+from tessella.release import cells, centres, jobs, large, protecting, shards
 
 N = 2_500
 ONE, TWO = "500MB", "1GB"
@@ -96,12 +96,19 @@ def test_k_and_rules_hold_with_any_grouping(small, numbers, counted_cells, given
     [
         {"grouping": "mdav", "strata": "s"},
         {"grouping": "fuzzy", "options": {"at_least_k": False}},
+        {"grouping": "fuzzy", "options": {"at_least_k": False, "c": 12}},
         {"grouping": "mdav", "blocks": [["a", "c"], ["b", "s"]]},
     ],
 )
-def test_the_same_bytes_with_one_process_and_with_two(small, numbers, given):
+def test_the_same_bytes_with_one_process_and_with_two(
+    tmp_path, numbers, counted_cells, given, monkeypatch
+):
+    """Many cells of one piece: what else is made small, processes would not know of."""
+    monkeypatch.setattr(protecting, "LARGE", 500)
+    monkeypatch.setattr(cells, "CELL", 300)
     numbers["s"] = np.where(np.arange(N) % 7 == 0, "x", "y")
-    found = [masked(small, numbers, memory=memory, **given) for memory in (ONE, TWO)]
+    found = [masked(tmp_path, numbers, memory=memory, **given) for memory in (ONE, TWO)]
+    assert counted_cells[0] == counted_cells[1] > 4
     pd.testing.assert_frame_equal(found[0][1], found[1][1])
     assert found[0][0].loss == found[1][0].loss
 
