@@ -64,12 +64,14 @@ def hashed(keys: Sequence[Any], n: int) -> Integers:
 def hash_texts(codes: Integers, texts: Sequence[str]) -> Integers:
     """Return a number for each text that codes stand for, the same wherever they are."""
     own = pd.util.hash_array(np.array([*texts, "\0missing"], dtype=object), categorize=False)
-    return shortened(own)[codes]
+    found: Integers = shortened(own)[codes]
+    return found
 
 
 def shortened(hashes: Any) -> Integers:
     """Return hashes as numbers that are not negative."""
-    return (hashes >> np.uint64(1)).astype(np.int64)
+    found: Integers = (hashes >> np.uint64(1)).astype(np.int64)
+    return found
 
 
 def _texts(view: View, name: Name) -> Integers:

@@ -31,7 +31,8 @@ from ..kernels.cut_tree import keys_of_rows
 from ..planfile import PlanFile
 from ..release import Protocol, Study
 from ..release.jobs import LOOK, SAMPLED
-from ..release.large import LargeRelease, load, look, make_task, release_large
+from ..release.large import load, look, make_task, release_large
+from ..release.large_release import LargeRelease
 from ..reports import summarise
 from ..reports.public import manifest
 from ..reports.sentences import IN_WHOLE

@@ -244,4 +244,5 @@ def find_few(cutting: Cutting, counts: pd.DataFrame, enough: int) -> Integers:
         lacking = counts[common & few].assign(tree=tree[common & few])[["tree", "class"]]
         lenders = lacking.merge(others, on=["tree", "class"]).sort_values(["count", "cell"])
         found = lenders.drop_duplicates(["tree", "class"])
-    return found[["cell", "class"]].to_numpy(dtype=np.int64)
+    pairs: Integers = found[["cell", "class"]].to_numpy(dtype=np.int64)
+    return pairs

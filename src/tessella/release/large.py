@@ -206,8 +206,8 @@ def release_large(
     counts = []
     for columns in alike_columns(task.plan):
         alike = engine.work("alike", [ordered], partial(hash_part, task, columns))
-        found = engine.work("count", [alike], partial(count_alike, task.plan.k), last=[alike])
-        counts.append(list(found.facts.values()))
+        sets = engine.work("count", [alike], partial(count_alike, task.plan.k), last=[alike])
+        counts.append(list(sets.facts.values()))
     shards = list(masked.facts.values())
     found = add_up(task, wholes, masked_numbers(task, shown), shards, ordered, counts)
     return replace(found, coincided=found.coincided + fewer)

@@ -253,7 +253,7 @@ def _naming(task: Task, shards: Sequence[Facts]) -> NamingChance | None:
     """Add up how many records an intruder names in each cell, where no k is promised."""
     if task.plan.keeps_k:
         return None
-    kind = {"bounded": task.plan.is_overlapping, "columns": tuple(task.masked)}
+    kind: dict[str, Any] = {"bounded": task.plan.is_overlapping, "columns": tuple(task.masked)}
     reasons = [str(own["not_named"][0]) for own in shards if int(own["named"]) < 0]
     if reasons:
         return NamingChance(k=task.plan.k, named=None, records=0, reason=reasons[0], **kind)

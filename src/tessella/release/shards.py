@@ -53,10 +53,12 @@ def mask_shard(task: Task, wholes: Sequence[Whole], number: int, given: Sequence
     key = row / max(task.n, 1) if task.order is None else keys_of_rows(row, task.order)
     parts = -(-task.n // jobs.PARTITION)
     share = min(1.0, jobs.SAMPLED / task.n)
-    together = {"groups": groups[0], "records": row, "units": units_of(view)}[task.sampled_by]
+    together: Any = {"groups": groups[0], "records": row, "units": units_of(view)}[task.sampled_by]
     chosen = pa.array(np.flatnonzero(keys_of_rows(together, DRAWN) < share))
     audit = release.audit
-    lines = [*audit.blocks, *([audit.joint] if len(audit.blocks) > 1 else [])]
+    lines = list(audit.blocks)
+    if audit.joint is not None and len(lines) > 1:
+        lines.append(audit.joint)
     facts = {
         "records": len(row), "smallest": [line.k for line in lines],
         "below": [line.n_below or 0 for line in lines], "inconsistent": inconsistent,
