@@ -10,9 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from tessella import protect
 from tessella.engines import base, spark
 from tessella.engines.base import Made
 from tessella.engines.cells import EngineCells
@@ -26,6 +29,8 @@ from tessella.exceptions import (
     RefusedError,
 )
 from tessella.grouping.cells import search_in_cells
+from tessella.release import cells as release_cells
+from tessella.release import protecting
 
 from .test_local import ROUNDS, as_records, by_memory, first_rows, groups_of, pieces, table
 
@@ -100,6 +105,32 @@ def test_the_same_groups_as_in_memory(engine, monkeypatch, units):
     cells, found = groups_by(engine, records, len(X), unit, k=4, cell=2_000)
     np.testing.assert_array_equal(found, first_rows(memory.labels))
     assert cells.sse == pytest.approx(memory.sse, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"grouping": "fuzzy", "options": {"at_least_k": False, "c": 9}},
+        {"grouping": "mdav", "unit": "home", "rules": ["count(head == 'yes') by home == 1"]},
+    ],
+)
+def test_a_release_by_cells_is_the_same_as_by_processes(session, tmp_path, monkeypatch, given):
+    """Fuzzy centres that all cells share, and households in whole units."""
+    monkeypatch.setattr(protecting, "LARGE", 500)
+    monkeypatch.setattr(release_cells, "CELL", 300)
+    random = np.random.default_rng(0)
+    home = np.repeat(np.arange(500), random.integers(1, 4, 500))
+    first = np.diff(home, prepend=-1) > 0
+    rows = pa.table({
+        "home": home, "rent": random.lognormal(6, 0.4, 500)[home],
+        "age": random.integers(20, 90, len(home)), "head": np.where(first, "yes", "no"),
+    })  # fmt: skip
+    rows = rows if "unit" in given else rows.select(["rent", "age"])
+    pq.write_table(rows, tmp_path / "t.parquet")
+    frame = session.read.parquet(str(tmp_path / "t.parquet")).coalesce(1)
+    by_spark = [tuple(row) for row in protect(frame, k=4, random_state=1, **given).table.collect()]
+    local = protect(tmp_path / "t.parquet", k=4, random_state=1, memory="500MB", **given)
+    assert by_spark == list(pd.read_parquet(local.table).itertuples(index=False, name=None))
 
 
 def describe(number, given):

@@ -62,7 +62,9 @@ def test_centres_are_drawn_with_their_memberships():
     u = reference.degrees(X, fitted.cluster_centers_, 1.5)
     drawn, random = np.zeros_like(u), np.random.default_rng(0)
     for _ in range(4000):
-        found = draw_part(X, np.ones(60), fitted, power_law(1.5), k=10, chance=random)
+        found = draw_part(
+            X, np.ones(60), fitted.cluster_centers_, power_law(1.5), k=10, chance=random
+        )
         drawn[np.arange(60), found.labels] += 1
     assert np.abs(drawn / 4000 - u).max() < 5 * 0.5 / np.sqrt(4000)
 
@@ -71,8 +73,8 @@ def test_what_is_told_of_the_draw():
     """An independent way: whole matrices."""
     X, k = normal(90, 2), 6
     fitted = find_centres(X, np.ones(90), FuzzyCMeans(m=1.1, random_state=0), k, None)
-    found = draw_part(X, np.ones(90), fitted, power_law(1.4), k=k, chance=SystemChance())
     V = fitted.cluster_centers_
+    found = draw_part(X, np.ones(90), V, power_law(1.4), k=k, chance=SystemChance())
     u = reference.degrees(X, V, 1.4)
     expected = u.sum(axis=0)
     candidates = u / expected

@@ -222,14 +222,12 @@ method = "protect"
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ('grouping = "mdav"', "search"),
-        ('options = {effort = "quick", time_limit = 3}', "effort alone"),
-        ('blocks = [["hours"], ["employees"]]\ncolumns = ["hours", "employees"]', "blocks"),
+        ('options = {effort = "quick", time_limit = 3}', "effort"),
+        ('grouping = "nearest"', "nearest"),
     ],
 )
-def test_what_needs_all_records_at_once_is_refused(survey, more, told):
+def test_what_depends_on_the_machine_or_is_unknown_is_refused(survey, more, told):
     home, _, rules = survey
-    rules = [] if "blocks" in more else rules
     with pytest.raises(TessellaError, match=told):
         publish(plan(home, rules, more=more), engine="local", memory=ONE)
     assert not (home / "release.parquet").exists()
@@ -268,8 +266,28 @@ def test_a_table_that_would_not_fit_is_masked_in_pieces_by_itself(survey, monkey
     assert "in pieces" not in done.protocol.entries[0].account
 
 
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ('grouping = "fuzzy"\noptions = {at_least_k = false}', "are those of 1,500 records, drawn"),
+        ('grouping = "mdav"', "1,500 records in whole groups, drawn"),
+    ],
+)
+def test_reports_state_what_was_sampled(survey, more, text):
+    """Fuzzy groups without k have none that a sample could hold whole, and promise no k."""
+    home, _, rules = survey
+    done = publish(plan(home, rules, more=more), engine="local", memory=ONE)
+    limits = " ".join(done.summary["public"]["sentences"]["limits"])
+    assert text in limits
+    assert ("k and the rules" in limits) == ("mdav" in more)
+    assert (done.summary["public"]["k"] is None) == ("fuzzy" in more)
+    found = pd.read_parquet(home / "release.parquet")
+    assert (found.turnover - found.costs == found.profit).all()
+
+
 @pytest.mark.slow
-def test_the_same_bytes_with_one_process_and_with_two(tmp_path, monkeypatch):
+@pytest.mark.parametrize("more", ['strata = ["branch"]', 'grouping = "mdav"'])
+def test_the_same_bytes_with_one_process_and_with_two(tmp_path, monkeypatch, more):
     """A table of real size: several pieces, cells, shards and partitions."""
     monkeypatch.setattr(large, "large_rounds", lambda _: [(20.0, MIX), (20.0, REFINE)])
     table, rules = datasets.make_business_survey(
@@ -279,8 +297,7 @@ def test_the_same_bytes_with_one_process_and_with_two(tmp_path, monkeypatch):
     found = []
     for memory in (ONE, "2GB"):
         done = publish(
-            plan(tmp_path, rules, more='strata = ["branch"]'), engine="local", memory=memory,
-            overwrite=True,
+            plan(tmp_path, rules, more=more), engine="local", memory=memory, overwrite=True,
         )  # fmt: skip
         found.append((digest(tmp_path / "release.parquet"), done.release.loss))
     assert found[0] == found[1]

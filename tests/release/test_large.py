@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,33 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from tessella import protect
-from tessella.engines import base, local
+from tessella.engines import local
 from tessella.exceptions import BadFileError, BadTableError, RefusedError, TessellaError
 from tessella.grouping.cells import search_in_cells
-from tessella.grouping.search import MIX, REFINE
-from tessella.publishing import publish, reopen, workflow
-from tessella.release import jobs, large, protecting, rivals
+from tessella.publishing import publish, reopen
+from tessella.release import jobs, large, rivals
 from tessella.risk import link
 
 N = 2_500
 ONE = "500MB"
-
-
-@pytest.fixture
-def small(tmp_path, monkeypatch):
-    """Everything is small: a table of 2,500 records has four pieces, and several shards."""
-    for module in (workflow, protecting):
-        monkeypatch.setattr(module, "LARGE", 500)
-    for module in (base, local, jobs):
-        monkeypatch.setattr(module, "PIECE", 700)
-    for module in (jobs, large):
-        monkeypatch.setattr(module, "SAMPLED", 100)
-    if large.look.__defaults__:
-        monkeypatch.setattr(large.look, "__defaults__", (100,))
-    monkeypatch.setattr(jobs, "PARTITION", 900)
-    monkeypatch.setattr(large, "large_rounds", lambda _: [(5.0, MIX), (5.0, REFINE)])
-    monkeypatch.setattr(large, "search_in_cells", partial(search_in_cells, cell=300))
-    return tmp_path
 
 
 @pytest.fixture
@@ -244,7 +225,7 @@ def test_units_are_counted_up_to_the_k_of_suppression(small, amounts):
 def test_no_copy_of_the_original_is_left_by_a_plan_that_is_refused(small, amounts):
     pq.write_table(pa.table({"a": amounts, "b": amounts[::-1]}), small / "t.parquet")
     path = write_plan(small, "a >= 0\n")
-    path.write_text(path.read_text().replace("k = 4", 'k = 4\ngrouping = "mdav"'))
+    path.write_text(path.read_text().replace("k = 4", "k = 4\noptions = {time_limit = 3}"))
     with pytest.raises(TessellaError):
         publish(path, engine="local", memory=ONE)
     assert not list(small.glob(".*work"))
@@ -300,7 +281,7 @@ def test_rivals_are_all_originals_that_are_nearer_than_the_own_one():
     reach = random.uniform(0.5, 5, 40)
     task = SimpleNamespace(view=lambda rows: rows, plan=None)
     with pytest.MonkeyPatch.context() as context:
-        context.setattr(rivals, "points_of", lambda plan, rows, whole: points)
+        context.setattr(rivals, "points_of", lambda rows, wholes: points)
         given = [pa.table({"x": points[:, 0]})]
         made = rivals.nearest_originals(task, None, sought, reach, 0, given)
     got = set(jobs.unpack(made.facts["rivals"]).column(jobs.ROW).to_pylist())

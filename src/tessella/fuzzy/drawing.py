@@ -54,16 +54,16 @@ class Drawing:
 
 
 def draw_part(
-    X: Floats, weights: Floats, fitted: FuzzyClusterer, law: Law, *, k: int, chance: Chance
+    X: Floats, weights: Floats, centres: Floats, law: Law, *, k: int, chance: Chance
 ) -> Drawing:
     """Draw a centre for each record, steps 2 and 3 of Algorithm 1 of Torra (2020).
 
     `X` of shape (n, d) are the records of the part, on the scale of distances, with positive
-    `weights`; `fitted` has the centres, see `find_centres`. `law` is the fuzziness of the draw (m2
-    or lambda2), in the units of X. Sizes are measured against `k`.
+    `weights`; for the `centres` see `find_centres`. `law` is the fuzziness of the draw (m2 or
+    lambda2), in the units of X. Sizes are measured against `k`.
     """
-    field = Field.of(X, weights, fitted.n_clusters_)
-    inner, inner_law = field.inward(fitted.cluster_centers_), field.law(law)
+    field = Field.of(X, weights, len(centres))
+    inner, inner_law = field.inward(centres), field.law(law)
     outlook, expected = field.draw(inner, inner_law, chance.random(len(X)))
     packed, seen = arrange(inner), np.empty((len(X), 2))
     excesses = np.sum(
@@ -77,7 +77,7 @@ def draw_part(
     )
     return Drawing(
         labels=outlook.drawn,
-        centres=fitted.cluster_centers_,
+        centres=centres,
         expected_sizes=expected,
         entropy=outlook.entropy,
         naming_chance=seen[:, 0],

@@ -7,7 +7,7 @@ whose values keep them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isclass, signature
 from typing import TYPE_CHECKING, Any
@@ -34,16 +34,13 @@ from .aggregation import COMPUTED, PartOfBlock, aggregate, grid_of
 from .base import write_numbers
 from .distributions import keep_shares, match_numbers
 from .donors import take_from_donors
+from .embedding import embed
 from .fuzzy_groups import DrawnPart, FuzzyFacts, FuzzyOptions, FuzzyPart, Logarithms
 from .overlapping_groups import CoveredPart, OverlappingFacts, dealt, effort_of
-from .parts import (
-    BlockCells,
-    Part,
-    partition,
-)
+from .parts import BlockCells, partition
 from .repair_dates import UNMOVED
 from .repair_products import recompute_products
-from .selection import Scale, corners
+from .selection import Scale
 
 if TYPE_CHECKING:
     from .whole import Shard
@@ -121,7 +118,7 @@ def find_values(
     random_state: Any = None,
     beside: Floats | None = None,
     records: Floats | None = None,
-    shard: Shard | None = None,
+    shards: Sequence[Shard] | None = None,
 ) -> MaskedBlocks:
     """Find the values of the groups of all records; those of different strata share none.
 
@@ -129,7 +126,7 @@ def find_values(
     records that keep all rules, by default all. Seeds without a `random_state` are the system's.
     Values of overlapping groups are not yet dealt, and must be: see `MaskedBlocks.deal`. `beside`
     has coordinates that count in crisp groups, and are not masked. `records` has how many released
-    records a row stands for. `shard` is what is known of a table that is a shard of a larger one.
+    records a row stands for. `shards` are what is known, by block, of a table that is a shard.
     """
     out = MaskedBlocks()
     chance = chance_of(random_state) if plan.is_drawn else None
@@ -137,12 +134,12 @@ def find_values(
     if plan.is_overlapping and dominance is not None:
         expected = "'report' or 'refuse' with overlapping groups, all of which have k records"
         raise BadOptionError("on_dominance", "enlarge", expected)
-    for read, seed in zip(read_blocks(plan, view, strata, weights, shard), seeds):
+    for read, seed in zip(read_blocks(plan, view, strata, weights, shards), seeds):
         cells, block, parts, embedded = read.cells, read.block, read.parts, read.embedded
         out.edited += read.edited
         out.merged += sum(own.part.merged for own in parts)
-        if shard is not None:
-            labels = group_ids([shard.labels])
+        if read.labels is not None:
+            labels = group_ids([read.labels])
         elif chance is None:
             labels = _group(out, read, weights, seed, beside)
         else:
@@ -179,6 +176,9 @@ class ReadBlock:
     embedded: Floats
     parts: list[PartOfBlock]
     edited: int
+    labels: Integers | None = None  # of groups that were found before
+    logarithms: Scale | None = None  # of a larger table
+    centres: Mapping[tuple[int, ...], Floats] | None = None  # of its parts, by key
 
     def in_order(self, options: FuzzyOptions) -> Iterator[tuple[PartOfBlock, FuzzyPart]]:
         """Yield the parts, by strata, cases and what is missing, in their representations."""
@@ -186,7 +186,7 @@ class ReadBlock:
         values, weights = self.cells.matrix(numbers), np.empty(n)
         for own in self.parts:
             weights[own.rows] = own.weights
-        logs = Logarithms.of(self.block, numbers, values, weights)
+        logs = Logarithms.of(self.block, numbers, values, weights, self.logarithms)
         computed = self.block.with_operator(*COMPUTED)
         for own in sorted(self.parts, key=lambda own: own.part.key):
             size = len(own.rows)
@@ -199,20 +199,26 @@ class ReadBlock:
 
 
 def read_blocks(
-    plan: Plan, view: View, strata: Strata, weights: Floats, shard: Shard | None = None
+    plan: Plan, view: View, strata: Strata, weights: Floats, shards: Sequence[Shard] | None = None
 ) -> Iterator[ReadBlock]:
     """Read the blocks of a plan, one after the other, each cut into its parts."""
-    for block in plan.blocks:
+    for at, block in enumerate(plan.blocks):
         cells = BlockCells.read(view, block.columns, plan.strata, block.with_operator(*COMPUTED))
         edited = recompute_products(cells, block)
-        if shard is None:
+        embedded = labels = logarithms = centres = None
+        if shards is None:
             scale = _scale(cells, block, weights, plan)
             parts = partition(cells, block, strata, k=plan.k, small=plan.small)
         else:
-            scale, parts = shard.scale, list(shard.parts)
-        embedded = _embed(cells, block, parts, scale, plan)
+            own = shards[at]
+            scale, parts, labels = own.scale, list(own.parts), own.labels
+            embedded, logarithms, centres = own.embed(plan), own.logarithms, own.centres
+        if embedded is None:
+            embedded = embed(cells, block, parts, scale, plan)
         owns = [PartOfBlock(plan, cells, block, p, scale, weights[p.rows], embedded) for p in parts]
-        yield ReadBlock(plan, block, cells, scale, embedded, owns, edited)
+        read = ReadBlock(plan, block, cells, scale, embedded, owns, edited)
+        read.labels, read.logarithms, read.centres = labels, logarithms, centres
+        yield read
 
 
 def mask_keeping_rules(
@@ -278,55 +284,6 @@ def _scale(cells: BlockCells, block: Block, weights: Floats, plan: Plan) -> Scal
     return Scale.of(cells.matrix(numbers), weights, wish, numbers)
 
 
-def _embed(cells: BlockCells, block: Block, parts: list[Part], scale: Scale, plan: Plan) -> Floats:
-    """Return the records as points: numbers in units, categories as corners.
-
-    Two of several categories are one unit apart, as are two numbers a unit apart; two that are all
-    there are, such as sexes, are two units apart, as 0 and 1 are in a column that has each of them
-    equally often. Ranks of ordinal categories are in units of their own standard deviation. Where
-    `plan.scale` is a mapping, it may give categories a unit, too: with 0.5 they count twice as far.
-    """
-    given = plan.scale if isinstance(plan.scale, Mapping) else {}
-    numbers = cells.numbers(block)
-    values = cells.matrix(numbers)
-    pieces = []
-    if plan.distance == "representation" and block.signs and not plan.is_fuzzy:
-        pieces.append(_in_logarithms(values, numbers, block, parts, plan))
-    elif numbers:
-        pieces.append(scale.apply(values))
-    for name in block.columns:
-        if name not in cells.levels:
-            continue
-        codes = np.nan_to_num(cells.column(name), nan=0.0).astype(np.int64)
-        if cells.view.kind(name) == "ordinal":
-            known = ~np.isnan(cells.column(name))
-            spread = (np.nanstd(cells.column(name)) if known.any() else 0.0) or 1.0
-            pieces.append((codes / (spread * given.get(name, 1.0)))[:, None])
-        else:
-            pieces.append(corners(codes) / given.get(name, 1.0))
-    if not any(piece.shape[1] for piece in pieces):  # none, or categories of one level each
-        return np.zeros((cells.n_rows, 1))
-    return np.ascontiguousarray(pieces[0] if len(pieces) == 1 else np.column_stack(pieces))
-
-
-def _in_logarithms(
-    values: Floats, numbers: list[Name], block: Block, parts: list[Part], plan: Plan
-) -> Floats:
-    """Scale the columns of numbers, factors of products as logarithms, in each part apart."""
-    out = np.empty_like(values)
-    for part in parts:
-        own = values[part.rows]
-        for (name, offset), sign in zip(block.signs, part.signs):
-            if name in numbers and sign in (-1, 1):
-                j = numbers.index(name)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    own[:, j] = np.log(np.abs(own[:, j] + offset))
-        own[~np.isfinite(own)] = np.nan
-        scale = Scale.of(own, np.ones(len(own)), plan.scale, numbers)
-        out[part.rows] = scale.apply(own)
-    return out
-
-
 def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
     """Draw a centre for each record of a block; parts share none."""
     plan, options = read.plan, FuzzyOptions.of(read.plan.options)
@@ -336,14 +293,16 @@ def _draw(out: MaskedBlocks, read: ReadBlock, chance: Chance) -> Integers:
     facts = out.known or FuzzyFacts(public=options.public)
     numbers, ids = read.cells.numbers(read.block), np.empty(read.cells.n_rows, dtype=np.int64)
     for own, part in read.in_order(options):
-        drawing = part.draw(options, plan.k, chance)
+        known = None if read.centres is None else read.centres[own.part.key]
+        drawing = part.draw(options, plan.k, chance, known)
         own.drawn = DrawnPart(rows=own.rows, part=part, drawing=drawing, first=first)
         joined, units = drawing.labels, read.cells.view.units
         if units is not None and options.at_least_k:
             joined = join_few_units(part.records, own.weights, joined, units[own.rows], plan.k)
         labels[own.rows] = joined + first
         first += len(drawing.centres)
-        out.coincided += 0 if options.at_least_k else part.most(plan.k) - len(drawing.centres)
+        if not options.at_least_k and known is None:
+            out.coincided += part.most(plan.k) - len(drawing.centres)
         ids[own.rows] = len(drawn)
         drawn.append(own.drawn)
         facts.units.update(zip(numbers, part.unit.tolist()))

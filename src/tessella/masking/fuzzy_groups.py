@@ -196,15 +196,20 @@ class FuzzyPart:
             offsets=offsets, system=system, c=c, has_rules=bool(logs.block.rules),
         )  # fmt: skip
 
-    def draw(self, options: FuzzyOptions, k: int, chance: Chance) -> Drawing:
-        """Find centres, and draw one for each record."""
+    def draw(
+        self, options: FuzzyOptions, k: int, chance: Chance, centres: Floats | None = None
+    ) -> Drawing:
+        """Find centres, and draw one for each record; `centres` are those of a larger table."""
         X, weights, law = self.records, self.weights, options.second
+        if centres is not None:
+            return draw_part(X, weights, centres, law, k=k, chance=chance)
         if options.at_least_k:
             crisp = crisp_groups(X, weights, k=k, chance=chance)
             return draw_keeping_k(
                 X, weights, crisp, options.first, law, k=k, chance=chance, system=self.system
             )
-        return draw_part(X, weights, self.fit(options, k), law, k=k, chance=chance)
+        found = self.fit(options, k).cluster_centers_
+        return draw_part(X, weights, found, law, k=k, chance=chance)
 
     def fit(self, options: FuzzyOptions, k: int) -> FuzzyClusterer:
         """Find the centres; fewer, down to half, where those of a part that rules cut coincide.
@@ -243,17 +248,35 @@ class Logarithms:
 
     @classmethod
     def of(
-        cls, block: Block, columns: Sequence[Name], values: Floats, weights: Floats
-    ) -> Logarithms:
-        """Measure the factors of products that are released as geometric means."""
+        cls, block: Block, columns: Sequence[Name], values: Floats, weights: Floats,
+        scale: Scale | None = None,
+    ) -> Logarithms:  # fmt: skip
+        """Measure the factors of products that are released as geometric means.
+
+        `scale` is that of a whole table of which these are some records.
+        """
+        places, logs = cls.values_of(block, columns, values)
+        if scale is None:
+            scale = Scale.of(logs, weights, "zscore", [columns[j] for j in places])
+        return cls(columns=list(columns), places=places, scale=scale, block=block)
+
+    @staticmethod
+    def values_of(
+        block: Block, columns: Sequence[Name], values: Floats
+    ) -> tuple[list[int], Floats]:
+        """Return where these factors are among columns, and their logarithms."""
         factors = dict(block.signs)
         names = [name for name in block.with_operator("geometric mean") if name in factors]
         places = [columns.index(name) for name in names]
         with np.errstate(divide="ignore"):
             logs = np.log(np.abs(values[:, places] + np.array([factors[n] for n in names])))
         logs[np.isinf(logs)] = np.nan
-        scale = Scale.of(logs, weights, "zscore", names)
-        return cls(columns=list(columns), places=places, scale=scale, block=block)
+        return places, logs
+
+    @staticmethod
+    def scale_of(measured: Sequence[Floats]) -> Scale:
+        """Return the scale of logarithms, of which each column was measured."""
+        return Scale.of_measures(measured, "zscore", range(len(measured)))
 
     def of_part(self, part: Part) -> tuple[Integers, Floats]:
         """Return the sign of each column in a part, 0 where it is no logarithm, and its offset."""

@@ -36,6 +36,16 @@ def constant_columns(view: View) -> list[Name]:
     return [name for name, own in codes if (own == own[first][ids]).all()]
 
 
+def numeric_columns(view: View, names: Sequence[Name]) -> list[Name]:
+    """List the columns that are compared as numbers: yes and no are 1 and 0."""
+    facts = {name: view.table.facts(name) for name in names}
+    return [
+        name
+        for name, own in facts.items()
+        if (own.numeric and view.kind(name) != "nominal") or own.family == "boolean"
+    ]
+
+
 @dataclass(eq=False)
 class Homes:
     """The units of a view: their members, classes of members, shapes."""
@@ -102,16 +112,12 @@ class Homes:
         """The unit of each column of numbers over all records, or what the plan gives."""
         if self.plan.scale is None:
             return None
-        names = [name for name in self.masked if self._numeric(name)]
+        names = numeric_columns(self.view, self.masked)
         wish = self.plan.scale
         if isinstance(wish, dict):
             wish = {name: wish[name] for name in names if name in wish}
         units = Scale.of(self.view.matrix(names), self.weights, wish, names).unit
         return dict(zip(names, units.tolist()))
-
-    def _numeric(self, name: Name) -> bool:
-        facts = self.view.table.facts(name)
-        return (facts.numeric and self.view.kind(name) != "nominal") or facts.family == "boolean"
 
     @cached_property
     def member_points(self) -> tuple[Floats, list[Floats]]:
@@ -136,9 +142,9 @@ class Homes:
 
     def _points(self, names: Sequence[Name]) -> tuple[Floats, list[Floats]]:
         pieces, keys = [np.zeros((self.view.n_rows, 0))], []
-        units = self.scale or {}
+        units, numeric = self.scale or {}, numeric_columns(self.view, names)
         for name in names:
-            if self._numeric(name):
+            if name in numeric:
                 numbers = np.nan_to_num(self.view.numbers(name) / units.get(name, 1.0))
                 pieces.append(numbers[:, None])
                 keys.append(numbers)

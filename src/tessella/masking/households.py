@@ -13,11 +13,12 @@ share a group with others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .._types import Floats, Integers
+from .._types import Floats, Integers, Name
 from ..exceptions import BrokenPromiseError, PlanError, RefusedError
 from ..frame import Strata, Table, View, count_units, group_ids
 from ..plan import Plan
@@ -48,10 +49,10 @@ def needs_whole(plan: Plan) -> bool:
     return any(isinstance(n, UnitAggregate) and n.function != "count" for n in nodes)
 
 
-def households_note(plan: Plan, view: View, whole: bool) -> str:
-    """Say in a sentence how units are masked."""
+def households_note(plan: Plan, columns: Sequence[Name], whole: bool) -> str:
+    """Say in a sentence how units are masked, in which some columns are constant."""
     masked = [name for block in plan.blocks for name in block.columns]
-    common = [str(name) for name in constant_columns(view) if name in masked]
+    common = [str(name) for name in columns if name in masked]
     constant = f" {', '.join(common)} stay constant within units." if common else ""
     if whole:
         return (

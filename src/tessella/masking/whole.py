@@ -2,15 +2,17 @@
 
 A *piece* is some rows of a table as it was read; a *shard* some rows in whole groups. Pieces are
 measured apart, and their sums make up the whole: scale, categories, strata, and the parts that are
-grouped apart (see `partition`). With it each piece tells where its records lie, as points; when
-these are grouped, each shard is masked by itself.
+grouped apart (see `partition`). With it each piece tells where its records lie, as points. A shard
+is masked by itself: with groups that were found before, or with those that it finds.
+
+All this is about one block of columns; a plan of several blocks is as many plans of one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from ..exceptions import GroupSizeError
 from ..frame import View, group_ids
 from ..plan import Block, Plan
 from .aggregation import COMPUTED
+from .fuzzy_groups import Logarithms
 from .parts import BlockCells, KeysOfParts, Part, join_small, keys_of_parts, part_of
 from .repair_products import recompute_products
 from .selection import Scale, corners, measure_column, merge_columns
@@ -29,9 +32,11 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """What is known of a whole table: of its one block of masked columns."""
+    """What is known of a whole table: of one block of masked columns."""
 
+    plan: Plan  # of this block alone
     scale: Scale
+    logarithms: Scale  # of the columns that fuzzy groups have as logarithms
     levels: Mapping[Name, list[str]]  # the categories of each column, by rank if ordinal
     spreads: Mapping[Name, float]  # of the ranks of ordinal ones
     strata: Mapping[str, int]  # by name
@@ -39,24 +44,43 @@ class Whole:
     part: Integers  # of each of them
     parts: tuple[Part, ...]  # without rows
     sizes: Integers  # records of each part
+    centres: Mapping[tuple[int, ...], Floats] | None = None  # fuzzy ones, by key of their part
 
-    def shard(self, parts: Integers, labels: Integers) -> Shard:
-        """Return what a shard is given, of whose records parts and groups are known."""
+    def shard(
+        self, parts: Integers, labels: Integers | None, points: Floats | None = None
+    ) -> Shard:
+        """Return what a shard is given, of whose records parts and groups, or points, are known."""
         found = []
         for part in np.unique(parts).tolist():
             known = self.parts[part]
             rows = np.flatnonzero(parts == part)
             found.append(Part(rows, known.claims, known.signs, 0, known.key))
-        return Shard(self.scale, tuple(found), labels)
+        return Shard(self.scale, self.logarithms, tuple(found), labels, points, self.centres)
 
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """What is known of some rows of a table: its scale, their parts, and their groups."""
+    """What is known of some rows of a table, and one block: its scale, and their parts.
+
+    `labels` are their groups, where they were grouped before; `points` where they lie, as records
+    of the whole table, where they were not; `centres` those of the whole, where they are given.
+    """
 
     scale: Scale
+    logarithms: Scale
     parts: tuple[Part, ...]
-    labels: Integers
+    labels: Integers | None
+    points: Floats | None
+    centres: Mapping[tuple[int, ...], Floats] | None = None
+
+    def embed(self, plan: Plan) -> Floats | None:
+        """Return the points, where a plan groups records by their values."""
+        return self.points if plan.distance == "original" or plan.is_fuzzy else None
+
+
+def plans_of_blocks(plan: Plan) -> list[Plan]:
+    """Return a plan for each block."""
+    return [replace(plan, blocks=(block,)) for block in plan.blocks]
 
 
 def read_block(plan: Plan, view: View) -> tuple[BlockCells, Block]:
@@ -79,8 +103,10 @@ def measure_piece(plan: Plan, view: View, units: Integers | None) -> dict[str, A
     weights = weights_of(view)
     numbers = cells.numbers(block)
     values = cells.matrix(numbers)
+    logs = Logarithms.values_of(block, numbers, values)[1]
     facts: dict[str, Any] = {
-        "numbers": np.array([measure_column(values[:, j], weights) for j in range(len(numbers))])
+        "numbers": np.array([measure_column(own, weights) for own in values.T]),
+        "logarithms": np.array([measure_column(own, weights) for own in logs.T]),
     }
     for at, name in enumerate(block.columns):
         if name in cells.levels:
@@ -120,12 +146,20 @@ def _strata(plan: Plan, view: View) -> tuple[Integers, list[str]]:
     return found.ids, [json.dumps(own) for own in zip(*texts)]
 
 
-def put_together(plan: Plan, shown: View, pieces: Sequence[Facts]) -> Whole:
-    """Make the whole of what was measured in its pieces; `shown` is any piece."""
+def put_together(
+    plan: Plan, shown: View, pieces: Sequence[Facts], *, partitioned: bool = True
+) -> Whole:
+    """Make the whole of what was measured in its pieces; `shown` is any piece.
+
+    Households are not `partitioned`: records are put apart by what all members have.
+    """
     (block,) = plan.blocks
     cells = BlockCells.read(shown, block.columns, plan.strata, block.with_operator(*COMPUTED))
     numbers = cells.numbers(block)
-    merged = [merge_columns([own["numbers"][j] for own in pieces]) for j in range(len(numbers))]
+    merged, logs = (
+        [merge_columns(list(own)) for own in zip(*(piece[what] for piece in pieces))]
+        for what in ("numbers", "logarithms")
+    )
     wish = plan.scale
     if isinstance(wish, Mapping):
         wish = {name: wish[name] for name in numbers if name in wish}
@@ -144,7 +178,11 @@ def put_together(plan: Plan, shown: View, pieces: Sequence[Facts]) -> Whole:
         ranks = np.repeat(np.arange(len(sizes)), sizes)
         spreads[name] = float(np.std(ranks)) if len(ranks) else 0.0
     strata = {name: at for at, name in enumerate(sorted({n for p in pieces for n in p["strata"]}))}
-    return Whole(scale, levels, spreads, strata, *_parts(plan, block, pieces, strata))
+    none = np.zeros(0, dtype=np.int64)
+    parts = _parts(plan, block, pieces, strata) if partitioned else (none, none, (), none)
+    return Whole(
+        plan, scale, Logarithms.scale_of(logs), levels, spreads, strata, *parts
+    )  # fmt: skip
 
 
 def _parts(
@@ -201,17 +239,18 @@ def _refuse_few(
         raise GroupSizeError.small_strata(k=plan.k, sizes=few, what=what)
 
 
-def place_piece(plan: Plan, view: View, whole: Whole) -> tuple[Floats, Integers]:
-    """Return the records of a piece as points, and the part of each: see `_embed`."""
-    cells, block = read_block(plan, view)
-    own, names = _strata(plan, view)
+def find_parts(view: View, whole: Whole) -> Integers:
+    """Return the part of each record of a piece."""
+    cells, block = read_block(whole.plan, view)
+    own, names = _strata(whole.plan, view)
     ids = np.array([whole.strata[name] for name in names])[own]
     keys = keys_of_parts(cells, block, ids).values
-    return points_of(plan, view, whole), whole.part[_find_rows(whole.keys, keys)]
+    return whole.part[_find_rows(whole.keys, keys)]
 
 
-def points_of(plan: Plan, view: View, whole: Whole) -> Floats:
-    """Return records as points, whether they are of a piece of the table or were released."""
+def place_piece(view: View, whole: Whole) -> Floats:
+    """Return the records of a piece as points: see `embed`."""
+    plan = whole.plan
     cells, block = read_block(plan, view)
     given = plan.scale if isinstance(plan.scale, Mapping) else {}
     numbers = cells.numbers(block)

@@ -1,8 +1,8 @@
 """Publish a table that is larger than memory, on an engine: the same plan, the same promises.
 
 Every record is masked, and every promise is counted in all of them. What is measured beyond that
-(distributions, estimates, attacks, pictures) is measured in a random sample of whole groups, whose
-records are alike as they are in the release; reports say so.
+(distributions, estimates, attacks, pictures) is measured in a random sample: of whole groups, whose
+records are alike as they are in the release, or of units or records; reports say which.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from ..kernels.cut_tree import keys_of_rows
 from ..planfile import PlanFile
 from ..release import Protocol, Study
 from ..release.jobs import LOOK, SAMPLED
-from ..release.large import LargeRelease, load, look, make_task, release_large
-from ..release.rivals import find_rivals
+from ..release.large import load, look, make_task, release_large
+from ..release.large_release import LargeRelease
+from ..release.rivals import Keeping, find_rivals
 from ..reports import summarise
 from ..reports.public import manifest
+from ..reports.sentences import IN_WHOLE
 from .measuring import (
     against_all,
     draw_order,
@@ -112,7 +114,7 @@ def opened(where: Where, plan: PlanFile, folder: Path) -> Iterator[tuple[Engine,
 
 
 def _seed(given: int | None) -> int:
-    return secrets.randbits(31) if given is None else given
+    return secrets.randbits(128) if given is None else given
 
 
 @contextmanager
@@ -145,8 +147,8 @@ def prepared(
         began = perf_counter()
         steps.announce(masking.name or masking.method)
         attacked = plan.measures.risk != "none"
-        report = partial(_report, steps, masking)
-        done = release_large(engine, table, task, report=report, keep=attacked)
+        worker = Keeping(engine, table) if attacked else engine
+        done = release_large(worker, table, task, report=partial(_report, steps, masking))
         seconds = perf_counter() - began
         study = done.study(plan.read_rules(), plan.steps, seconds=seconds, seed=plan.seed)
         for entry in study.protocol:
@@ -178,10 +180,11 @@ def _measured(
         release = done.with_counts(study.release())
         ordered_as(plan, release)  # warns of an order that is kept
         broken = f"{done.breaking:,} records of the original break a rule."
+        whole = IN_WHOLE[done.task.sampled_by]
         account.append(
             f"Passed; all {done.n:,} records counted: {done.n_groups:,} sets alike, the smallest "
             f"of {done.smallest}; {broken if len(study.rules) else 'no rules.'} Measured below "
-            f"are {done.sample.num_rows:,} records in whole groups, drawn by chance."
+            f"are {done.sample.num_rows:,} records{whole}, drawn by chance."
         )
     loss = None
     if plan.measures.loss:
@@ -205,7 +208,7 @@ def _measured(
             risk_before=before, protocol=Protocol(tuple(steps.entries)), order=plan.output.order,
             warned=(*dict.fromkeys(str(one.message) for one in caught), *done.dominance),
             title=paths["release"].name, pictures=pictures and "internal report" in paths,
-            n_records=done.n,
+            n_records=done.n, sampled_by=done.task.sampled_by,
         )  # fmt: skip
         if plan.output.order == "shuffled" and plan.seed is None:  # see `reopen`
             summary["confidential"]["order_entropy"] = str(entropy)

@@ -25,7 +25,7 @@ from ..risk.assessment import Case
 from ..risk.estimate import wilson
 
 if TYPE_CHECKING:
-    from ..release.large import LargeRelease
+    from ..release.large_release import LargeRelease
 
 SHUFFLING = 2**32 - 1  # the place of the order among the seeds of a plan: no step stands there
 # Records of a large table that are attacked; the reports give the interval.
@@ -109,7 +109,7 @@ def against_all(
     wanted = _asked(plan, study)
     attacks = [one for one in dict.fromkeys(tried.name for tried in risk.tried) if one in LINKING]
     asked, more = rivals(
-        done.task, done.whole, sample=done.sample, released=done.sample_released,
+        done.task, done.wholes, sample=done.sample, released=done.sample_released,
         rows=done.sampled, effort=wanted["effort"],
     )  # fmt: skip
     if not attacks or not len(asked):

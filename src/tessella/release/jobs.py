@@ -5,7 +5,7 @@ Each gets some rows and a task, and knows nothing of other jobs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,20 +13,23 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .._types import Floats, Integers, Name
+from .._types import Integers, Name
 from ..engines.base import PIECE, Made
 from ..engines.cells import numbers, records
 from ..exceptions import RefusedError
 from ..frame import Table, View, group_ids
-from ..grouping.cells import seed_of_cell
 from ..grouping.dominance import DominanceRule
 from ..kernels.cut_tree import keys_of_rows
+from ..masking.homes import numeric_columns
+from ..masking.selection import measure_column
+from ..masking.unit_classes import hash_texts
 from ..masking.whole import (
     Whole,
     few_units,
+    find_parts,
     measure_piece,
     place_piece,
-    read_block,
+    plans_of_blocks,
     weights_of,
 )
 from ..plan import Plan
@@ -34,8 +37,6 @@ from ..rules import Rules
 from ..schema import Schema
 from .forms import Form
 from .preparing import Suppression, prepared
-from .promises import Promise
-from .result import Protocol, Release, as_planned, judge, mask_planned
 from .steps import Step
 
 PARTITION = 262_144  # records of a part of the release
@@ -44,7 +45,6 @@ ROW, GROUP, PART, SHARD, KEY = (
     f"tessella {name}" for name in ("row", "group", "part", "shard", "key")
 )
 LOOK, DRAWN, ORDER = 5, 6, 7  # streams of the keys of rows
-OF_SEARCH = ("effort",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,30 @@ class Task:
     doubted: tuple[Name, ...] = ()  # columns that tell the records of a sample apart
     n: int = 0
     suppression: Suppression | None = None  # where a step suppresses cells, once these are counted
+    whole_units: bool = False
+    asks_units: bool = False  # in the sample units have columns that are constant in them
+    # Of tables whose units are masked whole: the columns that are constant in them, and the unit of
+    # each column of numbers in the whole table.
+    constant: tuple[Name, ...] | None = None
+    unit_scale: Mapping[Name, float] | None = None
+
+    @property
+    def masked(self) -> list[Name]:
+        """The columns of all blocks."""
+        return [name for block in self.plan.blocks for name in block.columns]
+
+    @property
+    def sampled_by(self) -> str:
+        """What the sample of a release has whole: groups, units, or records alone.
+
+        Groups of several blocks cross each other, those of households share members, and a record
+        that drew its group is no member of it: there k is counted in all records, and the sample
+        cannot show it.
+        """
+        alone = self.constant is None and all(rule.unit is None for rule in self.rules)
+        if len(self.plan.blocks) == 1 and self.plan.keeps_k and alone:
+            return "groups"
+        return "units" if self.schema.names("unit") else "records"
 
     def view(self, rows: pa.Table) -> View:
         """Return some rows of the table, prepared."""
@@ -111,17 +135,23 @@ def count_patterns(task: Task, names: Sequence[Name], k: int, _: int, given: Seq
         "patterns": states[first], "records": np.bincount(own),
         "donors": pack(task.form.plain(rows).take(pa.array(first))),
     }  # fmt: skip
-    units = _units(view)
+    units = units_of(view)
     if units is not None:
         facts["units"] = few_units(own, units, k)
     return Made(facts=facts)
 
 
-def measure_rows(task: Task, number: int, given: Sequence[Any]) -> Made:
-    """Measure a piece: what the whole is put together from."""
-    (rows,) = given
+def measure_rows(task: Task, first: int, number: int, given: Sequence[Any]) -> Made:
+    """Measure a piece: what the whole is put together from; the first one shows some rows."""
+    rows, _ = with_numbers(number, given[0])
     view = task.view(rows)
-    facts = measure_piece(task.plan, view, _units(view))
+    facts: dict[str, Any] = {}
+    for at, plan in enumerate(plans_of_blocks(task.plan)):
+        found = measure_piece(plan, view, units_of(view))
+        facts |= {f"{at} {name}": own for name, own in found.items()}
+    if task.constant is not None:
+        numeric, weights = numeric_columns(view, task.masked), weights_of(view)
+        facts["units"] = [measure_column(view.numbers(name), weights) for name in numeric]
     for at, step in enumerate(task.steps):
         if step.options.get("groups") is not None:
             texts = Table.read(task.form.dress(rows)).labels(step.options["column"])[1]
@@ -130,28 +160,35 @@ def measure_rows(task: Task, number: int, given: Sequence[Any]) -> Made:
         before = task.rules.confront(view, tolerance=task.tolerance, schema=task.schema)
         facts["broken"] = np.array([len(own) for own in before.rows], dtype=np.int64)
         facts["breaking"] = len(before.breaking())
-    if number == 0:
+    if number == first:
         facts["shown"] = pack(rows.slice(0, 1_000))
     return Made(facts=facts)
 
 
-def _units(view: View) -> Integers | None:
+def units_of(view: View) -> Integers | None:
     """Return a number for each record's unit that is the same in every piece."""
     if view.unit is None:
         return None
     codes, texts = view.labels(view.unit)
     _ = view.units  # refuses records without one
-    hashed = pd.util.hash_array(np.array(texts, dtype=object), categorize=False)
-    return (hashed >> np.uint64(1)).astype(np.int64)[codes]
+    return hash_texts(codes, texts)
+
+
+def with_numbers(number: int, rows: pa.Table) -> tuple[pa.Table, Integers]:
+    """Return rows without what they were moved by, in the order of the table, and their numbers."""
+    if ROW not in rows.column_names:
+        return rows, rows_of_piece(number, rows)
+    rows = rows.take(pa.array(np.argsort(numbers(rows, ROW)))).combine_chunks()
+    return rows.drop_columns([ROW]), numbers(rows, ROW)
 
 
 def place_rows(task: Task, whole: Whole, number: int, given: Sequence[Any]) -> Made:
     """Return the records of a piece as points."""
     (rows,) = given
     view = task.view(rows)
-    points, parts = place_piece(task.plan, view, whole)
-    found = records(rows_of_piece(number, rows), points, weights_of(view), _units(view), parts)
-    return Made(found, np.full(len(points), number))
+    points, parts = place_piece(view, whole), find_parts(view, whole)
+    row, units = rows_of_piece(number, rows), units_of(view)
+    return Made(records(row, points, weights_of(view), units, parts), np.full(len(row), number))
 
 
 def send_back(number: int, given: Sequence[Any]) -> Made:
@@ -178,82 +215,6 @@ def send_rows(number: int, given: Sequence[Any]) -> Made:
     return Made(rows, numbers(groups, SHARD))
 
 
-def mask_shard(task: Task, whole: Whole, number: int, given: Sequence[Any]) -> Made:
-    """Mask, audit and measure a shard, and send its records to the parts of the release."""
-    (rows,) = given
-    rows = rows.take(pa.array(np.argsort(numbers(rows, ROW)))).combine_chunks()
-    row, group, part = (numbers(rows, name) for name in (ROW, GROUP, PART))
-    rows = rows.drop_columns([ROW, GROUP, PART])
-    view = task.view(rows)
-    release, inconsistent = _release_shard(task, whole, view, part, group, number)
-    released = task.form.plain(release.table)
-    _, first, place = np.unique(release.labels[0], return_index=True, return_inverse=True)
-    group = row[first][place]  # as they are released: some were enlarged
-    key = row / max(task.n, 1) if task.order is None else keys_of_rows(row, task.order)
-    parts = -(-task.n // PARTITION)
-    share = min(1.0, SAMPLED / task.n)
-    chosen = pa.array(np.flatnonzero(keys_of_rows(group, DRAWN) < share))
-    facts = {
-        "records": len(row), "smallest": min(line.k for line in release.audit.blocks),
-        "inconsistent": inconsistent,
-        "breaking": release.inconsistent, "edited": release.edited, "donated": release.donated,
-        "dominated": release.audit.dominated,
-        "dominated_columns": np.array(_dominated_columns(release), dtype=np.str_),
-        "squares": _squares(task, whole, view, View(release.table, release.schema)),
-        "sample": pack(rows.take(chosen)), "released": pack(released.take(chosen)),
-        "labels": group[chosen.to_numpy()], "rows": row[chosen.to_numpy()],
-    }  # fmt: skip
-    released = released.append_column(KEY, pa.array(key)).append_column(ROW, pa.array(row))
-    return Made(released, np.minimum((key * parts).astype(np.int64), parts - 1), facts)
-
-
-def _release_shard(
-    task: Task, whole: Whole, view: View, part: Integers, group: Integers, number: int
-) -> tuple[Release, list[int]]:
-    """Mask and judge the records of a shard as a table of its own."""
-    before = task.rules.confront(view, tolerance=task.tolerance, schema=task.schema)
-    plan = task.plan
-    planned = mask_planned(
-        view.table, task.schema, k=plan.k, before=before, plan=plan, weights=weights_of(view),
-        tolerance=task.tolerance, dominance=task.dominance, on_dominance=task.on_dominance,
-        whole_units=False, random_state=seed_of_cell(task.seed, number) % 2**31,
-        shard=whole.shard(part, group),
-    )  # fmt: skip
-    promise = Promise.of_plan(plan)
-    columns = [name for block in plan.blocks for name in block.columns]
-    found = judge(
-        view, planned.table, expected=View.of(as_planned(view.table, plan), task.schema),
-        masked=columns, before=before, planned=planned,
-        promised=vars(promise) | {"strata": [*promise.strata] or None},
-        tolerance=task.tolerance, protocol=Protocol(()),
-    )  # fmt: skip
-    return found, [len(own) for own in before.rows]
-
-
-def _dominated_columns(release: Release) -> list[str]:
-    """List the columns in which totals of released groups give a record away."""
-    return [str(line.column) for line in release.audit.dominance if line.rows]
-
-
-def _squares(task: Task, whole: Whole, view: View, released: View) -> Floats:
-    """Return, for each column of numbers, squared differences in deviations, and their weight."""
-    names, weights = masked_numbers(task, view), weights_of(view)
-    out = np.zeros((len(names), 2))
-    for j, name in enumerate(names):
-        before, after = view.numbers(name), released.numbers(name)
-        seen = ~np.isnan(before)
-        spread = whole.scale.deviation[j] or 1.0
-        own = ((before[seen] - after[seen]) / spread) ** 2
-        out[j] = (weights[seen] * own).sum(), weights[seen].sum()
-    return out
-
-
-def masked_numbers(task: Task, view: View) -> list[Name]:
-    """List the masked columns of numbers, in the order of the whole's scale."""
-    cells, block = read_block(task.plan, view)
-    return cells.numbers(block)
-
-
 def put_in_order(number: int, given: Sequence[Any]) -> Made:
     """Put the records of a part of the release in their order."""
     (rows,) = given
@@ -262,11 +223,10 @@ def put_in_order(number: int, given: Sequence[Any]) -> Made:
     return Made(rows, np.full(rows.num_rows, number))
 
 
-def hash_part(task: Task, number: int, given: Sequence[Any]) -> Made:  # noqa: ARG001
+def hash_part(task: Task, columns: Sequence[str], _: int, given: Sequence[Any]) -> Made:
     """Count the records that are alike in a part of the release, by two hashes of their cells."""
     (rows,) = given
-    hashed = hash_rows(rows.select(alike_columns(task.plan)))
-    return _counted(hashed, -(-task.n // PARTITION))
+    return _counted(hash_rows(rows.select(columns)), -(-task.n // PARTITION))
 
 
 def _counted(hashed: Any, parts: int) -> Made:
@@ -287,9 +247,14 @@ def count_alone(_: int, given: Sequence[Any]) -> Made:
     return Made(facts={"alone": (_totals(given[0]) == 1).sum()})
 
 
-def alike_columns(plan: Plan) -> list[str]:
-    """List the columns in which records of a group are alike."""
-    return [*(str(name) for block in plan.blocks for name in block.columns), *map(str, plan.strata)]
+def alike_columns(plan: Plan) -> list[list[str]]:
+    """List the columns in which records are alike: of each block, and of all where k is of each."""
+    blocks = [[*map(str, block.columns)] for block in plan.blocks]
+    joint = [name for block in blocks for name in block]
+    if not plan.keeps_k:
+        return [joint]
+    blocks += [joint] if len(blocks) > 1 else []
+    return [[*block, *map(str, plan.strata)] for block in blocks]
 
 
 def hash_rows(rows: pa.Table) -> Any:
@@ -314,11 +279,15 @@ def hash_rows(rows: pa.Table) -> Any:
     return np.column_stack(both)
 
 
-def count_alike(number: int, given: Sequence[Any]) -> Made:  # noqa: ARG001
+def count_alike(k: int, _: int, given: Sequence[Any]) -> Made:
     """Count the records that are alike in the whole release, for some of the hashes."""
     (rows,) = given
     totals = _totals(rows)
-    return Made(facts={"groups": len(totals), "smallest": totals.min(), "records": totals.sum()})
+    facts = {
+        "groups": len(totals), "smallest": totals.min(), "records": totals.sum(),
+        "below": totals[totals < k].sum(),
+    }  # fmt: skip
+    return Made(facts=facts)
 
 
 def _totals(rows: pa.Table) -> Integers:

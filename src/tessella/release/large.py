@@ -1,10 +1,11 @@
 """A release of a table larger than memory: the same steps, piece by piece and shard by shard.
 
 A table is loaded in *pieces*. What they must know of the whole is summed up (`masking.whole`), and
-each tells where its records lie; these are grouped in cells (`engines.cells`). Then all rows go to
-*shards* of whole groups, each of which is masked, audited and measured as a table of its own: where
-every shard has k alike and breaks no rule, so has the whole and breaks none. Last the records go to
-the parts of the release, in an order drawn anew.
+each tells where its records lie. Then all rows go to *shards*: of whole groups, where one block of
+records is searched (`engines.cells`), else of cells that find groups by themselves
+(`release.cells`). Each is masked, audited and measured as a table of its own: where every shard has
+k alike and breaks no rule, so has the whole and breaks none. Last the records go to the parts of
+the release, in an order drawn anew.
 
 Nothing that a job does depends on the engine, nor on how much memory there is.
 """
@@ -12,31 +13,32 @@ Nothing that a job does depends on the engine, nor on how much memory there is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from .._types import Integers, Name
-from .._wording import counted, listed
+from .._wording import listed
+from ..engines import base
 from ..engines.base import Engine, Moved
 from ..engines.cells import EngineCells
-from ..exceptions import BadOptionError, BadTableError, PlanError, RefusedError
-from ..frame import Table, View
+from ..exceptions import BadOptionError, BadTableError, PlanError
+from ..frame import View
 from ..grouping.cells import search_in_cells
-from ..grouping.dominance import MOST, checked_dominance
+from ..grouping.dominance import checked_dominance
 from ..grouping.search import EFFORTS, large_rounds, standard_moves
 from ..guessing.values import UNMASKED
-from ..masking.engine import MaskedBlocks
-from ..masking.households import needs_households
-from ..masking.whole import Whole, put_together
+from ..masking.homes import constant_columns, numeric_columns
+from ..masking.selection import Scale, merge_columns
+from ..masking.whole import Whole, plans_of_blocks, put_together
 from ..plan import Plan, make_plan
 from ..rules import Rules
 from ..schema import Schema
 from . import roles
-from .dominance import DominatedError
+from .cells import find_homes, send_by_cells
+from .centres import shares_centres, with_centres
 from .forms import Form
 from .jobs import (
     GROUP,
@@ -45,14 +47,13 @@ from .jobs import (
     ROW,
     SAMPLED,
     Task,
+    alike_columns,
     count_alike,
     count_alone,
     count_patterns,
     hash_cells,
     hash_part,
     look_at_piece,
-    mask_shard,
-    masked_numbers,
     measure_rows,
     place_rows,
     put_in_order,
@@ -60,115 +61,11 @@ from .jobs import (
     send_rows,
     unpack,
 )
+from .large_release import LargeRelease, add_up
 from .preparing import Suppression, prepared
-from .result import DEFAULTS, Planned, Release, refuse_contradictions, refuse_inconsistent
+from .result import DEFAULTS, refuse_contradictions, refuse_inconsistent
+from .shards import mask_shard, masked_numbers
 from .steps import PREPARING, Step, chosen_columns
-from .study import Study
-
-
-@dataclass(frozen=True, eq=False)
-class LargeRelease:
-    """What came of a table larger than memory.
-
-    Attributes
-    ----------
-    rows : Moved
-        The released rows, by part of the release, each in its order.
-    n, n_groups, smallest : int
-        Records; sets of records that are alike; units in the smallest of them.
-    column_loss : dict
-        Per cent of each column's variance that is lost, in all records.
-    inconsistent : dict
-        How many records of the original break each rule.
-    dominance : list of str
-        How many records the totals of their groups give away, in words, where there are any.
-    sample, sample_released, labels, sampled
-        Whole groups, drawn by chance: original rows, released rows, the group of each, and its
-        place in the table.
-    """
-
-    task: Task
-    whole: Whole
-    rows: Moved
-    n: int
-    n_groups: int
-    smallest: int
-    column_loss: dict[Name, float]
-    inconsistent: dict[str, int]
-    dominance: list[str]
-    breaking: int
-    edited: int
-    donated: int
-    merged: int
-    sample: pa.Table
-    sample_released: pa.Table
-    labels: Integers
-    sampled: Integers
-
-    @property
-    def loss(self) -> float:
-        """The mean of the columns' losses, in per cent."""
-        found = list(self.column_loss.values())
-        return sum(found) / len(found) if found else 0.0
-
-    def study(
-        self, rules: Rules, steps: Sequence[Step], *, seconds: float, seed: int | None
-    ) -> Study:
-        """Return the study of the sample, masked as it was."""
-        task = self.task
-        study = Study(
-            task.form.dress(self.sample), schema=task.given, rules=rules, tolerance=task.tolerance,
-            random_state=seed,
-        )  # fmt: skip
-        *before, masking = steps
-        for at, step in enumerate(before, start=1):
-            if step.method != "suppress":
-                study.do(step)
-                continue
-            assert task.suppression is not None
-            done, known = prepared(
-                task.form, before[:at], self.sample, task.given, task.suppression
-            )
-            study.adopt_prepared(step, done, known, task.suppression.lost)
-        view = study.views[0]
-        released = Form.like(self.sample_released, pa.table(view.table.native))
-        if view.unit is not None:  # it is left out of what is released, not of what is compared
-            own = pa.table(view.table.native).column(str(view.unit))
-            released = released.append_column(str(view.unit), own)
-        table = Table.read(Table.read(released).select(list(view.columns)))
-        about = study.confrontation.rules
-        planned = Planned(
-            table=table, plan=task.plan,
-            masked=MaskedBlocks(labels=[np.unique(self.labels, return_inverse=True)[1]]),
-            after=about.confront(View(table, task.schema), tolerance=task.tolerance),
-            dominance=task.dominance, on_dominance=task.on_dominance,
-        )  # fmt: skip
-        return study.adopt(masking, planned, seconds)
-
-    def with_counts(self, found: Release) -> Release:
-        """Put what was counted in all records in the place of what the sample has."""
-        audit = found.audit
-        alike = [
-            replace(
-                line, records=(self.n,), combinations=(self.n_groups,), smallest=(self.smallest,),
-                below=(0,),
-            )
-            for line in (*audit.blocks, audit.joint)
-            if line is not None
-        ]  # fmt: skip
-        broken = [
-            replace(line, breaks_before=self.inconsistent.get(line.name, line.breaks_before))
-            for line in audit.rules
-        ]
-        audit = replace(
-            audit, n_records=self.n, strata=("all records",), blocks=(alike[0],), joint=alike[-1],
-            rules=tuple(broken),
-        )  # fmt: skip
-        return replace(
-            found, audit=audit, loss=self.loss,
-            column_loss={**found.column_loss, **self.column_loss}, inconsistent=self.breaking,
-            edited=self.edited, merged=self.merged, donated=self.donated,
-        )  # fmt: skip
 
 
 def look(engine: Engine, table: Moved, form: Form) -> pa.Table:
@@ -219,7 +116,7 @@ def make_task(
         strata = options["strata"]
         options["strata"] = (strata,) if isinstance(strata, str) else tuple(strata or ())
         plan = make_plan(known, about, k=k, **options)
-    plan = _refuse_far(plan, View(table, known), given)
+    _refuse_time(plan)
     covered = [*(name for block in plan.blocks for name in block.columns), *plan.strata]
     view = View(table, known)
     unmasked = roles.find_unmasked(known, covered)
@@ -233,46 +130,55 @@ def make_task(
         plan=replace(plan, notes=(*plan.notes, *noticed)), tolerance=tolerance,
         dominance=checked_dominance(given["dominance"], given["on_dominance"]),
         on_dominance=given["on_dominance"], seed=seed, order=order, doubted=tuple(doubted),
+        whole_units=given["whole_units"],
+        asks_units=not plan.is_drawn and not set(covered).isdisjoint(constant_columns(view)),
     )  # fmt: skip
 
 
-def _refuse_far(plan: Plan, sample: View, given: Mapping[str, Any]) -> Plan:
-    """Refuse what shards cannot do by themselves."""
-    wrong = ""
-    if len(plan.blocks) != 1:
-        wrong = "several blocks: leave out blocks"
-    elif plan.grouping != "search":
-        wrong = f"grouping={plan.grouping!r}: groups are made by search"
-    elif set(plan.options) - {"effort"}:
-        wrong = f"options {sorted(plan.options)}: give effort alone"
-    elif plan.distance != "original":
-        wrong = f"distance={plan.distance!r}: records are near by their values"
-    elif given["whole_units"] or _about_units(plan) or needs_households(plan, sample):
-        wrong = "units that are masked whole, for columns are constant in them or rules are about "
-        wrong += "their members: make these columns strata, or give up these rules"
-    if wrong:
-        raise PlanError(f"A table larger than memory cannot be masked with {wrong}.")
-    return plan
+def _refuse_time(plan: Plan) -> None:
+    """Refuse what is found in a time, which no two machines find alike."""
+    if plan.options.get("time_limit") is not None:
+        raise PlanError(
+            "What a search finds in a time_limit differs from one machine to the next. Of a table "
+            'larger than memory give options = { effort = "quick" }, or "thorough".'
+        )
 
 
-def _about_units(plan: Plan) -> bool:
-    return any(rule.unit is not None for rule in plan.rules)
+def searches(task: Task) -> bool:
+    """Tell if a plan is one block of records to be searched: in rounds of cells, cut anew."""
+    plan = task.plan
+    return (
+        plan.grouping == "search"
+        and len(plan.blocks) == 1
+        and not set(plan.options) - {"effort"}
+        and plan.distance == "original"
+        and task.constant is None
+        and all(rule.unit is None for rule in task.rules)
+    )
 
 
 def release_large(
-    engine: Engine, table: Moved, task: Task, *, keep: bool = False,
+    engine: Engine, table: Moved, task: Task, *,
     report: Callable[[int, int, str], None] = lambda *_: None,
 ) -> LargeRelease:  # fmt: skip
     """Mask a table on an engine; every shard is audited, and what they say is added up.
 
-    `report` is called with steps done, steps of all, and the name of the next. With `keep` the
-    engine keeps the rows of the table.
+    `report` is called with steps done, steps of all, and the name of the next.
     """
     n = sum(table.sizes.values())
     task = replace(task, n=n)
-    moves = standard_moves(n) * EFFORTS[task.plan.options.get("effort", "quick")].moves
-    rounds = large_rounds(moves)
-    names = ["measure", "place", "cut", *["group"] * len(rounds), "send", "mask", "order", "count"]
+    task = _without_unique(engine, table, _with_suppression(engine, table, task))
+    source, unneeded = table, list[Moved]()
+    if task.schema.names("unit") and (task.asks_units or not searches(task)):
+        source, task = find_homes(engine, table, task, -(-n // base.PIECE))
+        unneeded = [table]
+    rounds: list[Any] = []
+    if searches(task):
+        moves = standard_moves(n) * EFFORTS[task.plan.options.get("effort", "quick")].moves
+        rounds = large_rounds(moves)
+        source, unneeded = table, [source] if source is not table else []
+    grouping = ["place", "cut", *["group"] * len(rounds)] if searches(task) else ["cut"]
+    names = ["measure", *grouping, "send", "mask", "order", "count"]
     turn = iter(range(len(names)))
 
     def say(*_: Any) -> None:
@@ -280,32 +186,67 @@ def release_large(
         report(at, len(names), names[at])
 
     say()
-    task = _without_unique(engine, table, _with_suppression(engine, table, task))
-    measured = engine.work("measure", [table], partial(measure_rows, task))
-    pieces = list(measured.facts.values())
-    _refuse_unknown_groups(task, pieces)
-    _refuse_broken(task, pieces)
-    shown = task.view(unpack(pieces[0]["shown"]))
-    whole = put_together(task.plan, shown, pieces)
+    measuring = partial(measure_rows, task, min(source.sizes))
+    measured = engine.work("measure", [source], measuring, last=unneeded)
+    task, wholes, shown = _put_together(task, list(measured.facts.values()))
+    fewer, unneeded = 0, []
+    if shares_centres(task):
+        wholes, fewer = with_centres(engine, source, task, wholes, unneeded)
     say()
-    points = engine.work("place", [table], partial(place_rows, task, whole))
-    cells = EngineCells(engine, points, whole.sizes, has_units=shown.unit is not None)
-    random = np.random.default_rng(task.seed)
+    if searches(task):
+        sent = _search(engine, table, task, wholes[0], rounds, say)
+    else:
+        sent = send_by_cells(engine, source, task, wholes, unneeded)
+        say()
     say()
-    search_in_cells(cells, task.plan.k, random, rounds, report=say)
-    assert cells.current is not None
-    back = engine.work("back", [cells.current], send_back, last=[cells.current, points])
-    last = [back] if keep else [back, table]
-    sent = engine.work("rows", [table, back], send_rows, last=last)
-    say()
-    masked = engine.work("mask", [sent], partial(mask_shard, task, whole), last=[sent])
+    masked = engine.work("mask", [sent], partial(mask_shard, task, wholes), last=[sent])
     say()
     ordered = engine.work("order", [masked], put_in_order, last=[masked])
     say()
-    alike = engine.work("alike", [ordered], partial(hash_part, task))
-    sets = engine.work("count", [alike], count_alike, last=[alike])
-    columns = masked_numbers(task, shown)
-    return _add_up(task, whole, columns, list(masked.facts.values()), ordered, sets)
+    counts = []
+    for columns in alike_columns(task.plan):
+        alike = engine.work("alike", [ordered], partial(hash_part, task, columns))
+        sets = engine.work("count", [alike], partial(count_alike, task.plan.k), last=[alike])
+        counts.append(list(sets.facts.values()))
+    shards = list(masked.facts.values())
+    found = add_up(task, wholes, masked_numbers(task, shown), shards, ordered, counts)
+    return replace(found, coincided=found.coincided + fewer)
+
+
+def _put_together(task: Task, pieces: list[Any]) -> tuple[Task, list[Whole], View]:
+    """Make the whole of what was measured in its pieces: of each block; and some rows of it."""
+    _refuse_unknown_groups(task, pieces)
+    _refuse_broken(task, pieces)
+    shown = task.view(unpack(pieces[0]["shown"]))
+    wholes = []
+    for at, plan in enumerate(plans_of_blocks(task.plan)):
+        begin = f"{at} "
+        own = [
+            {name.removeprefix(begin): f for name, f in piece.items() if name.startswith(begin)}
+            for piece in pieces
+        ]
+        wholes.append(put_together(plan, shown, own, partitioned=task.constant is None))
+    if task.constant is not None and task.plan.scale in ("zscore", "range"):
+        names = numeric_columns(shown, task.masked)
+        merged = [merge_columns(list(own)) for own in zip(*(piece["units"] for piece in pieces))]
+        units = Scale.of_measures(merged, task.plan.scale, names).unit
+        task = replace(task, unit_scale=dict(zip(names, units.tolist())))
+    return task, wholes, shown
+
+
+def _search(
+    engine: Engine, table: Moved, task: Task, whole: Whole, rounds: list[Any],
+    say: Callable[..., None],
+) -> Moved:  # fmt: skip
+    """Group all records by search, and send their rows to shards of whole groups."""
+    points = engine.work("place", [table], partial(place_rows, task, whole))
+    has_units = bool(task.schema.names("unit"))
+    cells = EngineCells(engine, points, whole.sizes, has_units=has_units)
+    say()
+    search_in_cells(cells, task.plan.k, np.random.default_rng(task.seed), rounds, report=say)
+    assert cells.current is not None
+    back = engine.work("back", [cells.current], send_back, last=[cells.current, points])
+    return engine.work("rows", [table, back], send_rows, last=[back, table])
 
 
 def _without_unique(engine: Engine, table: Moved, task: Task) -> Task:
@@ -364,69 +305,6 @@ def _refuse_unknown_groups(task: Task, pieces: Sequence[Mapping[str, Any]]) -> N
             listed = ", ".join(map(repr, unknown[:5]))
             expected = f"values that occur in column {step.options['column']!r}"
             raise BadOptionError("groups", listed, expected)
-
-
-def _add_up(
-    task: Task, whole: Whole, names: Sequence[Name], shards: Sequence[Mapping[str, Any]],
-    ordered: Moved, alike: Moved,
-) -> LargeRelease:  # fmt: skip
-    """Add up what shards and counts say; refuse a release that lacks records, or k."""
-    counts = list(alike.facts.values())
-    n = sum(int(own["records"]) for own in counts)
-    smallest = min(int(own["smallest"]) for own in counts)
-    if n != task.n or smallest < task.plan.k:
-        raise RefusedError(
-            f"The masked table is withheld: of {task.n:,} records {n:,} were counted, the fewest "
-            f"alike {smallest}, and k is {task.plan.k}."
-        )
-    dominance = _dominance(task, shards)
-    squares = np.sum([own["squares"] for own in shards], axis=0)
-    losses = {
-        name: 100 * float(total / weight)
-        for name, (total, weight), spread in zip(names, squares, whole.scale.deviation)
-        if spread > 0 and weight > 0
-    }
-    broken = np.sum([own["inconsistent"] for own in shards], axis=0).astype(int)
-    fewest = smallest  # of units no shard has fewer
-    if task.schema.names("unit"):
-        fewest = min(int(own["smallest"]) for own in shards)
-
-    def total(name: str) -> int:
-        return sum(int(own[name]) for own in shards)
-
-    return LargeRelease(
-        task=task, whole=whole, rows=ordered, n=n,
-        n_groups=sum(int(own["groups"]) for own in counts), smallest=fewest, column_loss=losses,
-        inconsistent=dict(zip(task.rules.names, np.atleast_1d(broken).tolist())),
-        dominance=dominance, breaking=total("breaking"), edited=total("edited"),
-        donated=total("donated"),
-        merged=sum(part.merged for part in whole.parts),
-        sample=pa.concat_tables([unpack(own["sample"]) for own in shards]),
-        sample_released=pa.concat_tables([unpack(own["released"]) for own in shards]),
-        labels=np.concatenate([own["labels"] for own in shards]),
-        sampled=np.concatenate([own["rows"] for own in shards]),
-    )  # fmt: skip
-
-
-def _dominance(task: Task, shards: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many records totals of groups give away, or refuse them where that was asked for."""
-    n = sum(int(own["dominated"]) for own in shards)
-    if not n:
-        return []
-    records = counted(n, "record")
-    names = sorted({name for own in shards for name in own["dominated_columns"].tolist()})
-    columns = listed(list(map(repr, names)))
-    if task.on_dominance == "report":
-        told = f"the totals of released groups give away {records}, in {columns}"
-        return [f"Dominance ({task.dominance}): {told}."]
-    enlarged = task.on_dominance == "enlarge"
-    wider = f", also with groups enlarged up to {MOST * task.plan.k} records" if enlarged else ""
-    other = "" if enlarged else "on_dominance='enlarge', "
-    raise DominatedError(
-        f"The masked table is withheld: {records} can be worked out from the totals of released "
-        f"groups ({task.dominance}), in {columns}{wider}.",
-        plan=f"Give {other}a larger k, cut these values in the original, or drop the columns.",
-    )
 
 
 def load(engine: Engine, tables: Iterable[pa.Table]) -> tuple[Moved, Form]:

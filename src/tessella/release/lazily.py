@@ -247,7 +247,7 @@ def protect_lazily(
 
     _refuse_folder(folder)
     out = temporary_folder() if folder is None else folder
-    drawn = secrets.randbits(31) if seed is None else seed
+    drawn = secrets.randbits(128) if seed is None else seed
     engine: Any
     with tempfile.TemporaryDirectory(prefix="tessella-work-") as work, ExitStack() as stack:
         if isinstance(lazy, LazySpark):

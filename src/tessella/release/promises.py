@@ -124,15 +124,16 @@ class NamingChance:
 
 
 def naming_chance(
-    table: Table, masked: Any, method: Any, columns: list[Name], k: int, *, bounded: bool = False
-) -> Callable[[], NamingChance]:
+    table: Table, masked: Any, method: Any, columns: list[Name], k: int, *, bounded: bool = False,
+    attacked: int = ATTACKED,
+) -> Callable[[], NamingChance]:  # fmt: skip
     """Return how to measure a probabilistic step; `method` as `tessella.risk.attack` takes it."""
     kind: dict[str, Any] = {"bounded": bounded, "columns": tuple(columns)}
     known = method["columns"] if isinstance(method, Mapping) else columns  # what it can use
 
     def measure() -> NamingChance:
         n = table.n_rows
-        sample = {} if n <= ATTACKED else {"sample": ATTACKED, "random_state": 0}
+        sample = {} if n <= attacked else {"sample": attacked, "random_state": 0}
         try:
             found: Any = risk.attack(table, masked, method, known=known, strict=False, **sample)
         except TessellaError as error:
@@ -181,7 +182,8 @@ def known_of_plan(planned: Any, source: Table, schema: Schema) -> dict[str, Any]
             "method": OVERLAPPING, "schema": schema, "columns": columns, "strict": False,
             **overlap.known,
         }  # fmt: skip
-    if not blocks or not isinstance(plan.grouping, str):
+    unknown = plan.is_drawn and facts is None  # drawn in the cells of a larger table
+    if not blocks or unknown or not isinstance(plan.grouping, str):
         return None
     columns = [name for block in blocks for name in block]
     shared = {"schema": schema, "blocks": blocks, "columns": columns, "strict": False}

@@ -27,6 +27,7 @@ from ..grouping.base import check_k
 from ..grouping.dominance import DominanceRule, checked_dominance
 from ..loss.survey import EstimateLoss
 from ..masking.engine import MaskedBlocks, as_floats, mask_keeping_rules
+from ..masking.homes import constant_columns
 from ..masking.households import (
     households_note,
     mask_households,
@@ -343,6 +344,8 @@ class Planned:
     after: Confrontation  # of `table` with the rules
     dominance: DominanceRule
     on_dominance: str
+    torn: bool = False  # a sample in which groups are not whole: k was counted elsewhere
+    chance: Any = None  # what was measured elsewhere of a step that only aims at k: NamingChance
 
 
 def mask_planned(
@@ -358,12 +361,12 @@ def mask_planned(
     on_dominance: str,
     whole_units: bool,
     random_state: Any,
-    shard: Shard | None = None,
+    shards: Sequence[Shard] | None = None,
     **options: Any,
 ) -> Planned:
     """Plan and mask; `options` are those of `make_plan`, see `DEFAULTS`.
 
-    `before` is the table confronted with its rules; `shard` is for `find_values`.
+    `before` is the table confronted with its rules; `shards` are for `find_values`.
     """
     rule = checked_dominance(dominance, on_dominance)
     check_k(k, source.n_rows)
@@ -379,11 +382,13 @@ def mask_planned(
     view = View.of(source, schema)
     _refuse_missing(view, plan)
     mask: Any = mask_keeping_rules
-    if shard is not None:
-        mask = partial(mask, shard=shard)
+    if shards is not None:
+        mask = partial(mask, shards=shards)
     elif view.units is not None and needs_households(plan, view):
         whole = whole_units or needs_whole(plan)
-        plan = replace(plan, notes=(*plan.notes, households_note(plan, view, whole)))
+        plan = replace(
+            plan, notes=(*plan.notes, households_note(plan, constant_columns(view), whole))
+        )
         mask = partial(mask_households, whole=whole)
     table, masked, after = mask(
         plan, view, before=before, tolerance=tolerance, strata=view.strata(plan.strata),

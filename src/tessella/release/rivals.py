@@ -10,7 +10,7 @@ By another distance some that are nearer may be missing, so that too many are fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,10 @@ import pyarrow as pa
 from scipy.spatial import KDTree
 
 from .._types import Floats, Integers
-from ..engines.base import Engine, Made, Moved
+from ..engines.base import Engine, Job, Made, Moved
 from ..frame import View
 from ..kernels.cut_tree import keys_of_rows
-from ..masking.whole import Whole, points_of
+from ..masking.whole import Whole, place_piece
 from .jobs import ROW, Task, pack, rows_of_piece, unpack
 
 NEAREST = 24  # originals of a piece that are returned for a record
@@ -32,8 +32,35 @@ ATTACKED = {"quick": 1_000, "standard": 2_000, "thorough": 5_000}  # records
 STREAM = 8  # of the keys of rows
 
 
+class Keeping:
+    """An engine that keeps the rows of a table, though a step needs them no more."""
+
+    def __init__(self, engine: Engine, table: Moved) -> None:
+        self.engine, self.table, self.name = engine, table, engine.name
+
+    def load(self, tables: Iterable[pa.Table]) -> Moved:
+        """Take another table."""
+        return self.engine.load(tables)
+
+    def work(
+        self, name: str, given: Sequence[Moved], job: Job, *, last: Sequence[Moved] = ()
+    ) -> Moved:
+        """Do a job for every number, see `Engine.work`."""
+        gone = [one for one in last if one is not self.table]
+        return self.engine.work(name, given, job, last=gone)
+
+    def close(self) -> None:
+        """End what works for the engine."""
+        self.engine.close()
+
+
+def points_of(view: View, wholes: Sequence[Whole]) -> Floats:
+    """Return records as points, in the columns of all blocks."""
+    return np.hstack([place_piece(view, whole) for whole in wholes])
+
+
 def find_rivals(
-    engine: Engine, table: Moved, task: Task, whole: Whole, *, sample: pa.Table,
+    engine: Engine, table: Moved, task: Task, wholes: Sequence[Whole], *, sample: pa.Table,
     released: pa.Table, rows: Integers, effort: str,
 ) -> tuple[Integers, pa.Table]:  # fmt: skip
     """Return which sampled records are attacked, and the originals near them, with their rows.
@@ -42,11 +69,11 @@ def find_rivals(
     table; of those that are returned none is among them.
     """
     asked = np.sort(np.argsort(keys_of_rows(rows, STREAM), kind="stable")[: ATTACKED[effort]])
-    own = points_of(task.plan, task.view(sample.take(pa.array(asked))), whole)
+    own = points_of(task.view(sample.take(pa.array(asked))), wholes)
     released = task.released.dress(released.take(pa.array(asked)))
-    sought = points_of(task.plan, View.of(released, task.schema), whole)
+    sought = points_of(View.of(released, task.schema), wholes)
     reach = REACH * np.sqrt(((sought - own) ** 2).sum(axis=1))
-    job = partial(nearest_originals, task, whole, sought, reach)
+    job = partial(nearest_originals, task, wholes, sought, reach)
     found = engine.work("rivals", [table], job).facts.values()
     rivals = pa.concat_tables([unpack(one["rivals"]) for one in found])
     new = np.flatnonzero(~np.isin(rivals.column(ROW).to_numpy(), rows))
@@ -54,11 +81,12 @@ def find_rivals(
 
 
 def nearest_originals(
-    task: Task, whole: Whole, sought: Floats, reach: Floats, number: int, given: Sequence[Any]
-) -> Made:
+    task: Task, wholes: Sequence[Whole], sought: Floats, reach: Floats, number: int,
+    given: Sequence[Any],
+) -> Made:  # fmt: skip
     """Return the records of a piece that lie near some points."""
     (rows,) = given
-    points = points_of(task.plan, task.view(rows), whole)
+    points = points_of(task.view(rows), wholes)
     tree = KDTree(points)
     near = min(NEAREST, len(points))
     found = [np.empty(0, dtype=np.int64)]

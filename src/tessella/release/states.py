@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,6 +178,8 @@ def _masked_by_plan(here: State, step: Step, planned: Planned) -> State:
         measure = naming_chance(
             here.table, planned.table.native, known, columns, plan.k, bounded=plan.is_overlapping
         )
+        if planned.chance is not None:
+            measure = partial(getattr, planned, "chance")
         after = replace(after, uncertain=(*here.uncertain, measure))
     return replace(after, planned=planned)
 

@@ -191,8 +191,11 @@ class Study:
     @property
     def promised(self) -> dict[str, Any]:
         """The same as `audit` takes it."""
-        promise = self.promise
-        return {} if promise is None else vars(promise) | {"strata": [*promise.strata] or None}
+        promise, planned = self.promise, self._states[-1].planned
+        if promise is None:
+            return {}
+        counted = {"k": None} if planned is not None and planned.torn else {}
+        return vars(promise) | {"strata": [*promise.strata] or None} | counted
 
     @property
     def protocol(self) -> Protocol:

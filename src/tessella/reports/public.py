@@ -117,6 +117,7 @@ def public_part(
         "tessella": __version__,
         "records": n,
         "sampled": None,
+        "sampled_by": None,
         "order": order,
         "columns": columns,
         "left_out": sum(entry["left_out"] for entry in steps),

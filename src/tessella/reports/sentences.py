@@ -17,6 +17,9 @@ from .rendering import percent, power
 
 Part = Mapping[str, Any]
 
+# What the sample of a table larger than memory has whole: see `Task.sampled_by`.
+IN_WHOLE = {"groups": " in whole groups", "units": " of whole units", "records": ""}
+
 
 @dataclass(frozen=True)
 class PublicSentence:
@@ -69,7 +72,9 @@ def facts_of(part: Part) -> dict[str, Any]:
         "edited": "A few" if part["edited"] is None else f"{part['edited']:,}",
         "few": ", ".join(map(str, part["withheld"])),
         "dominated": ", ".join(map(str, part["dominated"])),
-        "sampled": f"{part.get('sampled') or 0:,}",
+        "sampled": (
+            f"{part.get('sampled') or 0:,} records{IN_WHOLE[part.get('sampled_by') or 'groups']}"
+        ),
         "probabilistic": " ".join(one["text"] for one in part["probabilistic"]),
     }
 
@@ -174,9 +179,12 @@ _ROWS = [
     ("limits", "dominated", "dominated",
      "In {dominated} a single record is most of the variation, or of its change: figures about "
      "it are withheld, and overall figures are about the other columns."),
-    ("limits", "sampled", "sampled",
+    ("limits", "sampled", "sampled, counted",
      "k and the rules were counted in all records; figures about columns, distributions and "
-     "estimates are those of {sampled} records in whole groups, drawn by chance."),
+     "estimates are those of {sampled}, drawn by chance."),
+    ("limits", "sampled without k", "sampled, not counted",
+     "The rules were counted in all records; figures about columns, distributions and "
+     "estimates are those of {sampled}, drawn by chance."),
     ("limits", "rounded", "",
      "Figures of this report are rounded, and those about few records are withheld."),
     ("limits", "no risk", "", "It has no figure of disclosure risk."),

@@ -52,6 +52,7 @@ def summarise(
     title: str = "",
     pictures: bool = True,
     n_records: int | None = None,
+    sampled_by: str = "groups",
 ) -> dict[str, Any]:
     """Gather what is known of a release.
 
@@ -79,6 +80,8 @@ def summarise(
         Whether to draw pictures for the internal report.
     n_records : int, optional
         The records of the release, where the study is about a sample of them.
+    sampled_by : {"groups", "units", "records"}
+        What of them the sample has whole.
 
     Returns
     -------
@@ -104,7 +107,8 @@ def summarise(
     public = public_part(study, release, loss=loss, order=order, title=title)
     public["manifest"] = plan is not None and plan.output.manifest is not None
     if n_records is not None:
-        public |= {"records": n_records, "sampled": study.views[0].n_rows}
+        sampled = {"sampled": study.views[0].n_rows, "sampled_by": sampled_by}
+        public |= {"records": n_records, **sampled}
     records = None if risk is None else risk.records
     confidential = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -111,7 +111,10 @@ def test_belief_averages_to_the_naming_chance():
     part = plan.parts[0]
     fitted = find_centres(part.records, part.weights, plan.options.model(part.system), 5, None)
     law = power_law(1.5)
-    told = draw_part(part.records, part.weights, fitted, law, k=5, chance=np.random.default_rng(0))
+    told = draw_part(
+        part.records, part.weights, fitted.cluster_centers_, law, k=5,
+        chance=np.random.default_rng(0),
+    )  # fmt: skip
     centres = part.outward(fitted.cluster_centers_)
     u = degrees(X, centres, 1.5)
     mean = np.zeros(30)
