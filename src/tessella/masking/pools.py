@@ -195,7 +195,7 @@ def _how_many(homes: Homes, pool: Pool) -> int:
 
     def loss(size: int) -> float:
         shared = MDAV(size).fit(points, sample_weight=once).labels_[at]
-        apart = group_ids([shared, classes])
+        apart = homes.split(group_ids([shared, classes]), rows)
         inner = MDAV(k).fit(members, sample_weight=weights, strata=apart, units=units).labels_
         centred = (
             own - weighted_centres(own, weights, ids, int(ids.max()) + 1)[ids]
@@ -271,7 +271,7 @@ def _mask_members(
         part = View(part.table, part.schema, homes.units[own])
         scale = homes.scale and {n: homes.scale[n] for n in names if n in homes.scale}
         made = homes.plan_for(part, about, [names], strata, scale or plan.scale, matched=True)
-        ids = group_ids([groups[own], apart[own]])
+        ids = homes.split(group_ids([groups[own], apart[own]]), own)
         cells = Strata(ids=ids, names=tuple(f"group {at + 1}" for at in range(int(ids.max()) + 1)))
         _, masked, _ = mask_keeping_rules(
             made, part, before=about.confront(part, tolerance=engine["tolerance"]), strata=cells,
