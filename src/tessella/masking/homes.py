@@ -25,16 +25,16 @@ from .repair_dates import UNMOVED
 from .selection import Scale, corners
 from .wide import counted_truths, free_mark, in_standard_order, signs_of
 
-
 # Balanced columns have two categories, the rarer of them with at least this share. A flip of such a
 # column hardly shows in its counts, and each is in tables by everything else. Columns with a rare
 # category keep its count (`keep_shares`), and would set few households apart.
 FREQUENT = 0.25
 MOST_BALANCED = 2  # such columns: each may double the kinds of members
+PANEL = 12  # members of a kind: more are the records of a panel, whose number says less
 MOST_KINDS = 8  # that count where households are compared: those with most members
-# How far apart, in units, are households with and without members of a kind. eusilc, k = 3, by MDAV:
-# at 1 3.3 % of the sexes flip and numbers lose 12.9 %; at 4 0.7 and 13.1 %, at 6 0.4 and 13.4 %, at
-# 8 0.3 and 13.7 %; where such households never share a group, 0.02 and 16.0 %.
+# How far apart, in units, are households with and without members of a kind. By MDAV in eusilc,
+# k = 3: at 1 3.3 % of the sexes flip and numbers lose 12.9 %; at 4 0.7 and 13.1 %, at 6 0.4 and
+# 13.4 %, at 8 0.3 and 13.7 %; where such households never share a group, 0.02 and 16.0 %.
 PRESENCE = 6.0
 
 
@@ -156,13 +156,12 @@ class Homes:
             parts = group_ids([cells, codes])
             few = count_units(parts, self.units[rows]) < self.plan.k
             whole = np.bincount(cells, few[parts]) > 0
-            cells = np.where(whole[cells], group_ids([cells]), parts + int(cells.max()) + 1)
-            cells = group_ids([cells])
+            cells = group_ids([cells, np.where(whole[cells], 0, codes + 2)])  # codes are >= -1
         return cells
 
     @cached_property
     def composition(self) -> Floats:
-        """Units as points by their members, kind by kind: if there are any, their mean and spread.
+        """Units as points by their members, kind by kind: if any, how many, their mean and spread.
 
         Kinds are classes, by balanced columns. What its members are counts in a unit by the share
         of its members that are of the kind, as it does in the released records.
@@ -171,7 +170,7 @@ class Homes:
         kinds = group_ids([self.fine_classes, *codes])
         counts = table_of(self.units, kinds)
         frequent = np.argsort(-counts.sum(axis=0), kind="stable")[:MOST_KINDS]
-        pieces = [PRESENCE * (counts[:, frequent] > 0)]
+        pieces = [PRESENCE * (counts[:, frequent] > 0), np.minimum(counts[:, frequent], PANEL)]
         for kind in frequent:
             rows = np.flatnonzero(kinds == kind)
             points = self.member_points[0][rows]
