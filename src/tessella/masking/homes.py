@@ -189,7 +189,7 @@ class Homes:
         Of more units, members find their like inside, and their own groups lose less: squares count
         by as much less as there are more.
         """
-        return self.composition * np.sqrt(self.plan.k / size)
+        return np.asarray(self.composition * np.sqrt(self.plan.k / size))
 
     def _points(self, names: Sequence[Name]) -> tuple[Floats, list[Floats]]:
         pieces, keys = [np.zeros((self.view.n_rows, 0))], []

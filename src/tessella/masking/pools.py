@@ -204,7 +204,7 @@ def _how_many(homes: Homes, pool: Pool) -> int:
             for at, ids in ((common, shared), (members, inner))
         )
         lost = sum(float(weights @ (away**2).sum(axis=1)) for away in centred)
-        return lost / GAIN ** np.log2(size / k)
+        return float(lost / GAIN ** np.log2(size / k))
 
     return min(sizes, key=loss)
 
