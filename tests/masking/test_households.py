@@ -11,6 +11,7 @@ from tessella.datasets import make_households
 from tessella.exceptions import PlanError, RefusedError
 from tessella.frame import View
 from tessella.masking.engine import mask_keeping_rules
+from tessella.masking.homes import Homes
 from tessella.masking.households import constant_columns, mask_households, needs_households
 from tessella.masking.slots import assign_slots
 from tessella.masking.wide import Slots
@@ -221,6 +222,75 @@ def test_households_stay_in_their_strata():
         )
         assert release.table[strata].tolist() == table[strata].tolist()
         assert release.audit.passed
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sexes_flip_only_where_too_few_households_have_one(seed):
+    """An invariant: a sex that k households of a group have stays, if the other has k or none."""
+    table = homes(seed, most=9, n=900)
+    out, cells, after = masked(table, "household", 3, [], seed=seed, whole=False)
+    check(table, out, "household", 3, after, cells)
+    flips = out["sex"] != table["sex"]
+    assert flips.mean() < 0.01
+    by = pd.DataFrame({"group": cells.households[0], "sex": table["sex"].astype(str)})
+    units = table["household"].groupby([by["group"], by["sex"]]).nunique()
+    enough = units.groupby("group").min() >= 3
+    assert enough.any()
+    assert not flips[by["group"].map(enough)].any()
+
+
+def test_common_columns_stay_constant_across_strata_of_members():
+    """A bug once met: each sex had its own distribution of what is the same in a household."""
+    table = homes(1, most=9, n=400)
+    schema = Schema.guess(table).with_unit("household")
+    options = {"grouping": "mdav", "random_state": 0}
+    release = protect(table, k=3, unit="household", strata="sex", schema=schema, **options)
+    shared = release.table["total"].groupby(table["household"].to_numpy())
+    assert (table.groupby("household")["sex"].nunique() == 2).any()
+    assert (shared.nunique() == 1).all()
+    assert release.table["sex"].tolist() == table["sex"].tolist()
+
+
+def make_homes(table, k):
+    schema = Schema.guess(table).with_unit("home")
+    roles = {n: {"role": "quasi-identifier"} for n in table.columns if n != "home"}
+    schema = schema.override(roles)
+    plan = make_plan(schema, Rules(), k=k)
+    return Homes(plan, View(table, schema), Rules(), np.ones(len(table)))
+
+
+def test_balanced_columns_and_cells_split_by_them_by_hand():
+    table = pd.DataFrame(
+        {
+            "home": [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6],
+            "sex": list("fmfmfmfmfmff"),
+            "limp": list("nnnnnnnnnnny"),  # one in twelve: rare
+            "job": list("abcabcabcabc"),  # three categories
+            "roof": list("xxxxxxyyyyyy"),  # of homes
+            "age": range(20, 32),
+        }
+    )
+    found = make_homes(table, 3)
+    assert found.balanced == ["sex"]
+    rows, cells = np.arange(12), np.repeat([0, 1], 6)
+    # Three homes have women and three have men; of the other three two have men.
+    assert found.split(cells, rows).tolist() == [0, 1, 0, 1, 0, 1, 2, 2, 2, 2, 2, 2]
+    assert make_homes(table, 2).split(cells, rows).max() == 3
+
+
+def test_composition_by_hand():
+    """Homes with and without men are apart; who earns, the woman or the man, counts."""
+    table = pd.DataFrame(
+        {
+            "home": [1, 1, 2, 2, 3, 3, 4],
+            "sex": list("fmfmfmf"),
+            "wage": [0.0, 9, 9, 0, 0, 8, 1],
+            "rent": [5, 5, 5, 5, 6, 6, 6],
+        }
+    )
+    points = make_homes(table, 2).composition
+    away = ((points - points[0]) ** 2).sum(axis=1)
+    assert away[0] < away[2] < away[1] < away[3]
 
 
 @pytest.mark.parametrize("kind", ["polars", "arrow"])

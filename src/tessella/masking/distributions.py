@@ -22,7 +22,7 @@ up for what the mean has lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from ..frame import View, group_ids
 from ..kernels.balance import balance, count_cells
 from ..kernels.groups import cut_runs, weighted_centres
 from ..plan.plan import MATCHED, Claim, Plan
+from .base import rows_of_strata
 from .parts import BlockCells, allowed_of, group_means
 
 if TYPE_CHECKING:
@@ -275,22 +276,24 @@ def _tables(sizes: Integers, d: int, n: int, measures: int = 1) -> tuple[Integer
 
 
 def match_numbers(
-    out: MaskedBlocks, plan: Plan, view: View, weights: Floats, valid: Truths | None
-) -> None:
+    out: MaskedBlocks, plan: Plan, view: View, weights: Floats, valid: Truths | None,
+    common: Collection[Name] = (),
+) -> None:  # fmt: skip
     """Match the columns of a plan that are to keep their distribution, in each stratum.
 
     `valid` are the records that keep all rules: the distribution is theirs, so that bounds hold.
+    Columns of `common` are the same in all records of a unit, and so is what they are mapped to:
+    strata that part its records do not count for them.
     """
     choices = [choice for block in plan.blocks for choice in block.choices]
     names = [choice for choice in choices if choice.operator == MATCHED]
     if not names:
         return
-    strata = view.strata(plan.strata).ids
-    records = np.argsort(strata, kind="stable")
-    parts = np.split(records, np.cumsum(np.bincount(strata))[:-1])
+    layers = {True: [name for name in plan.strata if name in common], False: plan.strata}
+    parts = {shared: rows_of_strata(view.strata(columns).ids) for shared, columns in layers.items()}
     for choice in names:
         known = ~view.missing(choice.column)
-        for part in parts:
+        for part in parts[choice.column in common]:
             rows = part[known[part]]
             found = matched(
                 out.numbers[choice.column][rows], view.numbers(choice.column)[rows], weights[rows],

@@ -99,7 +99,8 @@ def mask_households(
         _mask_shape(homes, out, rows, classes, seeds, engine)
     mask_pools(homes, out, pools, seeds, engine)
     masked = out.finished(homes.masked)
-    match_numbers(masked, plan, view, weights, np.asarray((before.signs >= 0).all(axis=1)))
+    valid = np.asarray((before.signs >= 0).all(axis=1))
+    match_numbers(masked, plan, view, weights, valid, common=homes.common)
     table = write_blocks(view, plan, masked)
     after = before.rules.confront(
         View(table, view.schema, view.units),

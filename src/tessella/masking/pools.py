@@ -27,9 +27,12 @@ from .wide import Slots, bounds_of_each
 
 # How many times k households may share their common columns: with more of them, common columns lose
 # more, and members less, who find their like among more households. Which is best is tried by MDAV:
-# eusilc, k = 6, loses 18, 22, 28 % of the variance with 1, 2, 4; testdata, k = 3, 28, 21, 16 (with
-# 8: 12, but categories of households move by a third: too few groups to keep their shares).
+# relative to 1, eusilc, k = 6, loses 105 and 124 % with 2 and 4; testdata, k = 3, 82 and 64 % (with
+# 8 less, but categories of households move by a third: too few groups to keep their shares).
 TOGETHER = (1, 2, 4)
+# Twice as many must lose at least 5 % less: fewer groups keep the shares of common columns worse
+# (eusilc, k = 6: 97 % with 2 in its larger pool, and the largest households changed by 36 %).
+GAIN = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,19 +192,19 @@ def _how_many(homes: Homes, pool: Pool) -> int:
     weights, units = homes.weights[rows], homes.units[rows]
     common, members = homes.common_points[rows], homes.member_points[0][rows]
     once = np.bincount(at, weights)
-    points = np.hstack(
-        [homes.common_points[homes.first[pool.units]], homes.composition[pool.units]]
-    )
+    own = homes.common_points[homes.first[pool.units]]
 
     def loss(size: int) -> float:
+        points = np.hstack([own, homes.composition_for(size)[pool.units]])
         shared = MDAV(size).fit(points, sample_weight=once).labels_[at]
-        apart = group_ids([shared, classes])
+        apart = homes.split(group_ids([shared, classes]), rows)
         inner = MDAV(k).fit(members, sample_weight=weights, strata=apart, units=units).labels_
         centred = (
-            own - weighted_centres(own, weights, ids, int(ids.max()) + 1)[ids]
-            for own, ids in ((common, shared), (members, inner))
+            at - weighted_centres(at, weights, ids, int(ids.max()) + 1)[ids]
+            for at, ids in ((common, shared), (members, inner))
         )
-        return sum(float(weights @ (away**2).sum(axis=1)) for away in centred)
+        lost = sum(float(weights @ (away**2).sum(axis=1)) for away in centred)
+        return float(lost / GAIN ** np.log2(size / k))
 
     return min(sizes, key=loss)
 
@@ -225,7 +228,7 @@ def _mask_common(
     _, masked, _ = mask_keeping_rules(
         own, view, before=rules.confront(view, tolerance=engine["tolerance"]),
         strata=one_stratum(len(source)), weights=weights, random_state=seeds.next(),
-        beside=homes.composition[pool.units],
+        beside=homes.composition_for(k)[pool.units],
         records=homes.sizes[pool.units].astype(np.float64), **engine,
     )  # fmt: skip
     out.counts(masked)
@@ -271,7 +274,7 @@ def _mask_members(
         part = View(part.table, part.schema, homes.units[own])
         scale = homes.scale and {n: homes.scale[n] for n in names if n in homes.scale}
         made = homes.plan_for(part, about, [names], strata, scale or plan.scale, matched=True)
-        ids = group_ids([groups[own], apart[own]])
+        ids = homes.split(group_ids([groups[own], apart[own]]), own)
         cells = Strata(ids=ids, names=tuple(f"group {at + 1}" for at in range(int(ids.max()) + 1)))
         _, masked, _ = mask_keeping_rules(
             made, part, before=about.confront(part, tolerance=engine["tolerance"]), strata=cells,
