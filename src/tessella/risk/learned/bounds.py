@@ -58,7 +58,7 @@ def ready() -> None:
     """Have the kernel ready, so that its compilation, once, is not taken for the proof's time."""
     no = np.empty(0, dtype=np.int64)
     one = np.zeros(1, np.int64)
-    explore(np.zeros((1, 2)), one, np.eye(2), 0, 0, no, one, no, 0, 0, True)
+    explore(np.zeros((1, 2)), one, np.eye(2), 0, 0, no, no, one, no, 0, 0, True)
 
 
 def corners_of(member: Family) -> list[Floats]:
@@ -121,6 +121,7 @@ class _Cell(NamedTuple):
     depth: int
     linked: int
     records: SmallIntegers
+    groups: SmallIntegers  # the clique of each record
     sizes: SmallIntegers
     which: SmallIntegers
 
@@ -150,7 +151,7 @@ def by_cells(
     starts = starts_of(sizes)
     chosen = _lower_envelope(rows, starts) if len(rows) > MANY else np.ones(len(rows), dtype=bool)
     few = np.add.reduceat(chosen, starts[:-1]), np.flatnonzero(chosen)
-    root = [some.astype(np.int32) for some in (np.arange(len(sizes)), *few)]
+    root = [some.astype(np.int32) for some in (np.arange(len(sizes)), own_class, *few)]
     most = reach = len(np.unique(own_class))
     method, moved, patience = "the space of parameters searched by cells", 0, STALLED
     all_rows, corners = bool(chosen.all()), corners_of(member)
@@ -170,7 +171,7 @@ def by_cells(
             which = np.arange(own[-1]) + np.repeat(starts[cell.records] - own[:-1], np.diff(own))
         return whole, explore(
             rows, own_class, cell.corners, cell.depth, cell.linked, cell.records.astype(np.int64),
-            own, which, links, BUDGET if whole else 1, whole,
+            cell.groups.astype(np.int64), own, which, links, BUDGET if whole else 1, whole,
         )  # fmt: skip
 
     while open_ and links < most and (now := _clock.now()) < until:
@@ -227,11 +228,11 @@ def _lower_envelope(rows: Floats, starts: Integers) -> Any:
 
 def _children(left: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield the bound and the fields of each cell that `explore` left open."""
-    corners, depths, linked, bounds, row_ends, record_ends, which, records, sizes = left
+    corners, depths, linked, bounds, row_ends, record_ends, which, *by_record = left
     for at in range(len(linked)):
         some = slice(record_ends[at], record_ends[at + 1])
         rows = which[row_ends[at] : row_ends[at + 1]]
-        runs = [one.astype(np.int32) for one in (records[some], sizes[some], rows)]
+        runs = [one.astype(np.int32) for one in (*(one[some] for one in by_record), rows)]
         yield int(bounds[at]), (corners[at].copy(), int(depths[at]), int(linked[at]), *runs)
 
 
