@@ -34,7 +34,7 @@ from ...parallel import each
 from ..aligned import AlignedTables
 from .choquet import Choquet
 from .families import Family, WeightedMean
-from .search import Competitors, rows_of, starts_of, tried
+from .search import PIECE, Competitors, rows_of, starts_of, tried
 
 BATCH = 64  # cells that are searched before results are compared; not a matter of cores
 BUDGET = 50_000  # rows looked at in one cell before it comes back
@@ -90,6 +90,11 @@ def decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family
     scan adds up the same squares; a tree those of values times roots of weights, so weighted means
     have an allowance for their rounding as well.
     """
+    pieces = competitors.pieces(PIECE)  # small enough for the cache
+    return np.vstack(each(lambda piece: _decisive_rows(sides, piece, member), pieces))
+
+
+def _decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family) -> Floats:
     rows = rows_of(sides, competitors, member, slack=SLACK / 2).matrix
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
     if isinstance(member, Choquet):
@@ -218,12 +223,16 @@ def _lower_envelope(rows: Floats, starts: Integers) -> Any:
 
     Only rows that are lowest somewhere decide; these few decide nearly as much.
     """
-    random, owner = np.random.default_rng(0), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    chosen = np.zeros(len(rows), dtype=bool)
-    for theta in (*np.eye(rows.shape[1]), *random.dirichlet(np.ones(rows.shape[1]), SAMPLED)):
-        level = rows @ theta
-        chosen |= level == np.minimum.reduceat(level, starts[:-1])[owner]
-    return chosen
+    random, d = np.random.default_rng(0), rows.shape[1]
+    thetas = np.vstack([np.eye(d), random.dirichlet(np.ones(d), SAMPLED)]).T
+
+    def lowest(first: int) -> Any:
+        own = starts[first : first + PIECE + 1]
+        level = rows[own[0] : own[-1]] @ thetas
+        least = np.minimum.reduceat(level, own[:-1] - own[0])
+        return (level == np.repeat(least, np.diff(own), axis=0)).any(axis=1)
+
+    return np.concatenate(each(lowest, range(0, len(starts) - 1, PIECE)))
 
 
 def _children(left: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
