@@ -20,7 +20,7 @@ y = 0 gives the number of cliques; the best y gives the linear relaxation of the
 (Balas 1998), computed here as a game: points λ against y. Any y will do, so nothing
 has to be solved exactly: a few rounds come within 2 % of the linear programme's optimum.
 
-Only `exclude` and `lower_majorant` have to be right to the last bit: `GAP` keeps the first away from
+Only `exclude` and `raise_majorant` have to be right to the last bit: `GAP` keeps the first away from
 rounding, `STEEPEST` and `ROUNDING` the second.
 
 References
@@ -50,6 +50,7 @@ RATE = 3.0  # of the steps of λ
 STEEPEST = 1e4  # of a majorant's values: rounding, 1e-16 of it for each record, stays far below
 ROUNDING = 1e-6  # what is added to a sum of majorants
 NEAR = 0.005  # of the bound: rounds that would improve less are left out
+FRONT = 4  # rows of a record that its majorants are made of
 STEPS = 2  # rows that make up a majorant
 
 
@@ -215,7 +216,7 @@ def _cover(excludes: Integers, degree: Integers, labels: Integers) -> int:
 
 
 @kernel
-def lower_majorant(
+def raise_majorant(
     values: Floats, first: int, last: int, point: Floats, height: Floats, over: Floats
 ) -> None:
     """Raise `height`, the majorant of a clique so far, to one of the record with some rows too.
@@ -307,6 +308,12 @@ def _by_majorants(
 ) -> int:
     """Bound the links of `count` cliques by majorants, down to `enough` if possible."""
     k = values.shape[1]
+    some, owner = _narrowest(values, starts, left, FRONT)
+    rows = np.empty((some.shape[0], k))  # side by side, for the cache
+    ends = np.zeros(left + 1, dtype=np.int64)
+    for place in range(some.shape[0]):
+        rows[place] = values[some[place]]
+        ends[owner[place] + 1] = place + 1
     point, over = np.full(k, 1.0 / k), np.empty(k)
     heights, sums = np.empty((count, k)), np.zeros((ROUNDS, k))
     bound, reached = float(count), 0.0
@@ -314,7 +321,7 @@ def _by_majorants(
         heights[:] = 0.0
         here = 0.0
         for at in range(left):
-            lower_majorant(values, starts[at], starts[at + 1], point, heights[groups[at]], over)
+            raise_majorant(rows, ends[at], ends[at + 1], point, heights[groups[at]], over)
         for group in range(count):
             level = 0.0
             for v in range(k):
