@@ -3,18 +3,13 @@
 A *cell* is a simplex of parameters θ given by its corners; a record is linked at θ when all its
 rows have a positive product with θ. Rows are linear, so corners decide: a row that is positive at
 every corner never matters in the cell, and a record with a row that is positive at no corner is
-linked nowhere in it. The records that are left, counting once each set of which every two exclude
-each other, bound the number of links. Halving an edge gives two cells, to which only
-what is undecided is handed down.
+linked nowhere in it. How many of the records that are left one point can link is bounded by
+`most_together`. Halving an edge gives two cells, to which only what is undecided is handed down,
+with the cliques found so far.
 
 A row is kept as its products with the corners, and as a mask: bit v is set where it is positive at
-corner v.
-
-Two rows of which some convex combination is positive at no corner of a cell are positive together
-nowhere in it, so their records exclude each other. Records of which every two exclude each other
-(a clique) give at most one link; a greedy cover by cliques bounds the links of a cell from above.
-Removing rows or merging sets never makes a bound too small, so only `exclude` and `covers` have to
-be right to the last bit; `GAP` keeps the former away from rounding.
+corner v. Removing rows never makes a bound too small, so only `covers` has to be right to the last
+bit, and what `exclusion` names.
 """
 
 import numpy as np
@@ -26,7 +21,6 @@ from .groups import doubled
 
 Cells = tuple[Floats, *tuple[Integers, ...]]  # see `explore`
 FRONT = 16  # rows of a record that others are compared with
-EVERY = 1  # generations: then pairs are compared in any case
 
 
 @kernel
@@ -170,10 +164,11 @@ def explore(
 
     `U` has all rows (R x p), `classes` the class of each record masked to the same values. The cell
     has corners (k x p), the `depth` at which it came up, `linked` records that are decided, and
-    undecided `records` with their rows: the `whole` set of those that matter in it, or some.
+    undecided `records` with their cliques (`groups`) and their rows: the `whole` set of those that
+    matter in it, or some.
     Cells that link at most `best` are dropped. Returns the most links met at the middle of a cell,
     that middle, the cells halved, and the cells still open: corners, depths, linked, bounds, where
-    rows and records of each start, then rows, records, and the number of rows of each record.
+    rows and records of each start, then rows, and of each record its number, clique and rows.
     """
     p, k = U.shape[1], corners.shape[0]
     n_records, n_rows = records.shape[0], which.shape[0]
@@ -266,9 +261,7 @@ def explore(
             if new_bound > best:
                 for at in range(new_left):
                     own[at] = group_of[out[3][at]]
-                new_bound = now + most_together(
-                    out, new_left, own, best - now, (depth + 1) % EVERY == 0
-                )
+                new_bound = now + most_together(out, new_left, own, best - now)
                 looked += (new_left * new_left) // 16
             new_bound = min(new_bound, bound)
             if new_bound <= best:
