@@ -3,51 +3,24 @@
 A *cell* is a simplex of parameters θ given by its corners; a record is linked at θ when all its
 rows have a positive product with θ. Rows are linear, so corners decide: a row that is positive at
 every corner never matters in the cell, and a record with a row that is positive at no corner is
-linked nowhere in it. The records that are left, counting once each set of which every two exclude
-each other, bound the number of links. Halving an edge gives two cells, to which only
-what is undecided is handed down.
+linked nowhere in it. How many of the records that are left one point can link is bounded by
+`most_together`. Halving an edge gives two cells, to which only what is undecided is handed down,
+with the cliques found so far.
 
 A row is kept as its products with the corners, and as a mask: bit v is set where it is positive at
-corner v.
-
-Two rows of which some convex combination is positive at no corner of a cell are positive together
-nowhere in it, so their records exclude each other. Records of which every two exclude each other
-(a clique) give at most one link; a greedy cover by cliques bounds the links of a cell from above.
-Removing rows or merging sets never makes a bound too small, so only `exclude` and `covers` have to
-be right to the last bit; `GAP` keeps the former away from rounding.
+corner v. Removing rows never makes a bound too small, so only `covers` has to be right to the last
+bit, and what `exclusion` names.
 """
 
 import numpy as np
 
 from .._types import Floats, Integers
 from . import kernel
+from .exclusion import exclude, most_together
 from .groups import doubled
 
-GAP = 1e-13  # of the share of one row in a combination of two
-WORD = 62  # records in a word of a set; the signs of int64 stay out of it
-ENOUGH = 24  # records that exclude a record: more are not looked for
-HOPE = 0.6  # of the undecided: rarely fewer are left when pairs are compared
-TESTS = 100_000  # pairs of rows after which no more kinds of them are compared
 Cells = tuple[Floats, *tuple[Integers, ...]]  # see `explore`
 FRONT = 16  # rows of a record that others are compared with
-EVERY = 2  # generations: then pairs are compared in any case
-
-
-@kernel
-def exclude(values: Floats, r: int, s: int) -> bool:
-    """Whether some combination of two rows, positive together nowhere, is positive nowhere."""
-    low, high = 0.0, 1.0
-    for v in range(values.shape[1]):
-        x, y = values[r, v], values[s, v]
-        if y > 0.0:
-            low = max(low, y / (y - x))
-        elif x > 0.0:
-            high = min(high, y / (y - x))
-        else:
-            continue
-        if low > high - GAP:
-            return False
-    return True
 
 
 @kernel
@@ -65,121 +38,6 @@ def covers(values: Floats, s: int, r: int) -> bool:
         if low > high:
             return False
     return True
-
-
-@kernel
-def _bits(word: int) -> int:
-    """Count the bits, by halves, fours and bytes."""
-    word -= (word >> 1) & 0x5555555555555555
-    word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
-    word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F
-    word += word >> 8
-    word += word >> 16
-    return (word + (word >> 32)) & 0x7F
-
-
-@kernel
-def most_together(
-    undecided: tuple[Floats, Integers, Integers, Integers, Integers], left: int,
-    classes: Integers, taken: Integers, enough: int, thorough: bool,
-) -> int:  # fmt: skip
-    """Bound the undecided records that one point links: sets that exclude each other count once.
-
-    `taken` has a zero for each class, before and after. Pairs are compared where that may bring the
-    number down to `enough`, or if asked to be thorough.
-    """
-    values, masks, _, records, starts = undecided
-    k = values.shape[1]
-    count = 0
-    for at in range(left):
-        count += taken[classes[records[at]]] == 0
-        taken[classes[records[at]]] = 1
-    for at in range(left):
-        taken[classes[records[at]]] = 0
-    if count <= enough or not (thorough or HOPE * count <= enough):
-        return count
-    words = (left + WORD - 1) // WORD
-    excludes = np.zeros((left, words), dtype=np.int64)
-    degree = np.zeros(left, dtype=np.int64)
-    rows = starts[left]
-    # Only rows that are positive together at no corner can exclude each other: rows by mask, those
-    # that are positive at few corners first.
-    keys, owner = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
-    for at in range(left):
-        for row in range(starts[at], starts[at + 1]):
-            keys[row], owner[row] = (_bits(masks[row]) << k) | masks[row], at
-        for other in range(at if count < left else 0):
-            if classes[records[other]] == classes[records[at]]:
-                excludes[at, other // WORD] |= 1 << (other % WORD)
-                excludes[other, at // WORD] |= 1 << (at % WORD)
-                degree[at] += 1
-                degree[other] += 1
-    order = np.argsort(keys)
-    ends = np.empty(rows + 1, dtype=np.int64)
-    kinds = 0
-    for place in range(rows):
-        if place == 0 or keys[order[place]] != keys[order[place - 1]]:
-            ends[kinds] = place
-            kinds += 1
-    ends[kinds] = rows
-    tests = 0
-    for one in range(kinds):
-        mask = masks[order[ends[one]]]
-        for two in range(one):
-            if mask & masks[order[ends[two]]] or tests > TESTS:
-                continue
-            for place in range(ends[one], ends[one + 1]):
-                if tests > TESTS:
-                    break
-                r = order[place]
-                a = owner[r]
-                for other in range(ends[two], ends[two + 1]):
-                    s = order[other]
-                    b = owner[s]
-                    tests += 1
-                    if degree[a] >= ENOUGH and degree[b] >= ENOUGH:
-                        continue
-                    if a == b or (excludes[a, b // WORD] >> (b % WORD)) & 1:
-                        continue
-                    if exclude(values, r, s):
-                        excludes[a, b // WORD] |= 1 << (b % WORD)
-                        excludes[b, a // WORD] |= 1 << (a % WORD)
-                        degree[a] += 1
-                        degree[b] += 1
-        if tests > TESTS:
-            break
-    open_ = np.zeros(words, dtype=np.int64)
-    for a in range(left):
-        open_[a // WORD] |= 1 << (a % WORD)
-    common = np.empty(words, dtype=np.int64)
-    count = 0
-    for a in np.argsort(degree):
-        if not (open_[a // WORD] >> (a % WORD)) & 1:
-            continue
-        count += 1
-        open_[a // WORD] &= ~(1 << (a % WORD))
-        for word in range(words):
-            common[word] = excludes[a, word] & open_[word]
-        while True:
-            # The next of the set is the one that leaves most others in it.
-            best, best_common = -1, -1
-            for word in range(words):
-                rest = common[word]
-                while rest:
-                    low = rest & -rest
-                    b = word * WORD + _bits(low - 1)
-                    rest ^= low
-                    shared = 0
-                    for other in range(words):
-                        shared += _bits(excludes[b, other] & common[other])
-                    if shared > best_common:
-                        best, best_common = b, shared
-            if best < 0:
-                break
-            open_[best // WORD] &= ~(1 << (best % WORD))
-            for word in range(words):
-                common[word] &= excludes[best, word]
-    return count
 
 
 @kernel
@@ -300,16 +158,17 @@ def _edge(corners: Floats, values: Floats, rows: int) -> tuple[int, int]:
 @kernel
 def explore(
     U: Floats, classes: Integers, corners: Floats, depth: int, linked: int, records: Integers,
-    starts: Integers, which: Integers, best: int, budget: int, whole: bool,
+    groups: Integers, starts: Integers, which: Integers, best: int, budget: int, whole: bool,
 ) -> tuple[int, Floats, int, Cells]:  # fmt: skip
     """Halve a cell, and what comes of it, depth first, until `budget` rows were looked at.
 
     `U` has all rows (R x p), `classes` the class of each record masked to the same values. The cell
     has corners (k x p), the `depth` at which it came up, `linked` records that are decided, and
-    undecided `records` with their rows: the `whole` set of those that matter in it, or some.
+    undecided `records` with their cliques (`groups`) and their rows: the `whole` set of those that
+    matter in it, or some.
     Cells that link at most `best` are dropped. Returns the most links met at the middle of a cell,
     that middle, the cells halved, and the cells still open: corners, depths, linked, bounds, where
-    rows and records of each start, then rows, records, and the number of rows of each record.
+    rows and records of each start, then rows, and of each record its number, clique and rows.
     """
     p, k = U.shape[1], corners.shape[0]
     n_records, n_rows = records.shape[0], which.shape[0]
@@ -322,6 +181,7 @@ def explore(
     kept_rows = np.empty(3 * n_rows + 64, dtype=np.int64)
     kept_records = np.empty(3 * n_records + 64, dtype=np.int64)
     kept_sizes = np.empty(3 * n_records + 64, dtype=np.int64)
+    kept_groups = np.empty(3 * n_records + 64, dtype=np.int64)
     for row in range(n_rows):
         kept_rows[row] = which[row]
         for v in range(k):
@@ -331,6 +191,7 @@ def explore(
             kept_values[row, v] = value
     for at in range(n_records):
         kept_records[at], kept_sizes[at] = records[at], starts[at + 1] - starts[at]
+        kept_groups[at] = groups[at]
     all_corners[0] = corners
     depths[0] = depth
     all_linked[0], bounds[0] = linked, linked + n_records
@@ -345,6 +206,7 @@ def explore(
         np.empty(n_records + 1, dtype=np.int64),
     )  # fmt: skip
     taken = np.zeros(classes.max() + 1, dtype=np.int64)
+    group_of, own = np.empty(classes.shape[0], np.int64), np.empty(n_records, np.int64)
     here, between = np.empty((k, p)), np.empty(p)
     theta, most, cells, looked = np.zeros(p), -1, 0, 0
     while top > 0 and looked < budget:
@@ -360,6 +222,7 @@ def explore(
         which_[:rows] = kept_rows[row_start : row_start + rows]
         for at in range(left):
             records_[at] = kept_records[record_start + at]
+            group_of[records_[at]] = kept_groups[record_start + at]
             starts_[at + 1] = starts_[at] + kept_sizes[record_start + at]
         looked += rows + 10
         first, second = _edge(here, values, rows)
@@ -396,9 +259,9 @@ def explore(
                     theta[column] = total / k
             new_bound = now + new_left
             if new_bound > best:
-                new_bound = now + most_together(
-                    out, new_left, classes, taken, best - now, (depth + 1) % EVERY == 0
-                )
+                for at in range(new_left):
+                    own[at] = group_of[out[3][at]]
+                new_bound = now + most_together(out, new_left, own, best - now)
                 looked += (new_left * new_left) // 16
             new_bound = min(new_bound, bound)
             if new_bound <= best:
@@ -408,6 +271,7 @@ def explore(
                 kept_values, kept_rows = doubled(kept_values), doubled(kept_rows)
             while record_start + new_left > kept_records.shape[0]:
                 kept_records, kept_sizes = doubled(kept_records), doubled(kept_sizes)
+                kept_groups = doubled(kept_groups)
             if top + 1 >= depths.shape[0]:
                 all_corners, depths = doubled(all_corners), doubled(depths)
                 all_linked, bounds = doubled(all_linked), doubled(bounds)
@@ -418,6 +282,7 @@ def explore(
                     kept_values[row_start + row, v] = out[0][row, v]
             for at in range(new_left):
                 kept_records[record_start + at] = out[3][at]
+                kept_groups[record_start + at] = own[at]
                 kept_sizes[record_start + at] = out[4][at + 1] - out[4][at]
             all_corners[top] = here
             all_corners[top, corner] = between
@@ -428,6 +293,6 @@ def explore(
         all_corners[:top].copy(), depths[:top].copy(), all_linked[:top].copy(),
         bounds[:top].copy(), row_ends[: top + 1].copy(), record_ends[: top + 1].copy(),
         kept_rows[: row_ends[top]].copy(), kept_records[: record_ends[top]].copy(),
-        kept_sizes[: record_ends[top]].copy(),
+        kept_groups[: record_ends[top]].copy(), kept_sizes[: record_ends[top]].copy(),
     )  # fmt: skip
     return most, theta, cells, left_over

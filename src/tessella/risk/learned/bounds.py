@@ -34,7 +34,7 @@ from ...parallel import each
 from ..aligned import AlignedTables
 from .choquet import Choquet
 from .families import Family, WeightedMean
-from .search import Competitors, rows_of, starts_of, tried
+from .search import PIECE, Competitors, rows_of, starts_of, tried
 
 BATCH = 64  # cells that are searched before results are compared; not a matter of cores
 BUDGET = 50_000  # rows looked at in one cell before it comes back
@@ -58,7 +58,7 @@ def ready() -> None:
     """Have the kernel ready, so that its compilation, once, is not taken for the proof's time."""
     no = np.empty(0, dtype=np.int64)
     one = np.zeros(1, np.int64)
-    explore(np.zeros((1, 2)), one, np.eye(2), 0, 0, no, one, no, 0, 0, True)
+    explore(np.zeros((1, 2)), one, np.eye(2), 0, 0, no, no, one, no, 0, 0, True)
 
 
 def corners_of(member: Family) -> list[Floats]:
@@ -90,6 +90,11 @@ def decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family
     scan adds up the same squares; a tree those of values times roots of weights, so weighted means
     have an allowance for their rounding as well.
     """
+    pieces = competitors.pieces(PIECE)  # small enough for the cache
+    return np.vstack(each(lambda piece: _decisive_rows(sides, piece, member), pieces))
+
+
+def _decisive_rows(sides: AlignedTables, competitors: Competitors, member: Family) -> Floats:
     rows = rows_of(sides, competitors, member, slack=SLACK / 2).matrix
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
     if isinstance(member, Choquet):
@@ -121,6 +126,7 @@ class _Cell(NamedTuple):
     depth: int
     linked: int
     records: SmallIntegers
+    groups: SmallIntegers  # the clique of each record
     sizes: SmallIntegers
     which: SmallIntegers
 
@@ -150,7 +156,7 @@ def by_cells(
     starts = starts_of(sizes)
     chosen = _lower_envelope(rows, starts) if len(rows) > MANY else np.ones(len(rows), dtype=bool)
     few = np.add.reduceat(chosen, starts[:-1]), np.flatnonzero(chosen)
-    root = [some.astype(np.int32) for some in (np.arange(len(sizes)), *few)]
+    root = [some.astype(np.int32) for some in (np.arange(len(sizes)), own_class, *few)]
     most = reach = len(np.unique(own_class))
     method, moved, patience = "the space of parameters searched by cells", 0, STALLED
     all_rows, corners = bool(chosen.all()), corners_of(member)
@@ -170,7 +176,7 @@ def by_cells(
             which = np.arange(own[-1]) + np.repeat(starts[cell.records] - own[:-1], np.diff(own))
         return whole, explore(
             rows, own_class, cell.corners, cell.depth, cell.linked, cell.records.astype(np.int64),
-            own, which, links, BUDGET if whole else 1, whole,
+            cell.groups.astype(np.int64), own, which, links, BUDGET if whole else 1, whole,
         )  # fmt: skip
 
     while open_ and links < most and (now := _clock.now()) < until:
@@ -217,21 +223,25 @@ def _lower_envelope(rows: Floats, starts: Integers) -> Any:
 
     Only rows that are lowest somewhere decide; these few decide nearly as much.
     """
-    random, owner = np.random.default_rng(0), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    chosen = np.zeros(len(rows), dtype=bool)
-    for theta in (*np.eye(rows.shape[1]), *random.dirichlet(np.ones(rows.shape[1]), SAMPLED)):
-        level = rows @ theta
-        chosen |= level == np.minimum.reduceat(level, starts[:-1])[owner]
-    return chosen
+    random, d = np.random.default_rng(0), rows.shape[1]
+    thetas = np.vstack([np.eye(d), random.dirichlet(np.ones(d), SAMPLED)]).T
+
+    def lowest(first: int) -> Any:
+        own = starts[first : first + PIECE + 1]
+        level = rows[own[0] : own[-1]] @ thetas
+        least = np.minimum.reduceat(level, own[:-1] - own[0])
+        return (level == np.repeat(least, np.diff(own), axis=0)).any(axis=1)
+
+    return np.concatenate(each(lowest, range(0, len(starts) - 1, PIECE)))
 
 
 def _children(left: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield the bound and the fields of each cell that `explore` left open."""
-    corners, depths, linked, bounds, row_ends, record_ends, which, records, sizes = left
+    corners, depths, linked, bounds, row_ends, record_ends, which, *by_record = left
     for at in range(len(linked)):
         some = slice(record_ends[at], record_ends[at + 1])
         rows = which[row_ends[at] : row_ends[at + 1]]
-        runs = [one.astype(np.int32) for one in (records[some], sizes[some], rows)]
+        runs = [one.astype(np.int32) for one in (*(one[some] for one in by_record), rows)]
         yield int(bounds[at]), (corners[at].copy(), int(depths[at]), int(linked[at]), *runs)
 
 
