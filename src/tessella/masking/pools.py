@@ -27,7 +27,7 @@ from .wide import Slots, bounds_of_each
 
 # How many times k households may share their common columns: with more of them, common columns lose
 # more, and members less, who find their like among more households. Which is best is tried by MDAV:
-# relative to 1, eusilc, k = 6, loses 105 and 124 % with 2 and 4; testdata, k = 3, 82 and 64 % (with
+# relative to 1, eusilc, k = 6, loses 105 and 123 % with 2 and 4; testdata, k = 3, 83 and 64 % (with
 # 8 less, but categories of households move by a third: too few groups to keep their shares).
 TOGETHER = (1, 2, 4)
 # Twice as many must lose at least 5 % less: fewer groups keep the shares of common columns worse
