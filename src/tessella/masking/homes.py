@@ -143,7 +143,8 @@ class Homes:
     @cached_property
     def balanced(self) -> list[Name]:
         """Columns of members with two categories, the rarer of which is frequent, as of sexes."""
-        names = [n for n in self.masked if n in self.persons and not self._numeric(n)]
+        numeric = numeric_columns(self.view, self.masked)
+        names = [n for n in self.masked if n in self.persons and n not in numeric]
         counts = {name: np.bincount(self.view.categories(name).codes[~self.view.missing(name)])
                   for name in names if self.view.kind(name) == "nominal"}  # fmt: skip
         shares = {
