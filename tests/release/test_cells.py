@@ -95,9 +95,16 @@ def test_k_and_rules_hold_with_any_grouping(small, numbers, counted_cells, given
     "given",
     [
         {"grouping": "mdav", "strata": "s"},
-        {"grouping": "fuzzy", "options": {"at_least_k": False}},
-        {"grouping": "fuzzy", "options": {"at_least_k": False, "c": 12}},
-        {"grouping": "mdav", "blocks": [["a", "c"], ["b", "s"]]},
+        pytest.param(
+            {"grouping": "fuzzy", "options": {"at_least_k": False}}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            {"grouping": "fuzzy", "options": {"at_least_k": False, "c": 12}},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"grouping": "mdav", "blocks": [["a", "c"], ["b", "s"]]}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_same_bytes_with_one_process_and_with_two(
@@ -127,6 +134,7 @@ def test_fuzzy_groups_without_k_promise_none(small, numbers, counted_cells):
     assert 0 < chance.named < N
 
 
+@pytest.mark.slow
 def test_overlapping_groups_name_nobody(small, numbers):
     release, found = masked(small, numbers, grouping="overlapping", options={"effort": "quick"})
     assert len(found) == N
