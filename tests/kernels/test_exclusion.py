@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessella.kernels.exclusion import most_together, raise_majorant
+from tessella.kernels.exclusion import by_majorants, most_together, raise_majorant
 
 
 def undecided_records(seed, n, k, rows):
@@ -37,8 +37,9 @@ def test_no_point_of_a_cell_links_more_than_its_bound(seed, n, k, rows):
     assert linked.sum(axis=0).max() <= bound <= n
     for group in np.unique(groups):  # a clique: at most one of its records at any point
         assert linked[groups == group].sum(axis=0).max() <= 1
-    again = most_together((values, masks, no, no, starts), n, groups.copy(), 0)
-    assert linked.sum(axis=0).max() <= again
+    for some in (groups, np.arange(n)):
+        count = int(some.max()) + 1
+        assert linked.sum(axis=0).max() <= by_majorants(values, starts, n, some, count, 0) <= count
 
 
 @settings(max_examples=80, deadline=None)
@@ -59,11 +60,13 @@ def test_a_majorant_is_at_least_one_where_a_record_is_linked(seed, k, rows):
         assert (height >= 0).all()
 
 
-@pytest.mark.parametrize(("other", "most"), [(-4.0, 1), (-2.0, 2), (-1.0, 3)])
-def test_three_records_by_hand(other, most):
+@pytest.mark.parametrize(("other", "cliques", "most"), [(-4.0, 1, 1), (-2.0, 3, 2), (-1.0, 3, 3)])
+def test_three_records_by_hand(other, cliques, most):
     """Rows (3, b, b), (b, 3, b), (b, b, 3). With b = -4 half of two is negative everywhere: a
     clique. With b = -2 a record is linked where its weight is above 0.4: any two, not three; the
     majorants of y = 1/2 are (2.5, 0, 0) and so on, 2.5 in sum. With b = -1 the middle links all."""
     no, starts, masks = np.empty(0, dtype=np.int64), np.arange(4), np.array([1, 2, 4])
     values = np.full((3, 3), other) + (3.0 - other) * np.eye(3)
-    assert most_together((values, masks, no, no, starts), 3, np.arange(3), 0) == most
+    groups = np.arange(3)
+    assert most_together((values, masks, no, no, starts), 3, groups, 0) == cliques
+    assert by_majorants(values, starts, 3, groups, cliques, 0) == most

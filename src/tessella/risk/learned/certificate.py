@@ -143,7 +143,8 @@ def certify(
     which is linear in θ. In a simplex of parameters (a *cell*) its corners decide: a record with an
     inequality that holds at no corner is linked nowhere in the cell. Records of which two
     inequalities cannot hold together exclude each other. The number of records that remain, sets
-    that exclude each other counted once, bounds the links in the cell; a cell whose bound is above
+    that exclude each other counted once, bounds the links in the cell (above 1,000 of them, the
+    linear relaxation of their regions as well); a cell whose bound is above
     what was found is halved at a long edge with many inequalities that change along it, the largest
     bound first. The proof uses half of
     the 1e-9 and an allowance for rounding, so it never errs to the low side. For the Choquet
