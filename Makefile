@@ -3,8 +3,8 @@
 #
 #   make demo      mask a made-up business survey and read the account
 #   make test      the tests, without the slow ones
-#   make test-slow the slow ones alone; installs Java for Spark where there is none
-#   make test-all  all tests but those in a browser
+#   make test-slow the slow ones alone, without the heavy; installs Java for Spark where there is none
+#   make test-all  all tests but those in a browser, the heavy ones as well: an hour
 #   make test-e2e  the app in a real browser; installs Chromium where there is none
 #   make fuzz      10,000 random tables with rules, checked without tessella; ARGS="--cases 500 --seed 1"
 #   make lint      ruff and mypy
@@ -34,7 +34,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow and not e2e" --numprocesses=auto --dist=loadfile $(ARGS)
 
 test-slow: $(VENV)/.docs $(VENV)/.java
-	$(BIN)/python -m pytest -m "slow and not e2e" --numprocesses=auto --dist=load $(ARGS)
+	$(BIN)/python -m pytest -m "slow and not heavy and not e2e" --numprocesses=auto --dist=load $(ARGS)
 
 test-all: $(VENV)/.docs $(VENV)/.java
 	$(BIN)/python -m pytest -m "not e2e" --numprocesses=auto --dist=loadfile $(ARGS)

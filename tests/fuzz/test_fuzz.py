@@ -26,6 +26,7 @@ def test_what_once_failed(path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
 def test_five_hundred_random_cases(capsys: pytest.CaptureFixture[str]) -> None:
     first = secrets.randbelow(2**31)

@@ -343,6 +343,7 @@ def test_column_generation_on_the_public_tables(name, request):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 def test_column_generation_on_eia(eia):
     X = zscore(eia)
     proved = KNOWN["eia"][0]

@@ -237,6 +237,7 @@ def test_frequencies_of_many_draws():
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 def test_frequencies_of_very_many_draws():
     """A million take ten minutes: python -m benchmarks.overlapping --draws 1000000."""
     found, error = frequencies(quick(normal(300), 5), 100_000)

@@ -243,6 +243,7 @@ def test_iterated_ordering_meets_the_published_figures(name, k, request):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("k", [3, 5, 10])
 @pytest.mark.parametrize("name", REPORDMIC_LOSS)
 @pytest.mark.parametrize("seed", [0, 1])

@@ -297,6 +297,7 @@ def test_quick_is_below_every_published_method(
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "k"), CELLS)
 def test_standard_meets_its_marks(name: str, k: int, request: pytest.FixtureRequest) -> None:
     X = standardised(request.getfixturevalue(name))

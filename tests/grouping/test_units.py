@@ -83,6 +83,7 @@ def test_every_group_of_every_grouping_holds_k_units():
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("seeds", [range(s, s + 100) for s in range(500, 2500, 100)])
 def test_every_group_of_every_grouping_holds_k_units_in_2000_tables(seeds):
     for seed in seeds:

@@ -150,6 +150,7 @@ def test_killed_at_random_moments_beside(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 @pytest.mark.parametrize("way_of", ["nameless", "named"])
 def test_killed_a_hundred_times(tmp_path, way_of):

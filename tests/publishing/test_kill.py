@@ -98,6 +98,7 @@ def test_killed_at_random_moments(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL")
 def test_killed_a_hundred_times(tmp_path):
     kill_at_random(tmp_path, 100)

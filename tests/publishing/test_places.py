@@ -133,6 +133,7 @@ def test_of_two_at_once_one_wins_whole(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 def test_of_two_at_once_one_wins_whole_25_times(tmp_path):
     publish_at_once(tmp_path, 25)
 

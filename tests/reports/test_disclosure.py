@@ -311,6 +311,7 @@ def test_six_plans_with_canaries(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 def test_fifty_plans_with_canaries(tmp_path):
     for seed in range(50):
         attack_one_plan(tmp_path, seed)
