@@ -30,11 +30,10 @@ from ..grouping.dominance import MOST, DominanceRule, enlarge
 from ..grouping.units import join_few_units
 from ..plan import Block, Plan
 from ..rules import Confrontation
-from .aggregation import COMPUTED, PartOfBlock, aggregate, grid_of
+from .aggregation import COMPUTED, PartOfBlock, aggregate, embed, grid_of
 from .base import write_numbers
 from .distributions import keep_shares, match_numbers
 from .donors import take_from_donors
-from .embedding import embed
 from .fuzzy_groups import DrawnPart, FuzzyFacts, FuzzyOptions, FuzzyPart, Logarithms
 from .overlapping_groups import CoveredPart, OverlappingFacts, dealt, effort_of
 from .parts import BlockCells, partition
