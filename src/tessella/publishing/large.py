@@ -13,6 +13,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -23,6 +24,7 @@ import pyarrow as pa
 
 from .. import __version__
 from .._output import State, is_held
+from .._types import Integers
 from ..engines.work import LostWorkersError, processes
 from ..exceptions import BadFileError, PlanError, TessellaError
 from ..io import Source
@@ -30,15 +32,17 @@ from ..io.pieces import Pieces, staged_pieces
 from ..kernels.cut_tree import keys_of_rows
 from ..planfile import PlanFile
 from ..release import Protocol, Study
-from ..release.jobs import LOOK, SAMPLED
+from ..release.jobs import LOOK, ROW, SAMPLED
 from ..release.large import load, look, make_task, release_large
 from ..release.large_release import LargeRelease
 from ..release.rivals import Keeping, find_rivals
 from ..reports import summarise
 from ..reports.public import manifest
 from ..reports.sentences import IN_WHOLE
+from ..risk import Assessment, assess
+from ..risk.estimate import wilson
 from .measuring import (
-    against_all,
+    asked_of,
     draw_order,
     entropy_of_order,
     measure_loss,
@@ -52,6 +56,10 @@ from .workflow import ordered_as, refuse_unknown
 if TYPE_CHECKING:
     from ..engines.base import Engine
     from .workflow import Where
+
+# Attacks that link each record by a distance to the nearest original.
+LINKING = ("euclidean", "mahalanobis", "manhattan", "gower", "learned", "learned bilinear",
+           "learned choquet", "learned maxitive")  # fmt: skip
 
 
 def sample_of(pieces: Pieces) -> Source:
@@ -195,7 +203,7 @@ def _measured(
     if rivals is not None:
         with steps.step("measure risk", effort=plan.measures.risk) as account:
             risk = measure_risk(plan, study, study.views[1], order, method=study.disclosed)
-            risk, n = against_all(plan, study, done, risk, rivals)
+            risk, n = _against_all(plan, study, done, risk, rivals)
             account.append(
                 f"{len(risk.tried)} attacks, on a sample; {n:,} of its records are linked with all "
                 f"{done.n:,} originals."
@@ -233,3 +241,52 @@ def _measured(
         )  # fmt: skip
 
     return write
+
+
+def _against_all(
+    plan: PlanFile, study: Study, done: LargeRelease, risk: Assessment, rivals: Callable[..., Any]
+) -> tuple[Assessment, int]:
+    """Link some sampled records with all originals, in the place of those of the sample.
+
+    `rivals` finds the originals that lie near them: see `tessella.release.rivals`. Return also how
+    many records were linked.
+    """
+    wanted = asked_of(plan, study)
+    attacks = [one for one in dict.fromkeys(tried.name for tried in risk.tried) if one in LINKING]
+    if not attacks:
+        return risk, 0
+    asked, more = rivals(
+        done.task, done.wholes, sample=done.sample, released=done.sample_released,
+        rows=done.sampled, effort=wanted["effort"],
+    )  # fmt: skip
+    reference, released = (pa.table(view.table.native) for view in study.views)
+    near = pa.table(done.task.view(more.drop_columns([ROW])).table.native)
+    original = pa.concat_tables(
+        [
+            reference.append_column(ROW, pa.array(done.sampled)),
+            near.select(reference.column_names).append_column(ROW, more.column(ROW)),
+        ],
+        promote_options="permissive",
+    ).unify_dictionaries()
+    masked = released.append_column(ROW, pa.array(done.sampled)).take(pa.array(asked))
+    found = assess(original, masked, id=ROW, attacks=attacks, standardise="original", **wanted)
+    linked = {
+        (one.name, one.scenario): replace(one, found=_in_sample(one.found, asked, done.n))
+        for one in found.tried
+    }
+    tried = tuple(linked.get((one.name, one.scenario), one) for one in risk.tried)
+    return replace(risk, tried=tried), len(asked)
+
+
+def _in_sample(found: Any, asked: Integers, n: int) -> Any:
+    """Return what was found with the rows of the sample, and what guessing among all finds.
+
+    What a learned distance finds in shuffled records is its baseline, and stays.
+    """
+    note = f"{len(asked):,} sampled records linked with all {n:,} originals"
+    low, high = wilson(found.value * found.n, found.n)
+    baseline = found.baseline if hasattr(found, "held_out") else 1 / n
+    return replace(
+        found, low=low, high=high, baseline=baseline,
+        attacked=asked[found.attacked], assumptions=(*found.assumptions, note),
+    )  # fmt: skip
