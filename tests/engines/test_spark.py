@@ -57,11 +57,13 @@ def disk(tmp_path_factory):
 def session(request, disk):
     """A session that an engine has built, whose workers find what the tests import."""
     with pytest.MonkeyPatch.context() as settings:
-        settings.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         settings.setenv("PYSPARK_PYTHON", sys.executable)
         settings.setenv("PYSPARK_SUBMIT_ARGS", SETTINGS)
         settings.setenv("SPARK_LOCAL_DIRS", str(disk))
         settings.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        # Not by the environment: another test may have started the Java that is there.
+        paths = os.pathsep.join(sys.path)
+        pyspark.SparkContext.setSystemProperty("spark.executorEnv.PYTHONPATH", paths)
         builder = SparkEngine(master=request.param)
         builder.session.sparkContext.setLogLevel("OFF")
         assert builder.built
