@@ -66,7 +66,7 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     schema = source.schema().override(weight={"role": "weight"})
     text = draft(
         source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
-        wishes={"grouping": method} if method != "search" else {"options": {"effort": "quick"}},
+        wishes={"grouping": method} if method != "search" else {},
     )  # fmt: skip
     write_text(folder / PLAN, text, overwrite=True, private=True)
     with reporter.waiting("Loading; the first time, compiling, once ..."):

@@ -75,14 +75,16 @@ def _give(
 def balance(
     original: Any, weights: Floats, begins: Integers, codes: Any, ranges: Integers,
     costs: Floats, mass: Floats, rates: Floats, tables: Integers, passes: int,
+    order: Integers,
 ) -> Integers:  # fmt: skip
     """Choose a candidate for each group, so that cells keep their weights at little cost.
 
     Minimises sum_g costs[chosen_g] + sum_cells rates * deviations^2. A first pass carries what is
     owed from group to group: a cell's deviation counts the records of the groups visited so far
     (error diffusion, as in halftoning). Then each group in turn takes its best candidate given all
-    others, until hardly one changes or `passes` are over. The order of groups does not matter: a
-    path along near ones and one at random gave shares that agree to the third digit.
+    others, until hardly one changes or `passes` are over. For large categories the order of groups
+    does not matter: a path along near ones and one at random gave shares that agree to the third
+    digit. A small one, in few groups, is met by some orders better than by others.
 
     Parameters
     ----------
@@ -97,11 +99,13 @@ def balance(
     tables : array of shape (tables, 5)
         First column, second column or -1, first cell, number of codes of the second column, and
         measure.
+    order : array of shape (groups,)
+        In which the groups are visited.
     """
     n_groups = mass.shape[0]
     deviations = np.zeros(rates.shape[0])
     chosen = np.empty(n_groups, dtype=np.int64)
-    for g in range(n_groups):
+    for g in order:
         for i in range(begins[g], begins[g + 1]):
             _give(original, i, -1.0, weights[i], deviations, tables)
         chosen[g] = _best(
@@ -110,7 +114,7 @@ def balance(
         _give(codes, chosen[g], 1.0, mass[g], deviations, tables)
     for _ in range(passes):
         changed = 0
-        for g in range(n_groups):
+        for g in order:
             if ranges[g + 1] - ranges[g] < 2:
                 continue
             _give(codes, chosen[g], -1.0, mass[g], deviations, tables)

@@ -44,7 +44,6 @@ from .selection import Scale
 if TYPE_CHECKING:
     from .whole import Shard
 
-QUICKLY = 2_000  # records, above which a search without options is a quick one
 
 # The class of each method; the door of `tessella.grouping` loads it when asked for.
 METHODS = {
@@ -332,7 +331,7 @@ def _group(
     if beside is not None:
         embedded = np.column_stack([embedded, beside])
     options = dict(plan.options)
-    if plan.grouping == "search" and len(embedded) > QUICKLY and not options:
+    if plan.grouping == "search" and not options:
         options = {"effort": "quick"}
     grouping = make_grouping(plan.grouping, k=plan.k, options=options, seed=seed)
     if embedded.shape[1] > 1 and not grouping.__sklearn_tags__().input_tags.two_d_array:

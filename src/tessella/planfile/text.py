@@ -30,7 +30,7 @@ from ..grouping.base import check_k
 from ..grouping.dominance import checked_dominance
 from ..guessing.columns import main_weight
 from ..io import Source
-from ..masking.engine import METHODS, QUICKLY
+from ..masking.engine import METHODS
 from ..plan import make_plan
 from ..release import Step
 from ..release.result import DEFAULTS
@@ -120,17 +120,15 @@ def draft(
     written = output or f"{stem or 'release'}-release{point}{ending}"
     stem = Path(written).name.partition(".")[0] or "release"
     careful, further = _careful(as_numbers(known, given, Table.read(source.table)))
-    wanted = dict(wishes or {})
-    if source.n_rows > QUICKLY and not {"grouping", "options"} & set(wanted):
-        wanted["options"] = {"effort": "quick"}
+    wanted = wishes or {}
     steps, about_steps = _draft_steps(
         source, careful, given, list(strata), further, {"k": k, **wanted}
     )
-    if wanted != dict(wishes or {}):
+    if not {"grouping", "options"} & set(wanted):
         about_steps[f"steps.{len(steps) - 1}"] = [
             *about_steps[f"steps.{len(steps) - 1}"],
-            f"More than {QUICKLY:,} records: groups are looked for quickly. For less loss in more "
-            'time write options = { effort = "standard" } or "thorough", or, in seconds, '
+            "Groups are searched for quickly. For a little less loss in more time write "
+            'options = { effort = "standard" } or "thorough", or, in seconds, '
             "options = { time_limit = 600 }.",
         ]
     options = {name: value for name, value in source.how.options.items() if value is not None}

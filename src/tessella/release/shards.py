@@ -110,13 +110,8 @@ def _release_shard(
 
 
 def _plan_of_shard(task: Task, n: int) -> Plan:
-    """Return the plan with the units of the whole table, and a shard's share of fuzzy centres.
-
-    A search is quick, which is the default of large tables: some shards are small ones.
-    """
+    """Return the plan with the units of the whole table, and a shard's share of fuzzy centres."""
     plan = task.plan
-    if plan.grouping == "search" and not plan.options:
-        plan = replace(plan, options={"effort": "quick"})
     if task.unit_scale is not None:
         plan = replace(plan, scale=task.unit_scale)
     if plan.is_fuzzy and plan.options.get("c"):
