@@ -23,6 +23,7 @@ from ..exceptions import BadOptionError, BadTableError, IncomparableError
 from ..frame import Facts, Pair, Strata
 from ..grouping.base import check_k
 from ..grouping.dominance import DominanceRule
+from ..parallel import each
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
 from ..schema import Schema
@@ -332,12 +333,13 @@ def audit(
         touched |= read_cells(pair, name).differs
     untouched = int(pair.n_rows - touched.sum())
     differ = {line.name for line in columns if line.changed and line.kind == "numbers"}
-    dominated = [
-        line
-        for block, (_, sets) in zip(chosen, groups)
-        for name in block
-        if name in differ and (line := judge_totals(read_cells(pair, name), sets, weights, rule))
+    judged = [
+        (name, sets) for block, (_, sets) in zip(chosen, groups) for name in block if name in differ
     ]
+    dominance_lines = each(
+        lambda own: judge_totals(read_cells(pair, own[0]), own[1], weights, rule), judged
+    )
+    dominated = [line for line in dominance_lines if line is not None]
 
     found.of_form(pair, schema)
     found.of_groups([line for line, _ in groups], joint, layers, k, unit)

@@ -20,6 +20,7 @@ from ..exceptions import (
     TessellaError,
     UnknownOptionError,
 )
+from ..parallel import return_memory
 from . import source as sources
 from .source import FORMATS, Format, Metadata, ReadingReport, Source, Statement
 
@@ -346,6 +347,7 @@ def staged_file(
         os.fsync(file.fileno())  # a full disk shows before anything has a name
         if confirm is not None:
             del frame, table  # what is read again takes their place
+            return_memory()
             with _reopened(file, path) as again:
                 statements.append(confirm(read_file(again, format=form.name), statements))
         packed = sources.compression_of(path)

@@ -26,15 +26,15 @@ OWA, CHOQUET, PAIRS, SUM = 1, 2, 3, 4
 
 
 @kernel
-def box_tree(X: Floats) -> tuple[Floats, Floats, Floats, Integers]:
-    """Boxes over the leaves of X (d x n, in the order of leaves), 16 to a block.
+def box_tree(X: Floats, rows: Integers) -> tuple[Floats, Floats, Floats, Integers]:
+    """Boxes over the leaves of some rows of X, in the order of leaves, 16 to a block.
 
     Level 0 has the leaves; a node of level h + 1 holds the 16 nodes of one block of level h.
     Returns the records of each leaf (leaf, column, 16; padded with infinity), the low and the high
     corners of each block's boxes (block, column, 16; padded with empty boxes), and the first block
     of each level (and one more, where the last ends).
     """
-    d, n = X.shape
+    n, d = rows.shape[0], X.shape[1]
     n_leaves = (n + LEAF - 1) // LEAF
     first_block = np.zeros(32, dtype=np.int64)
     n_levels, n_nodes = 0, n_leaves
@@ -48,14 +48,14 @@ def box_tree(X: Floats) -> tuple[Floats, Floats, Floats, Integers]:
     leaves = np.full((n_leaves, d, LEAF), np.inf)
     low = np.full((first_block[n_levels], d, FAN), np.inf)
     high = np.full((first_block[n_levels], d, FAN), -np.inf)
-    for leaf in range(n_leaves):
+    for at in range(n):
+        leaf, row = at // LEAF, rows[at]
         block, place = leaf // FAN, leaf % FAN
         for column in range(d):
-            for at in range(leaf * LEAF, min(n, (leaf + 1) * LEAF)):
-                x = X[column, at]
-                leaves[leaf, column, at % LEAF] = x
-                low[block, column, place] = min(low[block, column, place], x)
-                high[block, column, place] = max(high[block, column, place], x)
+            x = X[row, column]
+            leaves[leaf, column, at % LEAF] = x
+            low[block, column, place] = min(low[block, column, place], x)
+            high[block, column, place] = max(high[block, column, place], x)
     for level in range(1, n_levels):
         for node in range(first_block[level] - first_block[level - 1]):
             block, place = first_block[level] + node // FAN, node % FAN

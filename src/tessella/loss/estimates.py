@@ -16,6 +16,7 @@ import numpy as np
 from .._parameters import NONE, Whole, parameters
 from .._types import Floats, Name
 from ..exceptions import BadOptionError
+from ..parallel import each
 from ..rules import Rule
 from ..rules.forms import Governing, Linear
 from .base import ComparedTables, Reading, compare
@@ -253,6 +254,7 @@ class _Estimates:
     def of_amounts(self, amounts: Iterable[Name] | None) -> Iterator[SurveyEstimate]:
         """Estimate inequality and poverty."""
         named = amounts is not None
+        columns: list[tuple[Name, tuple[Floats, Floats], list[Any], list[str]]] = []
         for name in self.pair.numbers if amounts is None else amounts:
             sides = self._numbers(name) if named else self.pair.number(name)
             if sides is None:
@@ -265,29 +267,35 @@ class _Estimates:
                 self.notes.append(f"column {name!r} has negative values: no inequality estimated")
                 continue
             kinds = [*INEQUALITY][: None if named or INCOME.search(str(name)) else -1]
-            yield from self._inequality(name, (before, after), known, kinds)
+            columns.append((name, (before, after), known, kinds))
+        for estimates, notes in each(lambda own: self._inequality(*own), columns):
+            self.notes += notes
+            yield from estimates
 
     def _inequality(
         self, name: Name, sides: tuple[Floats, Floats], known: list[Any], kinds: Iterable[str]
-    ) -> Iterator[SurveyEstimate]:
+    ) -> tuple[list[SurveyEstimate], list[str]]:
         w = self.design.weights
         if not all(k.any() and side[k].max() > 0 for k, side in zip(known, sides)):
-            self.notes.append(f"column {name!r} has no positive value: no inequality estimated")
-            return
+            return [], [f"column {name!r} has no positive value: no inequality estimated"]
+        found: list[SurveyEstimate] = []
+        notes: list[str] = []
         first, second = (Amounts(side[k], w[k]) for k, side in zip(known, sides))
         for kind in kinds:
             estimate, influence = INEQUALITY[kind]
             values = estimate(first), estimate(second)
             undefined = kind == "at-risk-of-poverty rate" and not first.median > 0
             if undefined or not all(map(math.isfinite, values)):
-                self.notes.append(f"column {name!r} has too many zeros: no {kind} estimated")
+                notes.append(f"column {name!r} has too many zeros: no {kind} estimated")
                 continue
             full = np.zeros(len(w))
             full[known[0]] = influence(first)
-            yield SurveyEstimate(
+            own = SurveyEstimate(
                 kind=kind, column=name, n=int(known[0].sum()), before=values[0], after=values[1],
                 error=self.design.error(full),
             )  # fmt: skip
+            found.append(own)
+        return found, notes
 
     def _domains(self, name: Name) -> tuple[Domains, Domains, Any]:
         """Return the categories of a column before and after, and those that are estimated."""

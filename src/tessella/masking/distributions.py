@@ -32,7 +32,8 @@ from .._types import Floats, Integers, Name, Truths
 from ..frame import View, group_ids
 from ..kernels.balance import balance, count_cells
 from ..kernels.groups import cut_runs, weighted_centres
-from ..plan.plan import MATCHED, Claim, Plan
+from ..parallel import each
+from ..plan.plan import MATCHED, Choice, Claim, Plan
 from .base import rows_of_strata
 from .parts import BlockCells, allowed_of, group_means
 
@@ -152,15 +153,20 @@ def choose_records(
         codes, cost = _codes_and_costs(cells, name, rows, groups, weights, mass)
         own.append(codes)
         costs += cost
-    other = [_given_codes(cells, name, rows, groups, weights, count)
-             for name in cells.columns if name not in names
-             and (name in strata or name not in cells.levels)]  # fmt: skip
+    others = [name for name in cells.columns
+              if name not in names and (name in strata or name not in cells.levels)]  # fmt: skip
     # Codes as they are in the original, and as they are released if a record is chosen: columns
     # that are not chosen here have the value of the group.
-    original, released = (
-        np.column_stack([*own, *(codes[side] for codes in other)]).astype(np.int32)
-        for side in (0, 1)
-    )
+    original = np.empty((len(rows), len(own) + len(others)), dtype=np.int32)
+    released = np.empty_like(original)
+    for at, codes in enumerate(own):
+        original[:, at] = released[:, at] = codes
+
+    def give(at: int) -> None:
+        name = others[at - len(own)]
+        original[:, at], released[:, at] = _given_codes(cells, name, rows, groups, weights, count)
+
+    each(give, range(len(own), original.shape[1]))
     usable = allowed | (np.bincount(groups[allowed], minlength=count) == 0)[groups]
     candidates = _cheapest(groups, group_ids([groups, *own]), costs, usable)
     measures = _measures(weights, records)
@@ -327,16 +333,21 @@ def match_numbers(
         return
     layers = {True: [name for name in plan.strata if name in common], False: plan.strata}
     parts = {shared: rows_of_strata(view.strata(columns).ids) for shared, columns in layers.items()}
-    for choice in names:
-        known = ~view.missing(choice.column)
+    sides = {choice.column: (~view.missing(choice.column), view.numbers(choice.column))
+             for choice in names}  # fmt: skip
+
+    def match(choice: Choice) -> None:
+        known, numbers = sides[choice.column]
         for part in parts[choice.column in common]:
             rows = part[known[part]]
             found = matched(
-                out.numbers[choice.column][rows], view.numbers(choice.column)[rows], weights[rows],
+                out.numbers[choice.column][rows], numbers[rows], weights[rows],
                 plan.k, units=None if view.units is None else view.units[rows],
                 valid=None if valid is None else valid[rows],
             )  # fmt: skip
             out.numbers[choice.column][rows] = np.round(found) if choice.whole else found
+
+    each(match, names)
 
 
 def matched(

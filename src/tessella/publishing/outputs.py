@@ -10,7 +10,6 @@ Two processes that publish into one place at once: the folders are held while fi
 and a place that has changed since the plan was started is refused. One set is there, whole.
 """
 
-import ctypes
 import hashlib
 import json
 import logging
@@ -38,6 +37,7 @@ from ..exceptions import BadFileError
 from ..io.files import Written
 from ..io.source import find_format
 from ..loss.base import Summary
+from ..parallel import return_memory
 from ..release import Entry, Protocol, Release
 from ..reports import external_report, internal_report
 from ..risk import Assessment
@@ -270,7 +270,7 @@ class Steps:
 
     def announce(self, name: str) -> None:
         """Report that a step begins."""
-        _return_memory()
+        return_memory()
         self.left = TimeLeft()
         if self.progress is not None:
             self.progress(self.done, self.total, name)
@@ -280,13 +280,3 @@ class Steps:
         if self.progress is not None:
             left = self.left(at, of)
             self.progress(self.done, self.total, f"{name}: {part} ({at} of {of}){left}")
-
-
-def _return_memory() -> None:
-    """Return what the last step freed to the system, where the C library can be asked to.
-
-    glibc keeps freed columns for later ones of the same size: with a million records, a fifth of
-    what a plan seemed to need.
-    """
-    with suppress(OSError, AttributeError, TypeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)

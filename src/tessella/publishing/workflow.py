@@ -33,6 +33,7 @@ from ..frame import Table
 from ..grouping.cells import LARGE
 from ..io import Source, read_file
 from ..io.files import staged_file
+from ..parallel import plain_memory
 from ..planfile import PlanFile, read_plan
 from ..planfile.hints import reword
 from ..release import Protocol, Release, Study
@@ -235,6 +236,7 @@ def publish(
     # Besides the steps of the plan: read, check, audit, report, write.
     steps = Steps(len(plan.steps) + measured + 5, progress)
     with ExitStack() as stack:
+        stack.enter_context(plain_memory())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

@@ -20,6 +20,7 @@ import numpy as np
 
 from .._types import Floats, Name
 from ..exceptions import BadTableError
+from ..parallel import each
 from ..release import Study
 
 DIGITS = 3  # of a published figure
@@ -228,7 +229,7 @@ def find_figures(study: Study) -> dict[Name, Figures | None]:
     """
     before, after = study.views
     weights = before.weights()
-    found: dict[Name, Figures | None] = {}
+    columns: dict[Name, tuple[Floats, Floats, Floats]] = {}
     for name in study.masked:
         if not before.table.facts(name).numeric or study.schema[name].kind == "nominal":
             continue
@@ -237,11 +238,15 @@ def find_figures(study: Study) -> dict[Name, Figures | None]:
         if before.any_missing(name) or after.any_missing(name):
             seen = ~(np.isnan(x) | np.isnan(r))
             x, r, w = x[seen], r[seen], w[seen]
-        if not len(x) or not w.sum() > 0:
-            continue
+        if len(x) and w.sum() > 0:
+            columns[name] = x, r, w
+
+    def find(column: tuple[Floats, Floats, Floats]) -> Figures | None:
+        x, r, _ = column
         sums = (np.abs(x - r), (x - r) ** 2, (x - x.mean()) ** 2)
-        found[name] = None if any(map(_dominates, sums)) else Figures.of(x, r, w)
-    return found
+        return None if any(map(_dominates, sums)) else Figures.of(*column)
+
+    return dict(zip(columns, each(find, columns.values())))
 
 
 def _dominates(terms: Any) -> bool:

@@ -153,7 +153,7 @@ class AlignedTables:
 def _standardised(X: Floats, by: Floats) -> tuple[Floats, Truths]:
     # Squares of numbers below 1e-160 vanish, and the column would seem constant: a power of two
     # lifts such a column without rounding, and standardised values do not depend on units.
-    peak = np.abs(by).max(axis=0)
+    peak = np.maximum(by.max(axis=0), -by.min(axis=0))
     small = (peak > 0) & (peak < SMALL)
     if small.any():
         lift = np.where(small, np.exp2(-np.frexp(peak)[1].clip(-1000, 0).astype(np.float64)), 1.0)
@@ -165,7 +165,8 @@ def _standardised(X: Floats, by: Floats) -> tuple[Floats, Truths]:
     # A constant column has a deviation of rounding errors, not always of zero.
     flat = (by == by[0]).all(axis=0) | (spread == 0)
     spread = np.where(flat, 1.0, spread)
-    out = np.ascontiguousarray((X - centre) / spread)
+    out = np.subtract(X, centre, order="C")
+    out /= spread  # in place: tables are large
     if X is by:
         out[:, flat] = 0.0
     return out, flat
@@ -312,7 +313,11 @@ def as_points(sides: AlignedTables, distance: str, *, standardise: str, covarian
     if distance == "mahalanobis":
         turn, narrow = _whitening(sides, covariance)
         name = f"Mahalanobis distance (covariance {COVARIANCES[covariance]})"
-        return Points(sides.A @ turn, sides.B @ turn, 2, name, (*sides.notes, *narrow))
+        A, B, notes = sides.A, sides.B, (*sides.notes, *narrow)
+        del sides  # tables are large: what was turned is freed
+        A = A @ turn
+        B = B @ turn
+        return Points(A, B, 2, name, notes)
     power = 2 if distance == "euclidean" else 1
     return Points(sides.A, sides.B, power, f"{distance.capitalize()} distance", sides.notes)
 
@@ -330,7 +335,7 @@ def _by_tree(A: Floats, B: Floats, truth: Integers, power: int) -> Count:
     B = np.ascontiguousarray(B)
     member, first = number_equal(B)
     order = order_by_leaves(rounded(B, first, B.mean(axis=0)).table, B.shape[1])
-    tree = box_tree(_columns_first(B, first[order]))
+    tree = box_tree(B, first[order])
     weights = np.bincount(member)[order].astype(np.int64)
     X, homes = np.ascontiguousarray(A), np.argsort(order)[member[truth]]
     return _from_home(partial(count_in_tree, tree, weights, X, homes, power), homes)
@@ -346,27 +351,28 @@ def _from_home(work: Callable[..., Counts], homes: Integers) -> Count:
     return count
 
 
-def _columns_first(B: Floats, rows: Integers) -> Floats:
-    """Return some rows with columns first; B[rows].T would need a second copy on the way."""
-    out = np.empty((B.shape[1], len(rows)))
-    for j, column in enumerate(out):
-        column[:] = B[rows, j]
-    return out
-
-
 def _by_gower(sides: AlignedTables) -> Count:
     """Count by Gower's distance, categories first: one that differs often decides alone."""
     order = np.argsort(~sides.nominal, kind="stable")
     one_over = np.abs(_one_over_ranges(sides)[order])
-    A, B = (np.ascontiguousarray(table[:, order]) for table in (sides.A, sides.B))
+    A, B = sides.A, sides.B
+    if (np.diff(order) != 1).any():  # else no copy of large tables
+        A, B = A[:, order], B[:, order]
+    A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
     categories = np.arange(len(order)) < sides.nominal.sum()
-    member, first = number_equal(np.where(np.isnan(B), np.inf, B))  # NaN is not equal to itself
+    holes = np.isnan(B)
+    # NaN is not equal to itself.
+    member, first = number_equal(np.where(holes, np.inf, B) if holes.any() else B)
+    del holes
     # Categories lie farther apart than any two numbers, so that the table is cut by them first, by
     # those with many values before others; missing cells lie apart from all values.
     low = np.where(categories, 0.0, np.fmin.reduce(B))
-    spread = (B[first] - low) * np.where(categories, 2.0, one_over)
-    table = np.where(np.isnan(spread), -1.0, spread).astype(np.float32).T
-    leaves = order_by_leaves(np.ascontiguousarray(table), len(order))
+    table = np.empty((len(order), len(first)), dtype=np.float32)
+    for j, unit in enumerate(np.where(categories, 2.0, one_over)):
+        spread = (B[first, j] - low[j]) * unit
+        table[j] = np.where(np.isnan(spread), -1.0, spread)
+    leaves = order_by_leaves(table, len(order))
+    del table
     weights = np.bincount(member)[leaves].astype(np.int64)
     tree = build_gower_tree(B[first[leaves]], weights, one_over, low, int(categories.sum()))
     homes = np.argsort(leaves)[member[sides.truth]]
@@ -375,7 +381,7 @@ def _by_gower(sides: AlignedTables) -> Count:
 
 def _one_over_ranges(sides: AlignedTables) -> Floats:
     """Return 1 / range of each number in both tables, 0 for a constant, -1 for categories."""
-    low, high = (end.reduce(np.vstack([sides.A, sides.B])) for end in (np.fmin, np.fmax))
+    low, high = (end(end.reduce(sides.A), end.reduce(sides.B)) for end in (np.fmin, np.fmax))
     width = high - low
     out = np.divide(1.0, width, out=np.zeros(len(width)), where=width > 0)
     return np.where(sides.nominal, -1.0, out)
@@ -403,17 +409,26 @@ def _in_order(counted: list[Counts], along: Integers) -> Counts:
     return nearer, tied
 
 
+def _covariance(table: Floats) -> Floats:
+    """Return the covariance of a large table, which is centred in its place."""
+    table -= table.mean(axis=0)
+    found: Floats = table.T @ table / len(table)
+    return found
+
+
 def _whitening(sides: AlignedTables, covariance: str) -> tuple[Floats, tuple[str, ...]]:
     """Return T with T Tᵀ the inverse of the covariance, narrow directions widened to the floor."""
     if covariance not in COVARIANCES:
         raise UnknownOptionError("covariance", covariance, COVARIANCES)
     if covariance == "difference":
-        spread = np.cov(sides.A - sides.B[sides.truth], rowvar=False, ddof=0)
+        changes = sides.B[sides.truth]
+        changes -= sides.A
+        spread = _covariance(changes)
     else:
-        spread = np.cov(sides.B, rowvar=False, ddof=0)
+        spread = _covariance(sides.B.copy())
         if covariance == "pooled":
-            spread = (spread + np.cov(sides.A, rowvar=False, ddof=0)) / 2
-    values, vectors = np.linalg.eigh(np.atleast_2d(spread))
+            spread = (spread + _covariance(sides.A.copy())) / 2
+    values, vectors = np.linalg.eigh(spread)
     largest = max(float(values[-1]), 0.0)
     if largest == 0:  # nothing was masked, or nothing varies
         return np.eye(len(sides.columns)), ("the covariance is zero: plain Euclidean distance",)

@@ -136,7 +136,7 @@ def _windows(scene: Scene, reaches: list[_Reach]) -> Windows:
     # Cut first along the variables that are widest in windows: they rule most originals out.
     wide = np.maximum((high - low).mean(axis=0), 0.0) + 1.0
     rows = order_by_leaves(np.ascontiguousarray((keys / wide).T.astype(np.float32)), len(reaches))
-    tree = box_tree(np.ascontiguousarray(keys[rows].T))
+    tree = box_tree(keys, rows)
     return Windows(keys, tree, rows, low, high, never)
 
 
