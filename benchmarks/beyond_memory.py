@@ -300,6 +300,8 @@ def page() -> str:
         "10 normal columns, `--engine local --memory 1GB`:"
     ]
     for kind, first in shown.items():
+        if kind not in known:
+            continue
         if kind == "quality":
             out.append("The same plan in pieces (local) and in memory:")
         elif kind == "engines":
@@ -310,7 +312,7 @@ def page() -> str:
                 "written file, counted by DuckDB:"
             )
         rows = []
-        for name, own in known.get(kind, {}).items():
+        for name, own in sorted(known[kind].items(), key=lambda one: one[1]["seconds"]):
             row = {first: name, "seconds": f"{own['seconds']:.0f}", "MB": f"{own['megabytes']:.0f}",
                    "loss": f"{own['loss']:.3f}"}  # fmt: skip
             if kind == "sizes":
