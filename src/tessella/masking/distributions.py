@@ -178,14 +178,16 @@ def choose_records(
     total = float(len(rows)) if records is None else float(records.sum())
     watched = _frequent(counts, tables, sizes, measures, total)
     order, best, least = np.arange(count), np.empty(0, np.int64), np.inf
+    begins, ranges = (
+        np.searchsorted(of, np.arange(count + 1)) for of in (groups, groups[candidates])
+    )
+    codes = np.ascontiguousarray(released[candidates])
     for turn in range(min(ROUNDS, 1 + MOST_STEPS // (len(rows) * len(tables)))):
         found = balance(
-            original, measures, np.searchsorted(groups, np.arange(count + 1)),
-            np.ascontiguousarray(released[candidates]),
-            np.searchsorted(groups[candidates], np.arange(count + 1)), costs[candidates], masses,
-            rates, tables, PASSES, order,
+            original, measures, begins, codes, ranges, costs[candidates], masses, rates, tables,
+            PASSES, order,
         )  # fmt: skip
-        given = count_cells(released[candidates[found]][groups], measures, tables, len(prices))
+        given = count_cells(codes[found][groups], measures, tables, len(prices))
         change = np.abs(given - counts)[watched] / counts[watched]
         worst = float(change.max(initial=0.0))
         if worst < least:
