@@ -26,7 +26,7 @@ from tessella.planfile import read_plan
 
 COMMANDS = [
     "demo", "check", "plan", "protect", "loss", "risk", "explore", "report", "verify", "schema",
-    "app",
+    "app", "suggest",
 ]  # fmt: skip
 
 
@@ -426,3 +426,26 @@ def test_a_grouping_and_its_options(home: Path, tmp_path: Path) -> None:
     step = read_plan(tmp_path / "plan.toml").steps[-1]
     assert step.options["grouping"] == "fuzzy"
     assert step.options["options"] == {"m2": 1.4, "at_least_k": False}
+
+
+def test_suggest_prints_rules_that_can_be_checked(home: Path, tmp_path: Path) -> None:
+    printed = run("suggest", str(home / "firms.csv"), "-q")
+    assert printed.splitlines()[0].startswith(
+        "costs == wages + materials + other_costs  # holds in"
+    )
+    out = tmp_path / "found.rules"
+    run("suggest", str(home / "firms.csv"), "-q", "--out", str(out))
+    assert out.read_text() == printed
+    assert "holds" in run("check", str(home / "firms.csv"), "--rules", str(out), code=1)
+    data = json.loads(run("suggest", str(home / "firms.csv"), "--json"))
+    assert [one["rule"] for one in data["suggestions"]] == [r.text for r in Rules.parse(printed)]
+    rest = run("suggest", str(home / "firms.csv"), "-q", "--rules", str(home / "rules.txt"))
+    assert 0 < len(rest.splitlines()) < len(printed.splitlines())
+    assert "costs == wages" not in rest
+
+
+def test_suggest_overwrites_nothing(home: Path, capsys: Any, monkeypatch: Any) -> None:
+    table, rules = str(home / "firms.csv"), str(home / "rules.txt")
+    assert "this is the table" in error_of(capsys, monkeypatch, "suggest", table, "--out", table)
+    assert "--overwrite" in error_of(capsys, monkeypatch, "suggest", table, "--out", rules)
+    assert "holds" in error_of(capsys, monkeypatch, "suggest", table, "--holds", "2")

@@ -19,7 +19,7 @@ from ..exceptions import (
     TessellaError,
     UnreachableError,
 )
-from . import measuring  # noqa: F401  its commands
+from . import measuring, suggesting  # noqa: F401  their commands
 from .commands import Quiet, app
 from .terminal import Command, Reporter, result_stream
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ from typer import Argument, Option
 
 from .. import auditing, io, loss, planfile, publishing, risk
 from .. import explore as exploring
-from ..exceptions import BadOptionError, BadTableError, NoCandidateError, UnsureKindWarning
+from ..exceptions import BadOptionError, BadTableError, NoCandidateError
 from .commands import (
     Identity,
     Json,
@@ -43,9 +42,6 @@ from .terminal import (
 
 if TYPE_CHECKING:
     from ..publishing.reopening import Reopened
-    from ..release import Step
-    from ..rules import Rules
-    from ..schema import Schema
 
 
 Plan = Annotated[
@@ -302,17 +298,16 @@ def _explore(
                 f"Kinds of {', '.join(unsure)} are guesses. To correct them: tessella plan {file} "
                 f"-k {max(sizes)} -o plan.toml, then tessella explore --plan plan.toml."
             )
-    table, schema, given, first = _prepared(wanted, source, columns_of(columns))
-    table, lacking = _complete_enough(table, schema, max(sizes), reporter)
-    first += lacking
+    prepared = exploring.prepare_plan(wanted, source, columns=columns_of(columns), k=max(sizes))
+    for note in prepared.notes:
+        reporter.say(note)
     many = int(budget) if budget is not None and budget.isdecimal() else budget
     _, limit = read_budget(many)
     with reporter.progress("Exploring ...", timed=True, limit=limit) as step:
-        found = exploring.explore(
-            table, k=sizes, rules=given, effort=effort, budget=many, store=store, schema=schema,
-            random_state=seed,
+        found = prepared.explore(
+            k=sizes, effort=effort, budget=many, store=store, random_state=seed,
             progress=lambda done, total, name: step(done, total, "Exploring"),  # noqa: ARG005
-        )  # fmt: skip
+        ).exploration  # fmt: skip
     if out is not None and not out.endswith(".toml"):
         found.save(out)
     if picture is not None and any(point.tried for point in found):
@@ -325,55 +320,12 @@ def _explore(
     except NoCandidateError:
         reporter.give(text, data)  # what there is, before what there is not
         raise
-    steps = [*first, *best.to_steps()]
+    steps = [*prepared.steps, *best.to_steps()]
     toml = steps_to_toml(steps)
     if out is not None and out.endswith(".toml"):
         write_text(out, toml, overwrite=True, private=True)
     text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
     reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
-
-
-def _prepared(
-    plan: planfile.PlanFile, source: io.Source, columns: list[str] | None
-) -> tuple[Any, Schema, Rules, list[Step]]:
-    """Return what is explored of a plan: its table with schema and rules, prepared, and how."""
-    from ..frame import Table
-    from ..release.steps import PREPARING
-    from ..schema import Schema
-
-    with warnings.catch_warnings(action="ignore", category=UnsureKindWarning):
-        study = plan.study(source)
-    first = [step for step in plan.steps if step.method in PREPARING]
-    for step in first:
-        study.do(step)
-    known = study.schema
-    wanted = list(known.names("quasi-identifier")) if columns is None else columns
-    beside = [name for name in known.names("unit", "weight") if name not in wanted]
-    schema = Schema([known[name] for name in (*wanted, *beside)]).override(
-        {name: {"role": "quasi-identifier"} for name in wanted}
-    )
-    table = Table.read(study.reference).select([*wanted, *beside])
-    return table, schema, study.rules.for_columns(wanted, only=True), first
-
-
-def _complete_enough(
-    table: Any, schema: Schema, k: int, reporter: Reporter
-) -> tuple[Any, list[Step]]:
-    """Suppress cells of records that lack what fewer than k lack, or groups could not be made."""
-    from ..frame import Table
-    from ..release import Step
-    from ..release.steps import count_rare, suppress
-
-    read = Table.read(table)
-    if k > read.n_rows or not count_rare(read, schema, k):
-        return table, []
-    prepared, _, lost = suppress(read, schema, k=k)
-    reporter.say(
-        f"{lost:,} cells are taken as missing, so that {k} records lack the same; the step "
-        "'suppress' does the same in a plan."
-    )
-    columns = list(map(str, schema.names("quasi-identifier")))
-    return prepared, [Step(method="suppress", options={"k": k, "columns": columns})]
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """What must stay true of every record: read from text, checked, confronted with tables.
 
 `Rules.parse` reads rules that people can read; `rules.confront(table)` says which records break
-which; `rules.check()` finds contradictions before any data are touched. The shapes that rules
-have are in `tessella.rules.forms`.
+which; `rules.check()` finds contradictions before any data are touched; `Rules.suggest(table)`
+finds rules in the data. The shapes that rules have are in `tessella.rules.forms`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .collection import Rules as Rules
     from .confront import Confrontation as Confrontation
     from .rule import Rule as Rule
+    from .suggest import Suggestion as Suggestion
+    from .suggest import Suggestions as Suggestions
 else:  # or a checker would believe that every name exists
     __all__ = sorted(homes_of(__name__))
     __getattr__, __dir__ = on_first_use(__name__, renamed={"judge": "tessella.Rules.confront"})

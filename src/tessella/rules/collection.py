@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..schema import Schema
     from .check import Finding
     from .confront import Confrontation
+    from .suggest import Suggestions
 
 LARGEST = 10 * 2**20  # bytes of a rules file: far more than anybody writes
 AT_LEAST_0 = Number(least=0)
@@ -181,6 +182,35 @@ class Rules(Sequence[Rule]):
         from .validate import from_validate
 
         return from_validate(text, origin=origin)
+
+    @classmethod
+    def suggest(
+        cls, table: Any, *, schema: Schema | None = None, known: Rules | None = None,
+        holds: float = 0.95, false_rate: float = 0.01, random_state: int | None = 0,
+    ) -> Suggestions:  # fmt: skip
+        """Find rules that nearly all records of a table obey, each tested against chance.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
+            The table.
+        schema : Schema, optional
+            Says what is a category, what stands for "missing", what names units; else guessed.
+        known : Rules, optional
+            Rules that are known already: they, and what follows from them, are not suggested.
+        holds : float
+            Share of records that equalities must hold for; others may be broken by a fifth as many.
+        false_rate : float
+            The expected number of false suggestions, at most, in a table of independent columns.
+        random_state : int or None
+            Chooses the records that are looked at, if there are more than 20,000; all are counted.
+        """
+        from .suggest import suggest
+
+        return suggest(
+            table, schema=schema, known=known, holds=holds, false_rate=false_rate,
+            random_state=random_state,
+        )  # fmt: skip
 
     def to_text(self) -> str:
         """Write the rules as text that reads back as the same rules."""
