@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -23,7 +23,7 @@ from ..frame import Table, View
 from ..masking import registry
 from ..release import Step, Study
 from ..release.roles import as_numbers
-from ..release.steps import options_of
+from ..release.steps import PREPARING, options_of
 from ..rules import Rules
 from ..schema import Schema
 
@@ -391,6 +391,59 @@ class Candidate(Mapping[str, Plain]):
             drawn = {"p": chance, "invariant": True, "columns": list(task.categories)}
             steps.append(_step("pram", drawn))
         return steps
+
+
+class PresentPlan(Candidate):
+    """The steps of a plan, as they stand: a point of the map that is not a candidate to choose.
+
+    It is stored and found again like any other; what it masks is for `evaluate_plan` to decide.
+
+    Examples
+    --------
+    >>> from tessella.explore import PresentPlan
+    >>> from tessella.release import Step
+    >>> here = PresentPlan([Step(method="protect", options={"k": 3})], seed=1)
+    >>> print(here)
+    the present plan: protect, k = 3
+    >>> here == PresentPlan.from_options(here.options)
+    True
+    """
+
+    NAME = "present plan"
+
+    def __init__(self, steps: Sequence[Step], *, seed: int | None = None) -> None:
+        self.method = self.NAME
+        self._options = {
+            "seed": seed,
+            "steps": [_plain("steps", step.to_dict()) for step in steps],
+        }
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> PresentPlan:
+        """Build it from its `options`."""
+        return cls([Step.from_dict(step) for step in options["steps"]], seed=options["seed"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PresentPlan.from_options, (self.options,)
+
+    @property
+    def label(self) -> str:
+        """What a picture names it."""
+        return self.NAME
+
+    def __str__(self) -> str:
+        steps: Any = self._options["steps"]
+        masking = [step for step in steps if step["method"] not in PREPARING]
+        texts = [step["method"] + (f", k = {step['k']}" if "k" in step else "") for step in masking]
+        return f"the {self.NAME}: {'; '.join(texts)}"
+
+    def __repr__(self) -> str:
+        return f"PresentPlan({self._options['steps']!r})"
+
+    def steps_for(self, task: Task | None) -> list[Step]:  # noqa: ARG002
+        """Return the steps of the plan."""
+        steps: Any = self._options["steps"]
+        return [Step.from_dict(step) for step in steps]
 
 
 def _refuse(columns: tuple[Any, ...], text: str) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import math
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +24,7 @@ from ..release import Step, Study
 from ..risk import attacks
 from ..risk.assessment import Attack, Case
 from ..risk.estimate import Estimate
-from .candidate import Candidate, Task, only, steps_to_toml
+from .candidate import Candidate, PresentPlan, Task, only, steps_to_toml
 
 SAMPLE = 10_000  # records that are attacked in a larger table: shares are known to one point
 
@@ -199,7 +199,11 @@ class Point:
         """Build a point from what `to_dict` gave."""
         given = dict(known)
         named = given["candidate"]
-        given["candidate"] = Candidate(named["method"], **named["options"])
+        given["candidate"] = (
+            PresentPlan.from_options(named["options"])
+            if named["method"] == PresentPlan.NAME
+            else Candidate(named["method"], **named["options"])
+        )
         given["steps"] = tuple(Step.from_dict(step) for step in given["steps"])
         for name in ("loss", "risk", "baseline", "seconds", "seconds_all"):
             given[name] = math.nan if given[name] is None else float(given[name])
@@ -261,13 +265,21 @@ def seed_of(seed: int, key: str) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def evaluate(candidate: Candidate, task: Task, settings: Settings) -> Point:
-    """Try a candidate; a refusal is a point with an error, not an exception."""
+def evaluate(
+    candidate: Candidate,
+    task: Task,
+    settings: Settings,
+    study_of: Callable[[int], Study] | None = None,
+) -> Point:
+    """Try a candidate; a refusal is a point with an error, not an exception.
+
+    `study_of` makes the study from the candidate's seed, where the candidate does not do so itself.
+    """
     own, began = seed_of(settings.seed, candidate.key), perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            study = candidate.study(task, own)
+            study = candidate.study(task, own) if study_of is None else study_of(own)
             masked_in = perf_counter() - began
             point = _judge(candidate, task, settings, study, own)
         except Exception as error:  # one method's mistake does not end an exploration
@@ -283,7 +295,7 @@ def evaluate(candidate: Candidate, task: Task, settings: Settings) -> Point:
 
 
 def _judge(candidate: Candidate, task: Task, settings: Settings, study: Study, seed: int) -> Point:
-    table = Pair(task.original, study.table, task.schema).masked
+    table = Pair(task.original, _common(task, study), task.schema).masked
     promise = study.promise
     blocks = [] if promise is None else promise.blocks
     promised = None if promise is None else promise.k
@@ -326,6 +338,13 @@ def _judge(candidate: Candidate, task: Task, settings: Settings, study: Study, s
         notes=notes,
         steps=study.steps,
     )
+
+
+def _common(task: Task, study: Study) -> Any:
+    """Return the masked table in the columns of the task; a plan's study may have others."""
+    masked = study.views[1].table
+    names = [name for name in task.source.columns if masked.has(name)]
+    return masked.native if len(names) == len(masked.columns) else masked.select(names)
 
 
 def _attack(case: Case, attacks: tuple[Attack, ...]) -> tuple[dict[str, Estimate], tuple[str, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from itertools import pairwise, zip_longest
 from typing import Any
@@ -136,6 +136,7 @@ def _ends(members: list[Point]) -> list[tuple[Point, Candidate | None]]:
     return out
 
 
+Found = Callable[[Point], object]
 BATCH = 8  # candidates proposed at a time: a fixed number, or results would depend on the cores
 FIRST = 0.6  # share of a budget of points that goes to the first list
 UNITS = {"s": 1, "sec": 1, "seconds": 1, "min": 60, "minutes": 60, "h": 3600, "hours": 3600}
@@ -162,6 +163,7 @@ def explore(
     n_jobs: int | None = None,
     store: Any = None,
     progress: Progress | None = None,
+    found: Found | None = None,
     random_state: int | None = None,
 ) -> Exploration:
     """Try many ways to protect a table, and compare what they cost with what they protect.
@@ -202,6 +204,9 @@ def explore(
     progress : callable, optional
         Called as ``progress(done, total, name)`` after each point: how many there are, how many
         are planned so far, and what the newest is.
+    found : callable, optional
+        Called as ``found(point)`` with each point as it is there, also with those of the store, and
+        before `progress`: in whatever order they come; the answer has them in the order planned.
     random_state : int, optional
         The seed; each candidate has its own, made from it. Otherwise one is drawn from the
         operating system's entropy, and kept in the store.
@@ -244,7 +249,7 @@ def explore(
     settings = Settings(attacks=chosen, measures=find_measures(measures), effort=effort, seed=seed)
     grid = _first_list(candidates, task, k, effort)
     many = min(n_jobs or n_cores(), len(grid))
-    walk = _Walk(grid, points_left, seconds_left, progress)
+    walk = _Walk(grid, points_left, seconds_left, progress, found)
     with Crew(task, settings, kept, many) as crew:
         try:
             walk.go(crew)
@@ -267,9 +272,11 @@ class _Walk:
     """The way through the candidates: a first list, then what it makes promising."""
 
     def __init__(
-        self, grid: list[Candidate], most: int | None, time: float | None, progress: Progress | None
-    ) -> None:
-        self.grid, self.limit, self.seconds, self.progress = grid, most, time, progress
+        self, grid: list[Candidate], most: int | None, time: float | None,
+        progress: Progress | None = None, tell: Found | None = None,
+    ) -> None:  # fmt: skip
+        self.grid, self.limit, self.seconds = grid, most, time
+        self.progress, self.tell = progress, tell
         self.points: dict[Candidate, Point] = {}
         self.finished, self.reused = True, 0
         self.began = _clock.now()
@@ -298,6 +305,8 @@ class _Walk:
             for point, reused in crew.try_all(batch, self._in_time):
                 found[point.candidate] = point
                 self.reused += reused
+                if self.tell is not None:
+                    self.tell(point)
                 done = len(self.points) + len(found)
                 if self.progress is not None:
                     self.progress(done, max(planned, done), str(point.candidate))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -138,8 +138,12 @@ def _draw_points(axes: Any, points: list[Any], scale: str) -> list[Any]:
 
 
 def _kind(point: Any) -> str:
-    # One colour for a method, whatever its blocks or its fuzziness.
-    label = re.sub(r"^blocks of .*?(?=$| \+)", "blocks of columns", point.candidate.label)
+    return family_of(point.candidate.label)
+
+
+def family_of(label: str) -> str:
+    """Return the method of a label: one colour, whatever its blocks or its fuzziness."""
+    label = re.sub(r"^blocks of .*?(?=$| \+)", "blocks of columns", label)
     return re.sub(r"^fuzzy m2 = [0-9.e+-]+(, k kept)?", "fuzzy microaggregation", label)
 
 
@@ -169,15 +173,18 @@ def _mark_axis(axes: Any, points: list[Any], scale: str) -> None:
 
 
 def _short(point: Any) -> str:
-    """Name a point in few words: the method, and what it is tuned by."""
-    label = point.candidate.label
+    return short_name(point.candidate.label, point.candidate.options)
+
+
+def short_name(label: str, options: Mapping[str, Any]) -> str:
+    """Name a candidate in few words: the method, and what it is tuned by."""
     for name, text in (
-        ("k", "k = {}"), ("scale", "{} s"), ("percent", "{} %"), ("step", "{} s"), ("tail", "{}"),
-        ("p", "{}"),
+        ("k", "k = {}"), ("amount", "{} s"), ("scale", "{} s"), ("percent", "{} %"),
+        ("step", "{} s"), ("tail", "{}"), ("p", "{}"),
     ):  # fmt: skip
-        if name in point.candidate:
-            return f"{label}, {text.format(f'{point.candidate[name]:g}')}"
-    return str(label)
+        if isinstance(value := options.get(name), int | float):
+            return f"{label}, {text.format(f'{value:g}')}"
+    return label
 
 
 def _named(front: list[Any], most: int) -> list[Any]:
