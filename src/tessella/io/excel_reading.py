@@ -70,6 +70,17 @@ def _opened(openpyxl: Any, path: Path, *, data_only: bool) -> Iterator[Any]:
             book.close()
 
 
+def sheet_names(path: Path) -> list[str]:
+    """List the sheets of an Excel file, in its order; none of one that cannot be opened."""
+    openpyxl = optional("openpyxl", extra="excel", purpose="Reading Excel files")
+    broken = (OSError, KeyError, ValueError, zipfile.BadZipFile)
+    try:
+        with _opened(openpyxl, path, data_only=True) as book:
+            return [str(name) for name in book.sheetnames]
+    except (*broken, openpyxl.utils.exceptions.InvalidFileException):
+        return []  # whoever reads it says what is wrong
+
+
 Rows = dict[int, tuple[Any, ...]]
 
 

@@ -68,6 +68,7 @@ ROLES = (
     "What follows was guessed from names and values. Correct it: nobody knows the data as you do.",
 )
 
+EXPLAINED = "What this step will do:"  # the app removes what follows where the step changes
 UNSURE = "Not sure. Correct kind and missing if they are wrong, then delete the line unsure = true."
 
 Found = tuple[int | None, Mistake]  # a mistake and its line
@@ -240,7 +241,7 @@ def _draft_steps(
             fixed = about.fix(table, schema=schema)
             found = make_plan(schema, fixed, k=k, strata=tuple(strata), fit=fit)
             does = [f"  {line}" for line in found.explain().split("\n")]
-            explained = ["What this step will do:", *does]
+            explained = [EXPLAINED, *does]
             if fit == "project":
                 wishes["fit"] = fit
             if any(block.cases or block.signs for block in found.blocks):

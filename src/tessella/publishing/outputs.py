@@ -42,7 +42,7 @@ from ..release import Entry, Protocol, Release
 from ..reports import external_report, internal_report
 from ..risk import Assessment
 
-PRIVATE = ("internal report", "summary")
+PRIVATE = ("internal report", "summary", "plan")
 PUBLIC = ("external report",)  # in the manifest, beside the release
 
 

@@ -135,6 +135,7 @@ def publish(
     plan: PlanFile | str | Path,
     *,
     source: Source | None = None,
+    folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
     pictures: bool = True,
@@ -151,6 +152,8 @@ def publish(
         The plan; see `tessella.planfile`.
     source : Source, optional
         The table, if it was read already; otherwise the plan's input is read.
+    folder : path, optional
+        Where the files are written; by default the folder of the plan.
     progress : callable, optional
         Called with the number of steps done, their number, and the name of the next; within long
         steps (searching, attacking) again, with how far it is and about how long it will take.
@@ -222,7 +225,8 @@ def publish(
         plan = read_plan(plan)
     if not isinstance(plan, PlanFile):
         raise BadOptionError("plan", type(plan).__name__, "a plan file, or its path")
-    paths = {what: plan.path(name) for what, name in plan.output.files.items()}
+    home = plan.folder if folder is None else Path(folder)
+    paths = {what: home / name for what, name in plan.output.files.items()}
     inputs["the original"] = plan.path(plan.input.file) if source is None else source.path
     for what, name in (("rules", plan.rules.file), ("catalog", plan.input.options.get("catalog"))):
         if name:
@@ -384,10 +388,11 @@ def _measure_risk(
     if wanted.risk == "none":
         return None, None
     with steps.step("measure risk", effort=wanted.risk) as account:
-        risk = measure_risk(
-            plan, study, study.views[1], order, method=study.disclosed,
-            progress=lambda at, of, name: steps.within("measure risk", at, of, name),
-        )  # fmt: skip
+        told = partial(steps.within, "measure risk")
+        with reported_to(told):  # attacks that take long report their parts
+            risk = measure_risk(
+                plan, study, study.views[1], order, method=study.disclosed, progress=told
+            )
         account.append(f"{len(risk.tried)} attacks.")
     with steps.step("measure risk of the original"):
         before = measure_risk_before(plan, study, risk)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._clock import waiting
 from ..._parameters import EFFORT, FLAG, SEED, OneOf, Whole, parameters
 from ..._types import Integers, Name
 from ...schema import Schema
@@ -203,6 +204,7 @@ def learned(
 ) -> Learned:
     """Learn on sides that are scaled; `proved` weights are among what is tried."""
     generator = np.random.default_rng(options.random_state)
+    _report(0, "searching")
     search = _Searched.of(sides, family, options, generator, proved=proved)
     trail, reached, some, best = search.trail, search.reached, search.records, search.best
     strictest = max(reached, key=lambda name: (reached[name].links, name == best))
@@ -215,6 +217,7 @@ def learned(
         *sides.notes,
     )
     name = f"best {family} distance found" + (f" ({best})" if best != family else "")
+    _report(3, "counting links")
     found = linkage(
         sides,
         Measure(count_family(sides, trail[best]), name, notes),
@@ -234,6 +237,7 @@ def learned(
     )
     if not options.control:
         return found
+    _report(4, "the same in shuffled records")
     control = _control(sides, family, options)
     return replace(found, baseline=control.value, controls={"shuffled": control})
 
@@ -300,6 +304,12 @@ def _control(sides: AlignedTables, family: str, options: Options) -> Estimate:
     )
 
 
+def _report(at: int, what: str) -> None:
+    """Report to whoever waits which part of the work begins, of five."""
+    if (progress := waiting()) is not None:
+        progress(at, 5, f"learned distance, {what}")
+
+
 def _drawn(m: int, some: int, generator: np.random.Generator) -> Integers:
     if m <= some:
         return np.arange(m)
@@ -313,7 +323,8 @@ def _held_out(
     mixed = generator.permutation(records)
     halves = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
     right = 0.0
-    for seen, unseen in (halves, halves[::-1]):
+    for at, (seen, unseen) in enumerate((halves, halves[::-1]), start=1):
+        _report(at, "learning on one half")
         trail = search.fit(family, np.sort(seen), generator)
         own = {name: tried(search.sides, member, seen) for name, member in trail.items()}
         best = max(own, key=lambda name: own[name])
