@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import httpx
 import pytest
 
 from tessella.app import make_app
+from tessella.app.desk import Desk
 from tessella.app.jobs import Job
 from tessella.datasets import make_business_survey
 
@@ -34,12 +37,21 @@ class Client:
         return asyncio.run(self._client.post(path, **options))
 
 
+@cache
+def shared_desk() -> Desk:
+    """One process for the tables of all tests: its answers depend on what it is asked alone."""
+    desk = Desk()
+    atexit.register(desk.stop)
+    return desk
+
+
 class Visitor:
     """A browser without scripts: it keeps the cookie, and sends back what a page's form says."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.app = make_app(folder, port=8000)
+        self.app.site.patience = None  # pages of a test wait for their answers
         self.client = Client(self.app)
         self.client.get("/enter", params={"token": self.app.keys.printed})
 
@@ -47,7 +59,7 @@ class Visitor:
         return self.client.get(self.at(path), **options)
 
     def post(
-        self, path: str, *, headers: dict[str, str] | None = None, **values: str
+        self, path: str, /, *, headers: dict[str, str] | None = None, **values: str
     ) -> httpx.Response:
         data = {"token": self.app.keys.form, **values}
         return self.client.post(self.at(path), data=data, headers=headers)
@@ -59,20 +71,54 @@ class Visitor:
 
     def fill(self, text: str, /, **changes: str) -> dict[str, str]:
         """What the form of a page would send: its fields, and some changed."""
-        values = dict(re.findall(r'<input type="hidden" name="(\S+)" value="(\S*)"', text))
+        values = dict(
+            re.findall(r'<input type="hidden" name="(\S+)"(?: id="\S+")? value="(\S*)"', text)
+        )
         for name, options in re.findall(r'<select name="(\S+)".*?>(.*?)</select>', text, re.S):
-            chosen = re.search(r"<option selected>(.*?)</option>", options)
-            values[name] = chosen[1] if chosen else ""
+            chosen = re.search(r"<option(?: value=\"([^\"]*)\")? selected>(.*?)</option>", options)
+            values[name] = (chosen[1] or chosen[2]) if chosen else ""
         values |= dict(re.findall(r'<input name="(\S+)"[^>]*? value="([^"]*)"', text))
         values.pop("token", None)
         return values | changes
+
+    def start(self, file: str = "firms.csv", *, k: str = "3", risk: str = "none") -> str:
+        """Start a plan for a file; return the path of its pages."""
+        answer = self.post(f"/files/{file}/start", k=k)
+        assert answer.status_code == 303, answer.text
+        name = answer.headers["location"].split("/")[-2]
+        path = self.folder / name
+        text = path.read_text().replace('risk = "quick"', f'risk = "{risk}"')
+        path.write_text(re.sub(r"(?m)^seed = .*$", "seed = 1", text))
+        return f"/plans/{name}"
+
+    def text(self, plan: str) -> str:
+        """The text of a plan, as it is in the folder."""
+        return (self.folder / plan.rpartition("/")[2]).read_text()
+
+    def change(self, page: str, **values: str) -> httpx.Response:
+        """Send the form of a page with some fields changed, as a script does."""
+        form = self.fill(self.get(page).text) | values
+        return self.post(page, headers={"HX-Request": "true"}, **form)
+
+    def run(self, plan: str) -> httpx.Response:
+        """Run a plan to its end; return the page of its result."""
+        answer = self.post(f"{plan}/run")
+        assert answer.status_code == 303, answer.text
+        return self.wait(answer.headers["location"])
 
     def wait(self, address: str) -> httpx.Response:
         """Wait until work has ended, however long; return its page."""
         job = self.app.jobs.get(address.rpartition("/")[2])
         assert job is not None
         job._listener.join()
-        return self.get(self.get(f"{address}/progress").headers["HX-Redirect"])
+        answer = self.get(self.get(f"{address}/progress").headers["HX-Redirect"])
+        return self.get(answer.headers["location"]) if answer.status_code == 303 else answer
+
+
+@pytest.fixture(autouse=True)
+def _one_desk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All apps of these tests share the process that reads tables."""
+    monkeypatch.setattr("tessella.app.site.Desk", shared_desk)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ printed with each failure: `TESSELLA_FUZZ=seed` runs that one again.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import random
 import socket
@@ -17,6 +16,8 @@ from urllib.parse import quote, unquote, urlencode
 
 import httpx
 import pytest
+
+from tessella.app.history import key_of
 
 from .conftest import Visitor
 from .test_serving import enter, served
@@ -63,10 +64,13 @@ TOMLS = [
     'manifest = "r.csv"', "[columns.nothing]", 'delimiter = "\\n"', "skip = 99999999999",
     "risk = 3", "time_limit = -1", 'known = ["nothing"]',
 ]  # fmt: skip
-PLACES = ["files", "plans", "reports", "work", "static", "verify", "enter", "nothing", ""]
+PLACES = ["files", "plans", "plans", "reports", "work", "runs", "waiting", "static", "verify",
+          "enter", "nothing", ""]  # fmt: skip
 POSTED = [
-    "/files/{}/rules", "/files/{}/draft", "/plans/{}/check", "/plans/{}/save",
-    "/plans/{}/protect", "/work/{}/cancel", "/verify",
+    "/files/{}/start", "/plans/{}", "/plans/{}/data", "/plans/{}/rules", "/plans/{}/rules/accept",
+    "/plans/{}/rules/file", "/plans/{}/recode", "/plans/{}/estimate", "/plans/{}/toml",
+    "/plans/{}/move", "/plans/{}/run", "/plans/{}/publish", "/plans/{}/map/take",
+    "/work/{}/cancel", "/verify", "/upload", "/bring",
 ]  # fmt: skip
 METHODS = ["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "X-ODD"]
 TYPES = [
@@ -90,7 +94,7 @@ class Requests:
 
     def __init__(self, seed: int, token: str, plan: str) -> None:
         self.chance, self.token = random.Random(seed), token
-        self.was = hashlib.sha256(plan.encode()).hexdigest()  # what the page of a plan sends back
+        self.was = key_of(plan)  # what the page of a plan sends back
 
     def text(self) -> str:
         chance = self.chance
@@ -122,8 +126,12 @@ class Requests:
             name = chance.choice(["firms.csv", "p.toml", place])
             method, path = "POST", chance.choice(POSTED).format(name)
         else:
-            tails = ["", "", "", "/rules", "/progress", "/output/release", f"/output/{place}"]
-            method, path = "GET", f"/{chance.choice(PLACES)}/{place}{chance.choice(tails)}"
+            tails = ["", "", "", "/data", "/rules", "/rules/suggestions", "/map", "/toml",
+                     "/history", "/explanation", "/run", "/look", "/look/columns", "/look/pair",
+                     "/compare", "/publish", "/progress", "/output/release",
+                     f"/output/{place}"]  # fmt: skip
+            name = chance.choice([place, "p.toml", "firms.csv"])
+            method, path = "GET", f"/{chance.choice(PLACES)}/{name}{chance.choice(tails)}"
         return (method if chance.random() < 0.9 else chance.choice(METHODS)), path
 
     def values(self) -> list[tuple[str, str]]:
@@ -135,7 +143,12 @@ class Requests:
             "role-1": "quasi-identifier", "stratum-0": "1", "encoding": "", "missing": "",
             "sheet": "", "header": "",
             "delimiter": "", "original": "firms.csv", "strata": "", "id": "", "manifest": "",
-            "was": self.was, "overwrite": "1", "text": self.plan(),
+            "was": self.was, "overwrite": "1", "text": self.plan(), "method": "protect:search",
+            "missing-0": "-9", "block-0": "1", "strata[]": "region", "dominance": "10",
+            "output-file": "r.csv", "to": "undo", "page": "rules", "rule": "costs >= 0",
+            "file": "rules.txt", "column": "region", "recoding": "coast: north", "remove": "",
+            "run": "00000000", "point": "", "budget": "2", "path": "firms.csv", "masked": "",
+            "confirm": "", "suppress": "1", "amount": "0.1", "effort": "quick", "risk": "none",
         }  # fmt: skip
         found = [(name, value) for name, value in fields.items() if chance.random() < 0.9]
         for _ in range(chance.randrange(4)):
@@ -178,6 +191,11 @@ class Requests:
             "header",
             "decimal",
             "release",
+            "point",
+            "risk",
+            "run",
+            "a",
+            "x",
             "",
         ]
         pairs = [(self.chance.choice(names), self.text()) for _ in range(self.chance.randrange(4))]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -124,7 +126,9 @@ def cookie(visitor: Visitor) -> str:
 # Requests that other pages make.
 
 
-@pytest.mark.parametrize("path", ["/files/firms.csv/draft", "/plans/p.toml/save", "/verify"])
+@pytest.mark.parametrize(
+    "path", ["/files/firms.csv/start", "/plans/p.toml/toml", "/upload", "/bring", "/verify"]
+)
 def test_a_form_of_somebody_else_is_refused(visitor, path):
     for token in ({}, {"token": ""}, {"token": "guess"}, {"token": visitor.app.keys.session}):
         answer = visitor.client.post(visitor.at(path), data={"k": "3", "plan": "p.toml", **token})
@@ -148,7 +152,12 @@ def test_a_request_of_another_page_is_refused(visitor):
 
 def test_get_changes_nothing(visitor):
     before = sorted(visitor.folder.iterdir())
-    for path in ("/files/firms.csv/draft", "/files/firms.csv/rules", "/plans/x.toml/protect"):
+    for path in (
+        "/files/firms.csv/start",
+        "/plans/x.toml/move",
+        "/plans/x.toml/estimate",
+        "/upload",
+    ):
         assert visitor.get(path).status_code == 405
     assert sorted(visitor.folder.iterdir()) == before
 
@@ -180,7 +189,9 @@ def test_every_answer_has_the_headers(visitor, stranger):
 
 def test_pages_ask_nothing_from_outside(visitor):
     (visitor.folder / "p.toml").write_text(PLAN.format(input="firms.csv", output="r.csv"))
-    for path in ("/", "/files/firms.csv", "/plans/p.toml", "/verify"):
+    plan = visitor.start()
+    pages = [f"{plan}{one}" for one in ("", "/data", "/rules", "/map", "/toml", "/history", "/run")]
+    for path in ("/", "/files/firms.csv", "/plans/p.toml", "/verify", *pages):
         text = visitor.get(path).text
         assert "http:" not in text
         assert "https:" not in text
@@ -197,22 +208,23 @@ def test_names_of_columns_and_files_are_text(visitor):
     name = "<img src=x onerror=alert(3)>.csv"
     table = f'"{HOSTILE}","{QUOTES.replace(chr(34), chr(34) * 2)}"\n' + "1,2\n3,5\n2,4\n9,8\n" * 5
     (visitor.folder / name).write_text(table)
-    files = visitor.get("/").text
-    assert "&lt;img src=x onerror=alert(3)&gt;.csv" in files
-    page = visitor.get(f"/files/{name}").text
-    assert "&lt;script&gt;alert(1)" in page
-    for text in (files, page):
+    answer = visitor.post(f"/files/{name}/start", k="3")
+    assert answer.status_code == 303, answer.text
+    plan = unquote(answer.headers["location"].removesuffix("/data"))
+    said = visitor.change(f"{plan}/rules", rules=f"`{HOSTILE}` >>= 0").text
+    assert "mistake" in said
+    visitor.change(f"{plan}/rules", rules=f"`{HOSTILE}` >= 0")
+    result = visitor.run(plan).text
+    pages = ["", "/data", "/rules", "/rules/suggestions", "/toml", "/history", "/explanation",
+             "/look/columns", "/compare", "/publish", "/map"]  # fmt: skip
+    texts = [visitor.get(f"{plan}{one}").text for one in pages]
+    texts += [visitor.get("/").text, visitor.get(f"/files/{name}").text, said, result]
+    assert "&lt;script&gt;alert(1)" in texts[1]
+    assert "&lt;img src=x onerror=alert(3)&gt;.csv" in texts[-4]
+    for text in texts:
         assert "<script>alert" not in text
         assert "<img" not in text
-    values = visitor.fill(page, k="3", plan="p.toml", rules=f"`{HOSTILE}` >>= 0")
-    said = visitor.post(f"/files/{name}/rules", headers={"HX-Request": "true"}, **values).text
-    assert "mistake" in said
-    assert "<script>alert" not in said
-    drafted = visitor.post(f"/files/{name}/draft", **values | {"rules": ""})
-    assert drafted.status_code == 303
-    plan = visitor.get("/plans/p.toml").text
-    assert "<script>alert" not in plan
-    assert "<img" not in plan
+        assert "style=" not in re.sub(r"<textarea.*?</textarea>", "", text, flags=re.S)
 
 
 def test_a_report_can_do_nothing(visitor):
@@ -257,16 +269,20 @@ def test_a_link_out_of_the_folder_is_not_listed(visitor):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["../x.toml", "/tmp/x.toml", "..\\x.toml", "a/b.toml", ".x.toml", "x\n.toml", "", "..",
-     "x" * 300 + ".toml", "plan.csv", "link.toml"],
-)  # fmt: skip
-def test_a_plan_is_written_into_the_folder_only(visitor, name):
-    (visitor.folder / "link.toml").symlink_to(visitor.folder.parent / "made.toml")
-    before = sorted(visitor.folder.parent.rglob("*"))
-    values = visitor.fill(visitor.get("/files/firms.csv").text, plan=name)
-    assert visitor.post("/files/firms.csv/draft", **values).status_code == 400
-    assert sorted(visitor.folder.parent.rglob("*")) == before
+    "name", ["../x.csv", "/tmp/x.csv", "..\\x.csv", "out/b.csv", "x" * 300 + ".csv", "link.csv"]
+)
+def test_a_release_is_written_into_the_folder_only(visitor, name):
+    outside = visitor.folder.parent
+    (visitor.folder / "link.csv").symlink_to(outside / "made.csv")
+    (visitor.folder / "out").symlink_to(outside)
+    plan = visitor.start()
+    before = sorted(outside.rglob("*"))
+    answer = visitor.change(plan, **{"output-file": name})
+    if "Kept" in answer.text:  # a name of which only its last part counts
+        visitor.run(plan)
+        key = visitor.app.site.runs.of("firms-plan.toml")[0].key
+        visitor.post(f"{plan}/publish", run=key)
+    assert sorted(outside.iterdir()) == [p for p in before if p.parent == outside]
 
 
 @pytest.mark.parametrize(
@@ -283,9 +299,8 @@ def test_a_plan_that_leaves_the_folder_is_not_run(visitor, read, written):
     (visitor.folder / "p.toml").write_text(text)
     page = visitor.get("/plans/p.toml")
     assert "outside of the folder" in page.text
-    values = visitor.fill(page.text, text=text, overwrite="1")
-    answer = visitor.post("/plans/p.toml/protect", **values)
-    assert answer.status_code == 400
+    answer = visitor.post("/plans/p.toml/run")
+    assert "cannot be run" in answer.text
     assert not visitor.app.jobs.latest()
     assert sorted(p.name for p in outside.iterdir()) == ["data", "secret.csv", "secret.html"]
 
@@ -295,8 +310,9 @@ def test_the_work_looks_itself_whether_a_plan_leaves_the_folder(visitor):
     """What the page has let through by mistake is refused by the process that would do it."""
     text = PLAN.format(input="../secret.csv", output="r.csv")
     job = visitor.app.jobs.start(
-        "protect", folder=str(visitor.folder), plan=text, origin="p.toml", overwrite=False
-    )
+        "protect", folder=str(visitor.folder), plan=text, origin="p.toml",
+        run=str(visitor.app.site.runs.make().relative_to(visitor.folder)),
+    )  # fmt: skip
     visitor.wait(f"/work/{job.key}")
     assert job.state == "refused"
     assert "outside of the folder" in job.why
@@ -322,9 +338,11 @@ def test_a_file_as_folder_is_refused(folder):
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_a_plan_can_be_read_by_its_owner_only(visitor: Visitor):
     """It may hold a seed."""
-    values = visitor.fill(visitor.get("/files/firms.csv").text, plan="p.toml", seed="7")
-    assert visitor.post("/files/firms.csv/draft", **values).status_code == 303
-    assert (visitor.folder / "p.toml").stat().st_mode & 0o077 == 0
+    assert visitor.post("/files/firms.csv/start").status_code == 303
+    path = visitor.folder / "firms-plan.toml"
+    assert path.stat().st_mode & 0o077 == 0
+    visitor.change("/plans/firms-plan.toml", k="4")
+    assert path.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.slow
@@ -339,3 +357,26 @@ def test_a_module_in_the_folder_is_not_run(visitor: Visitor, monkeypatch: pytest
     visitor.wait(f"/work/{job.key}")
     assert job.state == "done", job.why
     assert Path.cwd() == visitor.folder
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_what_the_app_keeps_can_be_read_by_its_owner_only(visitor: Visitor):
+    """Results that are not published, histories with seeds."""
+    plan = visitor.start()
+    visitor.change(plan, k="4")
+    visitor.run(plan)
+    state = visitor.folder / ".tessella"
+    assert state.stat().st_mode & 0o077 == 0
+    assert any(path.name == "run.json" for path in state.rglob("*"))
+    for path in (state / "runs", state / "history", *(state / "runs").iterdir()):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_the_apps_own_folder_cannot_lead_out(visitor: Visitor):
+    plan = visitor.start()
+    (visitor.folder / ".tessella").symlink_to(visitor.folder.parent)
+    answer = visitor.change(plan, k="4")
+    assert answer.status_code < 500
+    assert sorted(p.name for p in visitor.folder.parent.iterdir()) == [
+        "data", "secret.csv", "secret.html",
+    ]  # fmt: skip

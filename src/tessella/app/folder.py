@@ -2,11 +2,12 @@
 
 import json
 import os
+import shutil
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from .._output import whole_or_nothing
 from ..auditing.manifests import KIND
@@ -16,6 +17,7 @@ from ..planfile import PlanFile
 from ..rules import Rules
 
 What = Literal["table", "rules", "plan", "report", "manifest"]
+STATE = ".tessella"  # the app's own folder in the folder
 SMALL = 200_000  # bytes of a text file that may be rules, or a plan
 
 
@@ -93,6 +95,33 @@ class Folder:
         with whole_or_nothing(path, overwrite=overwrite, private=True) as out:
             out.write(text.encode())
         return path
+
+    def state(self, part: str, *, make: bool = False) -> Path:
+        """Return the folder in which the app keeps what it knows: hidden, for its owner only."""
+        path = self.inside(Path(STATE) / part)
+        if path.is_symlink() or path.parent.is_symlink():
+            raise BadFileError(STATE, "this is a link", "Remove it")
+        if make:
+            for folder in (path.parent, path):
+                folder.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    def own(self, name: str) -> Path:
+        """Return the path of something in the app's own folder."""
+        path = self.inside(name)
+        if not path.resolve().is_relative_to(self.path / STATE):
+            raise BadFileError(name, "it is not the app's own", "Go back to the files")
+        return path
+
+    def bring(self, name: str, content: BinaryIO) -> str:
+        """Write a file that somebody brings into the folder; return its name, which was free."""
+        plain = Path(name.replace("\\", "/")).name.strip()
+        find_format(self.place(plain), None)  # refuses what can be no table
+        stem, point, ending = plain.partition(".")
+        free = self.free_name(stem, f"{point}{ending}")
+        with whole_or_nothing(self.place(free), overwrite=False, private=True) as out:
+            shutil.copyfileobj(content, out, 1 << 20)
+        return free
 
     def free_name(self, stem: str, ending: str) -> str:
         """Return a name that no file has yet."""

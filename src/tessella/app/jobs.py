@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,16 +20,20 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Literal
 
 from .. import auditing, planfile, publishing
+from .. import explore as exploring
 from .. import rules as ruling
-from .._output import plain_data, reserved_stdout
+from .._clock import TimeLeft
+from .._output import plain_data, reserved_stdout, whole_or_nothing
 from ..exceptions import TessellaError
 from .folder import Folder
+from .runs import SUMMARY, Run, Runs
 
 State = Literal["running", "done", "refused", "stopped", "broken"]
-PATIENCE = 3.0  # seconds in which work that was asked to stop may stop by itself
+PATIENCE = 1.0  # seconds in which work that was asked to stop may stop by itself
 LAST_LINES = 20  # of standard error, kept for the reason why work ended unexpectedly
 KEPT = 50  # results kept in memory
 
@@ -44,7 +49,8 @@ class BusyError(TessellaError):
 class Job:
     """One piece of work in a process of its own.
 
-    `asked` is what it was given, `result` what came of it; `why` tells why nothing did.
+    `asked` is what it was given, `result` what came of it; `why` tells why nothing did. `points`
+    are those of a map, as they come; `home` is a folder that is removed where nothing came of it.
     """
 
     task: str
@@ -56,6 +62,8 @@ class Job:
     step: str = "starting; the first time, kernels are compiled, once"
     why: str = ""
     result: dict[str, Any] = field(default_factory=dict)
+    points: list[dict[str, Any]] = field(default_factory=list)
+    home: Path | None = None
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
 
@@ -119,10 +127,15 @@ class Job:
         if kind == "step":
             self.at, self.of, self.step = message["at"], max(message["of"], 1), message["name"]
             return
+        if kind == "point":
+            self.points.append(message["point"])
+            return
         self.result, self.why = message.get("result", {}), message.get("why", "")
         self._end(kind)
 
     def _end(self, state: State) -> None:
+        if state != "done" and self.home is not None:
+            shutil.rmtree(self.home, ignore_errors=True)
         self.ended = time.monotonic()
         self.state = state
 
@@ -157,12 +170,12 @@ class Jobs:
         """The work that is under way, if any."""
         return next((job for job in self._jobs.values() if job.state == "running"), None)
 
-    def start(self, task: str, **asked: Any) -> Job:
-        """Start a piece of work."""
+    def start(self, task: str, *, home: Path | None = None, **asked: Any) -> Job:
+        """Start a piece of work; `home` is removed if nothing comes of it."""
         with self._lock:
             if self.running is not None:
                 raise BusyError
-            job = Job(task=task, asked=asked)
+            job = Job(task=task, asked=asked, home=home)
             job.start(self._prepared())
             self._ready = None
             self._jobs[job.key] = job
@@ -241,35 +254,57 @@ def _work(out: IO[str]) -> None:
         tell("refused", why="There is not enough memory for this table on this machine.")
 
 
-def _protect(
-    folder: Folder, tell: Tell, *, plan: str, origin: str, overwrite: bool
-) -> dict[str, Any]:
+def _protect(folder: Folder, tell: Tell, *, plan: str, origin: str, run: str) -> dict[str, Any]:
+    """Run a plan into the folder of a run, which is there whole when its record is."""
     wanted = planfile.parse_plan(plan, folder=folder.path, origin=origin)
     folder.check_plan(wanted)
+    home = folder.own(run)
+    for name in wanted.output.files.values():
+        folder.own(str(Path(run) / name)).parent.mkdir(parents=True, exist_ok=True)
     step = lambda at, of, name: tell("step", at=at, of=of, name=name)  # noqa: E731
-    done = publishing.publish(wanted, progress=step, overwrite=overwrite)
-    public = done.summary["public"]
-    risk, before = done.risk, done.risk_before
-    worst = None if risk is None else risk.worst
-    return {
-        "public": public,
-        "files": {what: wanted.output.files[what] for what in done.paths},
-        "smallest": min((block["smallest"] for block in public["blocks"]), default=None),
-        "risk": None if worst is None or risk is None else {
-            "attack": worst.name, "value": worst.found.value, "tried": len(risk.tried),
-            "before": None if before is None else before.value,
-            "attacks": [
-                {"attack": one.name, "value": one.found.value, "beside": one.found.beside()}
-                for one in risk.tried
-            ],
-        },
-        "warnings": list(done.warnings),
-        "estimates": None if done.release.estimates is None else done.release.estimates.sentence,
-        "protocol": [
-            {"method": e.method, "account": e.account, "seconds": e.seconds} for e in done.protocol
-        ],
-        "seconds": done.seconds,
-    }  # fmt: skip
+    done = publishing.publish(wanted, folder=home, progress=step)
+    with whole_or_nothing(home / SUMMARY, overwrite=True, private=True) as out:
+        out.write(json.dumps(done.summary).encode())
+    made = Run(
+        key=home.name, plan=origin, text=plan, made=time.time(), seconds=done.seconds,
+        files={what: wanted.output.files[what] for what in done.paths},
+        warnings=tuple(done.warnings), home=home,
+    )  # fmt: skip
+    runs = Runs(folder)
+    runs.record(made)
+    runs.prune(origin)
+    return {"run": made.key}
+
+
+def _explore(
+    folder: Folder, tell: Tell, *, plan: str, origin: str, budget: str | int | None, k: list[int]
+) -> dict[str, Any]:
+    """Try many ways to protect the table of a plan, and tell each point as it is there."""
+    wanted = planfile.parse_plan(plan, folder=folder.path, origin=origin)
+    folder.check_plan(wanted)
+    tell("step", at=0, of=1, name="reading")
+    source = wanted.read()
+    store = folder.state("maps", make=True) / f"{Path(origin).stem}.store"
+    left = TimeLeft()
+
+    def found(point: Any) -> None:
+        present = isinstance(point.candidate, exploring.PresentPlan)
+        tell("point", point={**point.to_dict(), "present": present, **_words(point)})
+
+    done = exploring.explore_plan(
+        wanted, source, k=tuple(k), budget=budget, store=store, random_state=wanted.seed,
+        present=True, found=found,
+        progress=lambda at, of, name: tell(
+            "step", at=at, of=of, name=f"trying {name}{left(at, of)}"
+        ),
+    )  # fmt: skip
+    return {"finished": done.exploration.finished, "notes": list(done.notes)}
+
+
+def _words(point: Any) -> dict[str, str]:
+    """Return what a map says of a point, and its key."""
+    one = point.candidate
+    return {"key": one.key, "label": one.label, "text": str(one)}
 
 
 def _verify(
@@ -286,7 +321,11 @@ def _verify(
     return found.to_dict() | {"names": {"original": original, "release": release}}
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {"protect": _protect, "verify": _verify}
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "protect": _protect,
+    "explore": _explore,
+    "verify": _verify,
+}
 
 
 if __name__ == "__main__":

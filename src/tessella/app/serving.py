@@ -29,12 +29,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..exceptions import BadOptionError
 from .folder import Folder
-from .jobs import Jobs
 from .pages import Pages
+from .site import Site
 
 HOST = "127.0.0.1"  # and no option for another
 LOOKS = 1.0  # seconds between two looks at the clock
 LARGEST = 20_000_000  # bytes of a form
+LARGEST_FILE = 4_000_000_000  # bytes of a form that brings a file
 OPENING = 120.0  # seconds in which the address given to the browser must be used
 
 POLICY = (
@@ -109,11 +110,16 @@ class Guard:
     Names of the machine count only with the port on which the app listens.
     """
 
-    def __init__(self, app: ASGIApp, *, keys: AccessKeys, port: int, jobs: Jobs) -> None:
-        self.app, self.keys, self.jobs = app, keys, jobs
+    def __init__(self, app: ASGIApp, *, keys: AccessKeys, port: int, site: Site) -> None:
+        self.app, self.keys, self.site, self.jobs = app, keys, site, site.jobs
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         self.cookie = f"tessella-{port}"  # two apps at once do not take each other's
         self.last = time.monotonic()
+
+    def stop(self) -> None:
+        """End all that the app has started."""
+        self.jobs.stop()
+        self.site.desk.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
@@ -158,8 +164,10 @@ class Guard:
             if headers.get("origin", "null").lower() not in origins:
                 return _refuse("This request comes from another page.")
             length = headers.get("content-length", "")
-            if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST:
-                return _refuse(f"A form has at most {LARGEST:,} bytes.", 413)
+            brings = scope["path"] == f"{self.keys.at}/upload"
+            most = LARGEST_FILE if brings else LARGEST
+            if not length.isdecimal() or len(length) > 20 or int(length) > most:
+                return _refuse(f"A form has at most {most:,} bytes.", 413)
         self.last = time.monotonic()
         return None
 
@@ -209,11 +217,11 @@ def make_app(
     Returns
     -------
     Guard
-        An ASGI application; its `jobs` is the work under way.
+        An ASGI application; its `jobs` is the work under way, and `stop` ends it.
     """
     keys = keys or AccessKeys()
     pages = Pages(Folder(folder), keys)
-    return Guard(pages.build(), keys=keys, port=port, jobs=pages.jobs)
+    return Guard(pages.build(), keys=keys, port=port, site=pages.site)
 
 
 def serve(
@@ -258,7 +266,7 @@ def serve(
                 watching = _watch(server, guard, idle, address if browser else None, say)
                 asyncio.run(_run(server, listening, watching))
         finally:
-            guard.jobs.stop()
+            guard.stop()
         say("Stopped.")
 
 
@@ -268,6 +276,7 @@ def _listen(port: int) -> socket.socket:
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((HOST, port))
+        listening.listen()  # who has the address may come at once: the queue waits for the server
     except (OSError, OverflowError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or str(error)

@@ -29,7 +29,40 @@ function go(area, line) {
   area.scrollTop = Math.max(0, (line - 4) * height);
 }
 
+document.documentElement.classList.add("scripted");
 document.querySelectorAll("textarea[data-numbered]").forEach(number);
+
+// A slider and its number are one value; moving the slider asks for an estimate, leaving it keeps it.
+document.querySelectorAll("input[data-slides]").forEach((slider) => {
+  const field = document.getElementById(slider.dataset.slides);
+  slider.addEventListener("input", () => { field.value = slider.value; });
+  field.addEventListener("input", () => { slider.value = field.value; });
+});
+
+// A copy of what is shown, for the clipboard.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-copy]");
+  if (!button) return;
+  const shown = document.getElementById(button.dataset.copy);
+  navigator.clipboard.writeText(shown.textContent).then(
+    () => { button.textContent = "Copied"; },
+    () => { getSelection().selectAllChildren(shown); button.textContent = "Selected"; },
+  );
+});
+
+// A map that somebody points at or walks through by keyboard is not taken away; the next look is.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const map = event.detail.elt;
+  if (map.id === "map" && map.matches(":focus-within, :has(a:hover)")) event.preventDefault();
+});
+// Ctrl-Z outside of a field takes back the last change of the plan.
+document.addEventListener("keydown", (event) => {
+  const wanted = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z";
+  if (!wanted || event.target.closest("input:not([type=range], [type=checkbox]), textarea")) return;
+  const button = document.querySelector(`#undo button[value=${event.shiftKey ? "redo" : "undo"}]`);
+  if (button && !button.disabled) { event.preventDefault(); button.click(); }
+});
+
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-line]");
   if (!link) return;
@@ -46,5 +79,11 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 document.addEventListener("htmx:sendError", (event) => {
   const place = event.detail.target;
-  if (place && !place.matches(".progress")) place.textContent = "The app does not answer. Is it still running?";
+  if (!place) return;
+  const said = "The app does not answer. Is it still running?";
+  if (!place.matches(".progress, #map")) {
+    place.textContent = said;
+  } else if (!document.getElementById("unanswered")) {  // what is shown stays
+    place.insertAdjacentHTML("beforebegin", `<p id="unanswered" class="bad" role="alert">${said}</p>`);
+  }
 });
