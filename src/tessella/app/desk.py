@@ -70,6 +70,7 @@ class Desk:
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._short: dict[str, str] = {}  # what a waiting page asks with, and the key it stands for
 
     def ask(
         self, verb: str, *, stamp: Any = None, channel: str = "", patience: float | None = None,
@@ -92,7 +93,7 @@ class Desk:
         except TimeoutError:
             short = secrets.token_hex(8)
             with self._lock:
-                self._short = {**getattr(self, "_short", {}), short: key}
+                self._short[short] = key
             raise NotYetError(short, verb) from None
         except AnswerError:
             with self._lock:  # it may be mended outside: ask again the next time
@@ -101,7 +102,7 @@ class Desk:
 
     def is_ready(self, short: str) -> bool:
         """Whether the answer that a page waits for is there, or will never be."""
-        key = getattr(self, "_short", {}).get(short)
+        key = self._short.get(short)
         question = self._answers.get(key) if key else None
         return question is None or question.answer.done()
 

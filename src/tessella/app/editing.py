@@ -17,7 +17,6 @@ from ..planfile.text import EXPLAINED
 from ..release.steps import PREPARING
 
 Content = dict[str, Any]
-PROTECT = "protect"
 
 
 def rewrite(text: str, wanted: Mapping[str, Any]) -> str:
@@ -238,7 +237,7 @@ def _dropping(plan: Content, gone: list[str], back: list[str]) -> Content:
     if not gone and not back:
         return plan
     at = next((i for i, step in enumerate(steps) if step.get("method") == "drop"), None)
-    named = [] if at is None else _names(steps[at].get("columns"))
+    named = [] if at is None else names_of(steps[at].get("columns"))
     named = [name for name in named if name not in back]
     named += [name for name in gone if name not in named]
     if at is None:
@@ -253,7 +252,7 @@ def _dropping(plan: Content, gone: list[str], back: list[str]) -> Content:
             continue
         for option in ("columns", "strata"):
             if option in step:
-                step[option] = [n for n in _names(step[option]) if n not in named]
+                step[option] = [n for n in names_of(step[option]) if n not in named]
                 if not step[option]:
                     del step[option]
     steps = [
@@ -262,7 +261,8 @@ def _dropping(plan: Content, gone: list[str], back: list[str]) -> Content:
     return {**plan, "steps": steps}
 
 
-def _names(value: Any) -> list[str]:
+def names_of(value: Any) -> list[str]:
+    """Return the names of an option that is one name, several, or none."""
     if value is None:
         return []
     return [value] if isinstance(value, str) else list(value)
@@ -275,11 +275,7 @@ def with_rules(plan: Content, lines: list[str]) -> Content:
         rules["lines"] = lines
     if not rules:
         return {name: value for name, value in plan.items() if name != "rules"}
-    return _in_place(plan, "rules", rules)
-
-
-def _in_place(plan: Content, name: str, value: Any) -> Content:
-    return {**plan, name: value}
+    return {**plan, "rules": rules}
 
 
 def with_steps(plan: Content, masking: list[Content]) -> Content:
@@ -304,4 +300,4 @@ def with_value(plan: Content, section: str, name: str, value: Any) -> Content:
         held.pop(name, None)
     else:
         held[name] = value
-    return held if not section else _in_place(plan, section, held)
+    return held if not section else {**plan, section: held}

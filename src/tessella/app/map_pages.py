@@ -17,6 +17,7 @@ from ..planfile import parse_plan
 from . import editing
 from .jobs import Job
 from .map import risk_utility_map
+from .map_table import is_within
 from .plan_pages import PlanPages
 from .site import Site, Values, in_place
 
@@ -72,7 +73,7 @@ class MapPages:
                 tried, front=front, present=there, chosen=None if chosen is None else chosen["key"],
                 limits=limits, href=address,
             )  # fmt: skip
-        within = [p for p in tried if p["key"] in front and _within(p, limits)]
+        within = [p for p in tried if p["key"] in front and is_within(p, limits)]
         best = min(within, key=lambda p: p["loss"] + p["risk"], default=None)
         template = "map_live.html" if request is not None and in_place(request) else "map.html"
         running = job is not None and job.state == "running"
@@ -148,11 +149,6 @@ def _limit(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and 0 <= value <= 100 else None
-
-
-def _within(point: Plain, limits: tuple[float | None, float | None]) -> bool:
-    risk, loss = limits
-    return (risk is None or point["risk"] <= risk) and (loss is None or point["loss"] <= loss)
 
 
 def _budget(values: Values) -> int:

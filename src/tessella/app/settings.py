@@ -20,6 +20,7 @@ from ..release.steps import options_of
 from .editing import (
     Content,
     main_step,
+    names_of,
     steps_of,
     with_k,
     with_main_step,
@@ -66,13 +67,13 @@ def read_settings(plan: Content) -> Fields:
         "method": f"protect:{step.get('grouping', 'search')}" if method == "protect" else method,
         "effort": str(options.get("effort", "quick")) if isinstance(options, Mapping) else "quick",
         "amount": _amount(step),
-        "strata[]": "\n".join(_names(step.get("strata"))),
+        "strata[]": "\n".join(names_of(step.get("strata"))),
         "dominance": _dominance(dominance),
         "on_dominance": str(step.get("on_dominance", "report")),
         "suppress": "1" if any(one["method"] == "suppress" for one in steps_of(plan)) else "",
         "seed": str(plan.get("seed", "")),
         "risk": str(plan.get("measures", {}).get("risk", "quick")),
-        "known[]": "\n".join(_names(plan.get("measures", {}).get("known"))),
+        "known[]": "\n".join(names_of(plan.get("measures", {}).get("known"))),
         "order": str(plan.get("output", {}).get("order", "shuffled")),
     }
     for at, name in enumerate(plan.get("columns", {})):
@@ -185,7 +186,7 @@ def _masked(plan: Content) -> tuple[list[str], list[str]]:
         name
         for step in steps_of(plan)
         if step["method"] == "drop"
-        for name in _names(step.get("columns"))
+        for name in names_of(step.get("columns"))
     }
     recoded = {step.get("column") for step in steps_of(plan) if step["method"] == "recode"}
     numbers: list[str] = []
@@ -346,12 +347,6 @@ def _with_blocks(plan: Content, changes: Fields) -> Content:
             rest.append(name)
     blocks = [numbered[number] for number in sorted(numbered)]
     return _with_option(plan, "blocks", [*blocks, *([rest] if rest else [])] if blocks else None)
-
-
-def _names(value: Any) -> list[str]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else [str(one) for one in value]
 
 
 def add_recoding(plan: Content, column: str, text: str) -> tuple[Content, str]:
