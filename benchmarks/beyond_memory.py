@@ -2,7 +2,7 @@
 
     python -m benchmarks.beyond_memory sizes 1000000 2000000 5000000 10000000 20000000
     python -m benchmarks.beyond_memory rules 5000000
-    python -m benchmarks.beyond_memory quality 1000000
+    python -m benchmarks.beyond_memory quality 1000000 ["14 rules"]
     python -m benchmarks.beyond_memory faults 20
     python -m benchmarks.beyond_memory engines 600000
     python -m benchmarks beyond-memory
@@ -213,9 +213,11 @@ def rules(n: int) -> None:
     keep("rules", f"{n:,}", found)
 
 
-def quality(n: int) -> None:
+def quality(n: int, *only: str) -> None:
     """Compare the loss with that of the same plan in memory, with and without rules."""
     for name, write in (("no rules", write_normal), ("14 rules", write_firms)):
+        if only and name not in only:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder), n)
             found = {one: run(Path(folder), "--engine", one) for one in ("local", "memory")}
@@ -345,7 +347,7 @@ def main() -> None:
         sizes([int(one) for one in given])
     else:
         {"rules": rules, "quality": quality, "faults": faults, "engines": engines}[what](
-            int(given[0])
+            int(given[0]), *given[1:]
         )
 
 

@@ -56,7 +56,7 @@ def test_scikit_learn_finds_its_blobs_with_k_of_the_smallest(make, readonly_memm
 OF_NUMBERS = [
     masking.FuzzyMicroaggregation(3), masking.IndividualRanking(3), masking.Microaggregation(3),
     masking.NoiseAddition(0.1), masking.OverlappingMicroaggregation(3, effort="quick"),
-    masking.RankSwapping(50), masking.Rounding(5),
+    masking.RankSwapping(50), masking.Rounding(5), masking.Shuffling(),
     masking.TopBottomCoding(),
 ]  # fmt: skip
 
@@ -69,7 +69,7 @@ def expected_failures_of_maskers(estimator):
         "check_dtype_object": "an array of objects is refused: a frame tells numbers from texts",
         "check_estimators_empty_data_messages": ours,
     }
-    if isinstance(estimator, masking.NoiseAddition | masking.RankSwapping):
+    if isinstance(estimator, masking.NoiseAddition | masking.RankSwapping | masking.Shuffling):
         expected["check_fit2d_1sample"] = "one record alone has no noise or ranks; " + ours
     if isinstance(estimator, masking.IndividualRanking):
         expected["check_estimators_pickle"] = "fewer than k records lack a cell: refused"
@@ -82,6 +82,8 @@ def test_maskers_by_scikit_learn(estimator, check):
 
 
 def test_all_maskers_are_checked():
-    """PRAM alone is not: it masks categories, and scikit-learn's checks hand over numbers."""
+    """Five are not: they mask categories, and scikit-learn's checks hand over numbers."""
     there = {name for name in masking.__all__ if hasattr(getattr(masking, name), "fit_transform")}
-    assert there - {type(one).__name__ for one in OF_NUMBERS} == {"PRAM"}
+    assert there - {type(one).__name__ for one in OF_NUMBERS} == {
+        "LocalRecoding", "LocalSuppression", "PRAM", "Recoding", "RecordSwapping",
+    }  # fmt: skip

@@ -26,6 +26,7 @@ DOORS = [
     "tessella.fuzzy",
     "tessella.grouping",
     "tessella.io",
+    "tessella.keys",
     "tessella.linear",
     "tessella.loss",
     "tessella.masking",

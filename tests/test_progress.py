@@ -39,7 +39,7 @@ def test_a_search_reports_to_who_waits() -> None:
     with reported_to(lambda *call: seen.append(call)):
         first = Search(3, effort="quick", random_state=0).fit(X)
     assert waiting() is None
-    assert {total for _, total, _ in seen} == {100}
+    assert {total for _, total, _ in seen} == {1000}
     assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
     again = Search(3, effort="quick", random_state=0).fit(X)
     assert (first.labels_ == again.labels_).all()
@@ -56,9 +56,14 @@ def test_publish_tells_how_long_a_search_and_attacks_will_take(tmp_path: Path) -
     with driven_clock():
         publish(plan, progress=lambda *call: calls.append(call))
     names = [name for _, _, name in calls]
-    for step in ("protect: rounds", "measure risk: "):
-        timed = [n for n in names if re.match(rf"{step}.*\(\d+ of \d+\), about \d+ \w+ left$", n)]
+    far = {"protect: rounds": r"\d+\.\d %", "measure risk: ": r"\d+ of \d+"}
+    for step, form in far.items():
+        timed = [n for n in names if re.match(rf"{step}.*\({form}\), about \d+ \w+ left$", n)]
         assert timed, step
+    learned = [n for n in names if "learned distance" in n]
+    assert len(learned) >= 10  # a table of 200,000 records takes seconds for five parts
+    shares = [float(re.search(r"\((\d+\.\d) %\)", name)[1]) for name in learned]
+    assert shares == sorted(shares)
     done = [at for at, _, _ in calls]
     assert done == sorted(done)
     assert not any("SSE" in name for name in names)

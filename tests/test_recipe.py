@@ -76,7 +76,7 @@ def test_a_candidate_whose_step_gives_the_same_table(toy: ModuleType, table: pd.
     pd.testing.assert_frame_equal(study.table, one.mask(table, random_state=5))
     found = explore(
         table, k=(3,), attacks=["euclidean"], measures=["values"], n_jobs=1, random_state=0,
-        budget=26,
+        budget=28,
     )  # fmt: skip
     tried = [point for point in found if point.candidate.method == "jitter"]
     assert tried

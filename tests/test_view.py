@@ -126,8 +126,12 @@ def test_weights_and_strata():
     strata = View(FRAME).strata(["n"])
     assert strata.names == ("n=3", "n=1", "n=2")
     np.testing.assert_array_equal(strata.ids, [0, 1, 2, 1, 0])
+    with_missing = View(FRAME).strata("town")
+    assert sum(name == "town=missing" for name in with_missing.names) == 1
+    missing = with_missing.ids == with_missing.names.index("town=missing")
+    np.testing.assert_array_equal(missing, FRAME["town"].isna())
     with pytest.raises(BadTableError, match="1 missing"):
-        View(FRAME).strata("town")
+        View(FRAME).strata(FRAME["town"].to_numpy())
 
 
 def test_a_pair_aligned_by_identifier():

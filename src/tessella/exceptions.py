@@ -14,7 +14,7 @@ from ._wording import Mistake, Sentence, as_it_was, fill, itemise, list_mistakes
 __all__ = [
     "AttackError", "BadFileError", "BadOptionError", "BadTableError", "BrokenPromiseError",
     "ClusterCountError", "CollapsedError", "ContradictionError", "DataNotFoundError",
-    "GroupSizeError", "IncomparableError", "InterruptedWarning", "LinkageError",
+    "DiversityError", "GroupSizeError", "IncomparableError", "InterruptedWarning", "LinkageError",
     "MissingPackageError", "MissingValuesError", "Mistake", "NoCandidateError",
     "NoWholeSolutionError", "PlanError", "PlanFileError", "RefusedError", "RuleSyntaxError",
     "RuleTableError", "RuleTranslationError", "SmallJointGroupsWarning", "TessellaError",
@@ -74,6 +74,28 @@ class GroupSizeError(TessellaError, ValueError):
     )
     crowded = Sentence("A unit has {most} of {n} records of a part, over 1/{k}. Give a smaller k.")
     given_twice = Sentence("The masker has k={masker!r}, its grouping k={method!r}. Give k once.")
+
+
+class DiversityError(TessellaError, ValueError):
+    """An l or t that no grouping of this table can have."""
+
+    whole = Sentence(
+        "{what} of {column!r} cannot be kept: all records together have {label} {reached}, and no "
+        "groups can do better than that. Ask for no more than that."
+    )
+    strata = Sentence(
+        "{what} of {column!r} cannot be kept in {reached!n} of the strata; all records of each "
+        "together have {label}: {reached!t}. No groups can do better than that: ask for less, or "
+        "merge these strata with others."
+    )
+    parts = Sentence(
+        "{reached!n} of the parts into which conditions, signs, strata and missing values cut the "
+        "table cannot keep what is asked of confidential values, whatever their groups (what all "
+        "their records have together): {reached!t}. Ask for less, merge strata, give up a "
+        'condition, or give small="merge": such records then join the part that differs in the '
+        "fewest rules."
+    )
+    unknown = Sentence("Column {column!r} has no known value: l and t need some.")
 
 
 class ClusterCountError(TessellaError, ValueError):
@@ -344,6 +366,10 @@ class BrokenPromiseError(TessellaError, AssertionError):
         "{method} made a group of {smallest} units although k={k}; the result is withheld. This "
         "is a bug in tessella: please report it with the table's shape, the number of units and k."
     )
+    not_diverse = Sentence(
+        "{method} made {count} groups whose confidential values break what was asked for; the "
+        "result is withheld. This is a bug in tessella: please report it with the table's shape."
+    )
     group_not_alike = Sentence(
         "{count} released records differ from the others of their group ({method}); the result is "
         "withheld. This is a bug in tessella: please report it with the dtypes."
@@ -433,6 +459,15 @@ class UnchangedWarning(TessellaWarning):
         "Only {percent:.3g} % of the numbers of {column!r} were changed: the noise is small "
         "beside the steps that the column is rounded to. Give a larger scale, or "
         "round_integers=False, or take another method for this column."
+    )
+    by_keys = Sentence(
+        "The columns of given= explain {percent:.3g} % of the ranks of {column!r}: shuffled given "
+        "them, most numbers stay near where they were. Leave out what tells {column!r}."
+    )
+    without_donor = Sentence(
+        "Of {risky:,} units at risk, {count:,} found no donor and stay in their region: no unit "
+        "that was still free in another one agrees with them. Give a further profile with "
+        "fewer columns in similar=[...], or coarser keys=[...]."
     )
 
 

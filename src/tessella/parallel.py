@@ -43,25 +43,39 @@ def each(
     *,
     halt: Bytes | None = None,
     alone: bool = True,
+    done: Callable[[float], None] | None = None,
 ) -> list[Result]:
     """Apply a function to every piece, on all cores, results in the order of the pieces.
 
     `halt` is set after Ctrl-C or an error, so that kernels which look at it end at once. Pieces
     that are cut further while they are worked on stay on their core; not so without `alone`.
+    `done` is called from the caller's own thread, with the share of the pieces that have ended.
     """
     todo = list(pieces)
     cores = 1 if getattr(_own, "works", False) else min(n_cores(), len(todo))
     if cores <= 1:
-        return [function(piece) for piece in todo]
+        return _collect(map(function, todo), len(todo), done)
     pool = ThreadPoolExecutor(cores, initializer=stay_on_one_core if alone else None)
     try:
-        return list(pool.map(function, todo))
+        return _collect(pool.map(function, todo), len(todo), done)
     except BaseException:
         if halt is not None:
             halt[0] = 1
         raise
     finally:  # after Ctrl-C or an error, pieces not yet begun are dropped
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _collect(
+    results: Iterable[Result], total: int, done: Callable[[float], None] | None
+) -> list[Result]:
+    """Take results as they come, and report how many there are."""
+    found = []
+    for result in results:
+        found.append(result)
+        if done is not None:
+            done(len(found) / total)
+    return found
 
 
 @contextmanager

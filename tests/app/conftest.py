@@ -76,7 +76,8 @@ class Visitor:
         )
         for name, options in re.findall(r'<select name="(\S+)".*?>(.*?)</select>', text, re.S):
             chosen = re.search(r"<option(?: value=\"([^\"]*)\")? selected>(.*?)</option>", options)
-            values[name] = (chosen[1] or chosen[2]) if chosen else ""
+            said = [one for one in chosen.groups() if one is not None] if chosen else [""]
+            values[name] = said[0]
         values |= dict(re.findall(r'<input name="(\S+)"[^>]*? value="([^"]*)"', text))
         values.pop("token", None)
         return values | changes

@@ -149,6 +149,8 @@ class Requests:
             "file": "rules.txt", "column": "region", "recoding": "coast: north", "remove": "",
             "run": "00000000", "point": "", "budget": "2", "path": "firms.csv", "masked": "",
             "confirm": "", "suppress": "1", "amount": "0.1", "effort": "quick", "risk": "none",
+            "keys": chance.choice(["", "recoding", "local recoding"]), "hierarchy-0": "prefix 0",
+            "emptied": "0.1", "l": "2", "t": "0.5",
         }  # fmt: skip
         found = [(name, value) for name, value in fields.items() if chance.random() < 0.9]
         for _ in range(chance.randrange(4)):

@@ -16,6 +16,9 @@ from tessella.explore.candidate import BLOCKINGS, cut_columns, steps_to_toml
 from tessella.masking import registry
 from tessella.planfile import parse_plan
 
+# Record swapping names no geography by itself: it has no candidate of its own.
+TRIED = [name for name, method in registry.methods().items() if method.tuned is not None]
+
 
 def test_order_of_options_does_not_matter():
     """By hand."""
@@ -33,7 +36,7 @@ def test_what_is_not_given_is_the_default():
     assert Candidate("noise", keep_moments=False) == Candidate("noise", pram=None)
 
 
-@pytest.mark.parametrize("method", registry.methods())
+@pytest.mark.parametrize("method", TRIED)
 def test_every_method_describes_itself_and_can_be_stored(method):
     one = Candidate(method)
     assert str(one) != one.key
@@ -46,7 +49,7 @@ MIXED = pd.DataFrame(np.random.default_rng(0).integers(0, 99, (60, 4)), columns=
 MIXED = MIXED.assign(d=MIXED.d / 8, town=np.random.default_rng(1).choice(list("rsv"), 60))
 
 
-@pytest.mark.parametrize("method", registry.methods())
+@pytest.mark.parametrize("method", TRIED)
 @pytest.mark.parametrize("pram", [None, 0.9])
 @pytest.mark.parametrize("rules", [None, ["a >= 0", "b <= 200"]])
 def test_the_plan_of_its_steps_releases_the_same_table(method, pram, rules, tmp_path):

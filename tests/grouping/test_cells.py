@@ -182,7 +182,9 @@ def test_search_takes_cells_above_their_size(monkeypatch):
     assert (np.diff(first) > 0).all()  # numbered by first appearance
     assert found.inertia_ == pytest.approx(sse_of(X, np.ones(len(X)), found.labels_))
     assert [one[0] for one in seen] == sorted(one[0] for one in seen)
-    assert seen[-1][0] == 100
+    assert seen[-1][0] == 1000
+    rounds = len(searching.large_rounds(searching.standard_moves(len(X)) / 16))
+    assert len(seen) > 2 * rounds  # each round reports its cells, too
 
 
 def test_a_search_in_cells_ends_when_told(monkeypatch):

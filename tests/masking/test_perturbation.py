@@ -24,6 +24,7 @@ from tessella.masking import (
     NoiseAddition,
     RankSwapping,
     Rounding,
+    Shuffling,
     TopBottomCoding,
 )
 from tessella.masking.base import normal
@@ -39,8 +40,12 @@ MASKERS = [
     Rounding(4, random=True, random_state=3),
     TopBottomCoding(0.2, bottom=0.1),
     TopBottomCoding(0.2, bottom=0.1, replace="mean", k=2),
+    Shuffling(random_state=3),
+    Shuffling(0.3, random_state=3),
 ]
-RANDOM = [m for m in MASKERS if isinstance(m, NoiseAddition | RankSwapping)] + [MASKERS[6]]
+RANDOM = [m for m in MASKERS if isinstance(m, NoiseAddition | RankSwapping | Shuffling)] + [
+    MASKERS[6]
+]
 
 
 def name_of(masker: Any) -> str:

@@ -31,6 +31,7 @@ from tessella.masking import (
     RankSwapping,
     Restoration,
     Rounding,
+    Shuffling,
     TopBottomCoding,
     restore,
 )
@@ -41,6 +42,7 @@ MASKERS = [
     NoiseAddition(0.2, correlated=False, random_state=1),
     NoiseAddition(0.4, keep_moments=True, random_state=1),
     RankSwapping(5, random_state=1),
+    Shuffling(0.3, random_state=1),
     IndividualRanking(5),
     Rounding(1000, random=True, random_state=1),
     TopBottomCoding(0.05, bottom=0.05),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -217,3 +218,17 @@ def test_plain_data_and_toml_by_hand():
     assert toml_text('say "k"') == '"say \\"k\\""'
     given = {"k": 5, "columns": ["a", "b c"], "scale": 0.1}
     assert toml_value(given) == '{ k = 5, columns = ["a", "b c"], scale = 0.1 }'
+
+
+def test_a_plan_without_columns_takes_for_numbers_what_rules_compute_with(tmp_path):
+    """A bug once met: amounts that looked like codes were masked as categories, by donors."""
+    draw = np.random.default_rng(0)
+    part, rest = draw.integers(1, 4, 400), draw.integers(100, 9_000, 400)
+    table = pd.DataFrame({"branch": part, "rest": rest, "total": part + rest})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    steps = '[[steps]]\nmethod = "protect"\nk = 3\n[output]\nfile = "r.csv"\n'
+    kinds = []
+    for rules in ("", '[rules]\nlines = ["branch + rest == total"]\n'):
+        plan = parse_plan(f'[input]\nfile = "t.csv"\n{rules}{steps}', folder=tmp_path)
+        kinds.append(plan.schema_of(plan.read())["branch"].kind)
+    assert kinds == ["nominal", "integer"]

@@ -141,6 +141,7 @@ STEPS = {
     "lost by noise": [("microaggregation", {"k": 4}), ("noise", {"amount": 0.1})],
     "noise": [("noise", {"amount": 0.1})],
     "rank swapping": [("rank swapping", {"percent": 10})],
+    "shuffling": [("shuffling", {})],
     "rounding": [("rounding", {"base": 5})],
     "coding": [("coding", {"top": 0.1, "replace": "mean", "k": 4})],
     "suppress": [("suppress", {"k": 4, "columns": ["age", "income"]}), ("noise", {"amount": 0.1})],

@@ -25,6 +25,7 @@ VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
 METHODS = {
     "noise": {"amount": 0.2},
     "rank swapping": {"percent": 10},
+    "shuffling": {"amount": 0.5},
     "individual ranking": {"k": 3},
     "rounding": {"base": 50},
     "coding": {"top": 0.05},

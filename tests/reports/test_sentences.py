@@ -60,6 +60,9 @@ PLANS = {
                 {"loss"} | ALL | K | NO_RULES),
     "protect in strata": ([("protect", {"k": 4, "grouping": "mdav", "strata": ["town"]})], [], [],
                           {"loss"} | SOME | K | NO_RULES),
+    "protect with l": (
+        [("protect", {"k": 4, "grouping": "mdav", "l": 2, "confidential": ["town"]})], ["town"],
+        [], {"loss", "diverse"} | SOME | K | NO_RULES),
     "protect in blocks": (
         [("protect", {"k": 4, "grouping": "mdav", "blocks": [["age"], ["pay", "town"]]})], [],
         ["pay >= 0"], {"loss"} | ALL | BLOCKS | RULES),

@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -26,9 +26,10 @@ from ..planfile import PlanFile, draft, parse_plan
 from ..planfile.hints import reword
 from ..publishing.workflow import Where, read_or_sample
 from ..release.result import DEFAULTS
-from ..release.steps import PREPARING, count_rare
+from ..release.steps import PREPARING, Step, count_rare
 from ..rules import Rules
 from ..schema import Column, Schema
+from .editing import KEY_METHODS, key_columns
 from .folder import Folder
 from .profile import compare_columns, compare_pair, preview_rows, profile_columns
 
@@ -162,26 +163,72 @@ def check_plan(folder: Folder, *, plan: str, origin: str) -> dict[str, Any]:
     if main is not None:
         given = {**DEFAULTS, **main.options}
         taken = ("k", "columns", "strata", "blocks", "fit", "edit", "small", "on_missing",
-                 "distance", "scale", "grouping", "options", "aggregate")  # fmt: skip
+                 "distance", "scale", "grouping", "options", "aggregate", "l", "t",
+                 "confidential")  # fmt: skip
         table = Table.read(study.reference)
         about = study.rules.for_columns(table.columns, only=True)
         fixed = about.fix(table, schema=study.schema)
         strata = given["strata"] or ()
         chosen = {name: given[name] for name in taken if name in given}
         chosen["strata"] = (strata,) if isinstance(strata, str) else tuple(strata)
+        chosen |= _beside_keys(wanted, study.schema, chosen)
         lines = make_plan(study.schema, fixed, **chosen).explain().split("\n")
         rare = count_rare(table, study.schema, int(main.options["k"]))
-    steps = [
-        f"{step.name or step.method}: {', '.join(f'{n} = {v}' for n, v in step.options.items())}"
-        for step in wanted.steps
-    ]
+    steps = [f"{step.name or step.method}: {_options(step.options)}" for step in wanted.steps]
     existing = [n for n in wanted.output.files.values() if folder.inside(n).exists()]
     return {
         "records": source.n_rows, "columns": len(source.columns), "explained": lines,
-        "rare": rare, "steps": steps, "existing": existing, "file": wanted.input.file,
-        "outputs": wanted.output.files,
+        "rare": rare, "steps": steps, "keys": list(_explain_keys(wanted)), "existing": existing,
+        "file": wanted.input.file, "outputs": wanted.output.files,
         "notes": list(_to_look_at(wanted, study)),
     }  # fmt: skip
+
+
+def _options(given: Any) -> str:
+    """Write options in words: "k = 5, columns = a, b"."""
+    if isinstance(given, Mapping):
+        pairs = [(name, own, isinstance(own, Mapping)) for name, own in given.items()]
+        return ", ".join(f"{n} = {{{_options(v)}}}" if deep else f"{n} = {_options(v)}"
+                         for n, v, deep in pairs)  # fmt: skip
+    return ", ".join(map(_options, given)) if isinstance(given, list | tuple) else str(given)
+
+
+def _key_steps(plan: PlanFile) -> list[tuple[Step, list[str]]]:
+    """Return the steps that mask categorical keys before "protect", with their columns."""
+    found = []
+    for step in plan.steps:
+        if step.method == "protect":
+            break
+        if step.method in KEY_METHODS:
+            found.append((step, key_columns(step.options)))
+    return found
+
+
+def _beside_keys(plan: PlanFile, schema: Schema, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns and strata of "protect" after steps that mask keys: see `release.states`."""
+    keys = [name for _, names in _key_steps(plan) for name in names]
+    if not keys:
+        return {}
+    strata, columns = list(chosen["strata"]), chosen.get("columns")
+    if columns is None:
+        columns = [n for n in schema.names("quasi-identifier") if n not in (*keys, *strata)]
+    columns = [columns] if isinstance(columns, str) else list(columns)
+    further = [name for name in keys if name not in (*strata, *columns)]
+    return {"columns": columns, "strata": (*strata, *further)}
+
+
+def _explain_keys(plan: PlanFile) -> Iterator[str]:
+    """Say what is done with categorical keys."""
+    does = {
+        "local suppression": "few cells of {} are emptied",
+        "recoding": "{} get coarser categories, one level a column",
+        "local recoding": "{} get coarser categories, group by group",
+    }
+    for step, names in _key_steps(plan):
+        share = step.options.get("suppress")
+        more = f" up to {share:.3g} of the records may be emptied instead," if share else ""
+        what = does[step.method].format(", ".join(names))
+        yield f"First, {what},{more} so that k = {step.options.get('k')} have the same ones."
 
 
 def _to_look_at(plan: PlanFile, study: Any) -> Any:

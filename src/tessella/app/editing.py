@@ -17,6 +17,9 @@ from ..planfile.text import EXPLAINED
 from ..release.steps import PREPARING
 
 Content = dict[str, Any]
+NUMBERS = ("continuous", "integer")
+# Steps that mask categorical keys, before the step that masks the other columns.
+KEY_METHODS = ("local suppression", "recoding", "local recoding")
 
 
 def rewrite(text: str, wanted: Mapping[str, Any]) -> str:
@@ -52,8 +55,10 @@ def _update(held: MutableMapping[str, Any], wanted: Mapping[str, Any], tomlkit: 
     for name in [name for name in held if name not in wanted]:
         del held[name]
     for name, value in wanted.items():
+        # What is inside of a step, or of a table in braces, is written in braces.
+        inline = "method" in wanted or isinstance(held, tomlkit.items.InlineTable)
         if name not in held:
-            held[name] = _fresh(value, tomlkit)
+            held[name] = _fresh(value, tomlkit, inline=inline)
         elif _plain(held[name]) != value or type(_plain(held[name])) is not type(value):
             own = held[name]
             if isinstance(own, MutableMapping) and isinstance(value, Mapping):
@@ -61,7 +66,7 @@ def _update(held: MutableMapping[str, Any], wanted: Mapping[str, Any], tomlkit: 
             elif isinstance(own, tomlkit.items.AoT) and _are_tables(value):
                 _update_tables(own, value, tomlkit)
             else:
-                held[name] = _fresh(value, tomlkit)
+                held[name] = _fresh(value, tomlkit, inline=inline)
 
 
 def _update_tables(held: Any, wanted: list[Mapping[str, Any]], tomlkit: Any) -> None:
@@ -79,7 +84,7 @@ def _update_tables(held: Any, wanted: list[Mapping[str, Any]], tomlkit: Any) -> 
     for at, value in enumerate(wanted):
         table = tomlkit.table()
         for name, inner in value.items():
-            table[name] = _fresh(inner, tomlkit)
+            table[name] = _fresh(inner, tomlkit, inline=True)
         last = at + 1 == len(wanted)
         for item in behind if last and behind else [tomlkit.nl()]:
             table.add(item)
@@ -120,24 +125,25 @@ def _are_tables(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(v, Mapping) for v in value)
 
 
-def _fresh(value: Any, tomlkit: Any) -> Any:
+def _fresh(value: Any, tomlkit: Any, *, inline: bool = False) -> Any:
     if isinstance(value, Mapping):
-        table = tomlkit.inline_table() if not _nested(value) else tomlkit.table()
+        inline = inline or not _nested(value)
+        table = tomlkit.inline_table() if inline else tomlkit.table()
         for name, inner in value.items():
-            table[name] = _fresh(inner, tomlkit)
+            table[name] = _fresh(inner, tomlkit, inline=inline)
         return table
     if _are_tables(value) and "method" in value[0]:
         tables = tomlkit.aot()
         for inner in value:
             table = tomlkit.table()
             for name, own in inner.items():
-                table[name] = _fresh(own, tomlkit)
+                table[name] = _fresh(own, tomlkit, inline=True)
             tables.append(table)
         return tables
     if isinstance(value, list | tuple):
         array = tomlkit.array()
         for inner in value:
-            array.append(_fresh(inner, tomlkit))
+            array.append(_fresh(inner, tomlkit, inline=True))
         if value and all(isinstance(v, str) for v in value) and sum(map(len, value)) > 70:
             array.multiline(True)
         return array
@@ -173,32 +179,76 @@ def masking_steps(plan: Content) -> list[Content]:
     return [step for step in steps_of(plan) if step.get("method") not in PREPARING]
 
 
+def keys_step(plan: Content) -> Content:
+    """Return the step that masks categorical keys, if there is one."""
+    return next((one for one in masking_steps(plan) if one["method"] in KEY_METHODS), {})
+
+
+def key_columns(options: Mapping[str, Any]) -> list[str]:
+    """Return the columns that a step of the keys masks."""
+    forms = options.get("hierarchies")
+    return names_of(options.get("columns")) or (list(forms) if isinstance(forms, Mapping) else [])
+
+
 def main_step(plan: Content) -> Content:
-    """Return the step that forms of the plan are about: the first that masks."""
-    return next(iter(masking_steps(plan)), {})
+    """Return the step that forms of the plan are about.
+
+    The first that masks, and is not about categorical keys; that of the keys, if it is alone.
+    """
+    masking = masking_steps(plan)
+    others = [step for step in masking if step["method"] not in KEY_METHODS]
+    return next(iter([*others, *masking]), {})
 
 
 def with_main_step(plan: Content, changes: Mapping[str, Any]) -> Content:
     """Change options of the main step; None removes one."""
+    return with_step(plan, main_step(plan), changes)
+
+
+def with_step(plan: Content, wanted: Content, changes: Mapping[str, Any]) -> Content:
+    """Change options of a step that is in the plan; None removes one."""
     steps = steps_of(plan)
-    for step in steps:
-        if step.get("method") not in PREPARING:
-            for name, value in changes.items():
-                if value is None:
-                    step.pop(name, None)
-                else:
-                    step[name] = value
-            break
+    if wanted in steps:
+        step = steps[steps.index(wanted)]
+        for name, value in changes.items():
+            if value is None:
+                step.pop(name, None)
+            else:
+                step[name] = value
     return {**plan, "steps": steps}
+
+
+def k_of(plan: Content) -> int | None:
+    """Return the k of the main step, or that of the keys."""
+    return main_step(plan).get("k", keys_step(plan).get("k"))
 
 
 def with_k(plan: Content, k: int) -> Content:
     """Set k in every step that had the main step's."""
-    was = main_step(plan).get("k")
+    was = k_of(plan)
     steps = [
         {**step, "k": k} if "k" in step and step["k"] == was else step for step in steps_of(plan)
     ]
     return {**plan, "steps": steps}
+
+
+def quasi_identifiers(plan: Content) -> tuple[list[str], list[str]]:
+    """Return the columns that methods mask: numbers, and categories."""
+    dropped = {
+        name
+        for step in steps_of(plan)
+        if step["method"] == "drop"
+        for name in names_of(step.get("columns"))
+    }
+    recoded = {step.get("column") for step in steps_of(plan) if step["method"] == "recode"}
+    numbers: list[str] = []
+    categories: list[str] = []
+    for name, column in plan.get("columns", {}).items():
+        if column.get("role", "quasi-identifier") != "quasi-identifier" or name in dropped:
+            continue
+        is_number = column.get("kind") in NUMBERS and name not in recoded
+        (numbers if is_number else categories).append(name)
+    return numbers, categories
 
 
 def with_columns(plan: Content, changes: Mapping[str, Mapping[str, Any]]) -> Content:

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -83,6 +83,8 @@ class Folder:
     def check_plan(self, plan: PlanFile) -> None:
         """Refuse a plan that reads or writes outside of the folder."""
         named = [plan.input.file, plan.rules.file, plan.input.options.get("catalog")]
+        for step in plan.steps:
+            named += files_of_hierarchies(step.options)
         for name in [*named, *plan.output.files.values()]:
             if name:
                 self.inside(name)
@@ -220,3 +222,10 @@ def _are_rules(path: Path) -> bool:
         return len(Rules.read(path)) > 0
     except TessellaError:
         return False
+
+
+def files_of_hierarchies(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of files that the hierarchies of a step are read from."""
+    forms = options.get("hierarchies")
+    own = forms.values() if isinstance(forms, Mapping) else ()
+    return [str(one["file"]) for one in own if isinstance(one, Mapping) and one.get("file")]

@@ -36,10 +36,11 @@ NAMES = 6  # points of the front that are named
 
 # Corners of marks with radius 1, y downward: regular polygons as (corners, turn), others by hand.
 _REGULAR = {"s": (4, 45), "D": (4, 0), "^": (3, 0), "v": (3, 180), "<": (3, -90), ">": (3, 90),
-            "h": (6, 0), "p": (5, 0)}  # fmt: skip
+            "h": (6, 0), "H": (6, 30), "8": (8, 22.5), "p": (5, 0)}  # fmt: skip
 _CROSS = ((-.35, -1), (.35, -1), (.35, -.35), (1, -.35), (1, .35), (.35, .35), (.35, 1),
           (-.35, 1), (-.35, .35), (-1, .35), (-1, -.35), (-.35, -.35))  # fmt: skip
-_SCALE = {"o": 4.4, "s": 5.6, "D": 5.8, "d": 6.2, "P": 5.6, "X": 5.8, "*": 6.8, "h": 5.2, "p": 5.4}
+_SCALE = {"o": 4.4, "s": 5.6, "D": 5.8, "d": 6.2, "P": 5.6, "X": 5.8, "*": 6.8, "h": 5.2, "H": 5.2,
+          "p": 5.4}  # fmt: skip
 
 
 def mark_path(shape: str) -> str:

@@ -17,9 +17,10 @@ from starlette.responses import Response
 
 from ..exceptions import Mistake, PlanFileError, TessellaError, UnknownOptionError
 from ..planfile import PlanFile, parse_plan
-from . import editing, settings
+from . import editing, key_settings, settings
 from .desk import AnswerError, NotYetError, SupersededError
 from .editing import Content
+from .folder import files_of_hierarchies
 from .forms import KINDS, ROLES
 from .history import History, StaleError
 from .site import Site, Values, in_place
@@ -61,7 +62,8 @@ class PlanPages:
         """Return what a question about a plan gives, and what its answer depends on."""
         content = known["content"]
         rules = content.get("rules", {}).get("file")
-        stamp = self.site.stamp(content.get("input", {}).get("file"), rules)
+        more = files_of_hierarchies(editing.keys_step(content))
+        stamp = self.site.stamp(content.get("input", {}).get("file"), rules, *more)
         return {"plan": known["held"].now.text, "origin": known["name"], "stamp": stamp}
 
     def apply(self, name: str, values: Values, change: Change, *, typed: bool = False) -> str:
@@ -152,7 +154,8 @@ class PlanPages:
                     words.append(f"{column} is confirmed")
                 if made:
                     changes[column] = made
-            return editing.with_columns(now, changes), "; ".join(words)
+            wanted = key_settings.follow(editing.with_columns(now, changes), now)
+            return wanted, "; ".join(words)
 
         answer = run_in_threadpool(self._answer, request, values, change, "data", then="/data")
         return await answer
@@ -170,12 +173,13 @@ class PlanPages:
         if known["mistakes"]:
             return self.show_toml(name, problem="The plan has mistakes: they come first.")
         content = known["content"]
-        step = editing.main_step(content)
+        step, keys = editing.main_step(content), editing.keys_step(content)
         return self.site.show(
             "plan.html", **known, fields=settings.read_settings(content), step=step,
             methods=settings.method_choices(), EFFORTS=settings.EFFORTS, RISKS=settings.RISKS,
             ON_DOMINANCE=settings.ON_DOMINANCE, OUTPUTS=settings.OUTPUTS, problem=problem,
-            masking=editing.masking_steps(content),
+            beside=[s for s in editing.masking_steps(content) if s not in (step, keys)], keys=keys,
+            key_choices=key_settings.key_choices(), key_names=key_settings.key_names(content),
             columns={
                 one: {"kind": own["kind"], "role": own.get("role", "quasi-identifier")}
                 for one, own in content.get("columns", {}).items()
@@ -196,10 +200,11 @@ class PlanPages:
             held = self.site.histories.open(request.path_params["name"])
             base = held.find(values.get("was", "")) or held.now
             try:
-                method = settings.read_settings(editing.content_of(base.text))["method"]
+                shown = settings.read_settings(editing.content_of(base.text))
             except ValueError:  # no TOML any more
-                method = ""
-            again = values.get("method", method) != method
+                shown = {}
+            others = ("method", "keys")  # with another choice, other fields are shown
+            again = any(values.get(one, shown.get(one)) != shown.get(one) for one in others)
             return self._answer(request, values, change, "plan", again=again)
 
         return await run_in_threadpool(answer)

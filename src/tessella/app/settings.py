@@ -16,11 +16,15 @@ from ..exceptions import BadOptionError, UnknownOptionError
 from ..grouping.dominance import DominanceRule
 from ..masking import registry
 from ..masking.engine import METHODS
+from ..planfile.diversity_text import read_requirement, write_requirement
 from ..release.steps import options_of
 from .editing import (
     Content,
+    k_of,
+    keys_step,
     main_step,
     names_of,
+    quasi_identifiers,
     steps_of,
     with_k,
     with_main_step,
@@ -28,10 +32,18 @@ from .editing import (
     with_steps,
     with_value,
 )
+from .key_settings import (
+    STAYS,
+    USUAL_K,
+    follow,
+    key_choices,
+    key_names,
+    read_key_settings,
+    set_emptied,
+    set_hierarchies,
+    set_keys,
+)
 
-USUAL_K = 5
-STAYS = 0.9  # the chance that a category stays, beside a method for numbers
-NUMBERS = ("continuous", "integer")
 EFFORTS = ("quick", "standard", "thorough")
 RISKS = ("none", "quick", "standard", "thorough")
 ON_DOMINANCE = ("report", "enlarge", "refuse")
@@ -63,7 +75,7 @@ def read_settings(plan: Content) -> Fields:
     options = step.get("options") or {}
     dominance = step.get("dominance", 10)
     fields = {
-        "k": str(step.get("k", "")),
+        "k": str(k_of(plan) or ""),
         "method": f"protect:{step.get('grouping', 'search')}" if method == "protect" else method,
         "effort": str(options.get("effort", "quick")) if isinstance(options, Mapping) else "quick",
         "amount": _amount(step),
@@ -75,6 +87,9 @@ def read_settings(plan: Content) -> Fields:
         "risk": str(plan.get("measures", {}).get("risk", "quick")),
         "known[]": "\n".join(names_of(plan.get("measures", {}).get("known"))),
         "order": str(plan.get("output", {}).get("order", "shuffled")),
+        "l": write_requirement(step.get("l")),
+        "t": write_requirement(step.get("t")),
+        **read_key_settings(plan),
     }
     for at, name in enumerate(plan.get("columns", {})):
         fields[f"block-{at}"] = _block_of(step, name)
@@ -101,10 +116,11 @@ def changed_fields(shown: Fields, sent: Mapping[str, str], *, whole: bool) -> Fi
 def apply_settings(plan: Content, changes: Fields) -> tuple[Content, str]:
     """Return the plan with changed fields, and what was changed, in words."""
     words = []
-    order = sorted(changes, key=lambda name: (name != "method", name != "k"))
+    first = {name: place for place, name in enumerate(("method", "k", "keys"))}
+    order = sorted(changes, key=lambda name: first.get(name, len(first)))
     for name in order:
         value = changes[name]
-        if name.startswith("block-"):
+        if name.startswith(("block-", "hierarchy-")):
             continue
         if name.startswith("output-"):
             key = name.removeprefix("output-")
@@ -119,16 +135,24 @@ def apply_settings(plan: Content, changes: Fields) -> tuple[Content, str]:
     if any(name.startswith("block-") for name in changes):
         plan = _with_blocks(plan, changes)
         words.append("blocks of columns")
+    typed = {name: value for name, value in changes.items() if name.startswith("hierarchy-")}
+    if typed:
+        plan, more = set_hierarchies(plan, typed)
+        words += more
     return plan, "; ".join(words)
 
 
 def _in_words(name: str, before: str, value: str) -> str:
     titles = {"strata[]": "strata", "known[]": "what an intruder knows", "risk": "risk effort",
               "suppress": "suppression", "on_dominance": "dominated groups",
-              "dominance": "dominance rule", "amount": "amount", "order": "order"}  # fmt: skip
+              "dominance": "dominance rule", "amount": "amount", "order": "order",
+              "l": "l-diversity", "t": "t-closeness",
+              "emptied": "share of records that may be emptied"}  # fmt: skip
     title = titles.get(name, name)
     if name == "method":
         return f"method: {method_choices().get(value, value)}"
+    if name == "keys":
+        return f"categorical keys: {key_choices().get(value, value)}"
     if name == "seed":
         return "seed"  # it is confidential, and histories are read over shoulders
     if "\n" in before + value or name in ("suppress", "strata[]", "known[]"):
@@ -144,7 +168,7 @@ def _whole(name: str, text: str, least: int) -> int:
 
 def _set_k(plan: Content, text: str) -> Content:
     k = _whole("k", text, 2)
-    if "k" not in main_step(plan):
+    if k_of(plan) is None:
         raise BadOptionError("k", text, "a method that makes groups; this one has no k")
     return with_k(plan, k)
 
@@ -152,21 +176,26 @@ def _set_k(plan: Content, text: str) -> Content:
 def _set_method(plan: Content, text: str) -> Content:
     if text not in method_choices():
         raise UnknownOptionError("method", text, method_choices())
-    step = main_step(plan)
-    k = step.get("k", USUAL_K)
+    step, keys, k = main_step(plan), keys_step(plan), k_of(plan) or USUAL_K
+    numbers, categories = (
+        [name for name in own if name not in key_names(plan)] for own in quasi_identifiers(plan)
+    )
+    if keys and not numbers and not categories:
+        expected = "columns that are no categorical keys; or let keys be masked with the numbers"
+        raise BadOptionError("method", method_choices()[text], expected)
+    before = [keys] if keys else []
     method, _, grouping = text.partition(":")
     if method == "protect":
-        held = ("strata", "dominance", "on_dominance", "blocks")
+        held = ("strata", "dominance", "on_dominance", "blocks", "l", "t", "confidential")
         same = step.get("method") == "protect"
         kept: Content = {name: step[name] for name in held if same and name in step}
         named = {} if grouping == "search" else {"grouping": grouping}
         if grouping in ("fuzzy", "overlapping"):
             kept.pop("blocks", None)
-        return with_steps(plan, [{"method": "protect", "k": k, **named, **kept}])
+        return with_steps(plan, [*before, {"method": "protect", "k": k, **named, **kept}])
     tuned = registry.find(method).tuned
     assert tuned is not None  # or it is not offered
     value = registry.find(method).defaults.get(tuned.name, tuned.values[0] if tuned.values else k)
-    numbers, categories = _masked(plan)
     made: Content = {"method": method, **dict.fromkeys((tuned.name, *tuned.also), value)}
     steps = []
     if registry.find(method).masks == "categories":
@@ -177,26 +206,7 @@ def _set_method(plan: Content, text: str) -> Content:
         if categories:
             drawn = {"method": "pram", "p": STAYS, "invariant": True, "columns": categories}
             steps.append(drawn)
-    return with_steps(plan, steps)
-
-
-def _masked(plan: Content) -> tuple[list[str], list[str]]:
-    """Return the columns that a method masks: numbers, and categories."""
-    dropped = {
-        name
-        for step in steps_of(plan)
-        if step["method"] == "drop"
-        for name in names_of(step.get("columns"))
-    }
-    recoded = {step.get("column") for step in steps_of(plan) if step["method"] == "recode"}
-    numbers: list[str] = []
-    categories: list[str] = []
-    for name, column in plan.get("columns", {}).items():
-        if column.get("role", "quasi-identifier") != "quasi-identifier" or name in dropped:
-            continue
-        is_number = column.get("kind") in NUMBERS and name not in recoded
-        (numbers if is_number else categories).append(name)
-    return numbers, categories
+    return with_steps(plan, [*before, *steps])
 
 
 def _with_option(plan: Content, name: str, value: Any) -> Content:
@@ -243,7 +253,7 @@ def _set_amount(plan: Content, text: str) -> Content:
 
 
 def _set_strata(plan: Content, text: str) -> Content:
-    return _with_option(plan, "strata", _known(plan, "strata", text) or None)
+    return follow(_with_option(plan, "strata", _known(plan, "strata", text) or None), plan)
 
 
 def _known(plan: Content, what: str, text: str) -> list[str]:
@@ -281,8 +291,21 @@ def _set_on_dominance(plan: Content, text: str) -> Content:
     return _with_option(plan, "on_dominance", text)
 
 
+def _set_requirement(name: str) -> Callable[[Content, str], Content]:
+    def change(plan: Content, text: str) -> Content:
+        wanted = read_requirement(name, text) if text else None
+        columns = plan.get("columns", {}).values()
+        confidential = any(own.get("role") == "confidential" for own in columns)
+        if text and not confidential and not main_step(plan).get("confidential"):
+            expected = "a column with the role confidential: set it on the page Open"
+            raise BadOptionError(name, text, expected)
+        return _with_option(plan, name, wanted)
+
+    return change
+
+
 def _set_suppress(plan: Content, text: str) -> Content:
-    k = main_step(plan).get("k", USUAL_K)
+    k = k_of(plan) or USUAL_K
     return with_preparing(plan, "suppress", [{"method": "suppress", "k": k}] if text else [])
 
 
@@ -319,6 +342,10 @@ _APPLY: dict[str, Callable[[Content, str], Content]] = {
     "risk": _set_risk,
     "known[]": _set_known,
     "order": _set_order,
+    "l": _set_requirement("l"),
+    "t": _set_requirement("t"),
+    "keys": set_keys,
+    "emptied": set_emptied,
 }
 
 
@@ -334,7 +361,7 @@ def _block_of(step: Content, name: str) -> str:
 def _with_blocks(plan: Content, changes: Fields) -> Content:
     """Group the masked columns by the numbers that the form gives them; none: all together."""
     fields = read_settings(plan) | changes
-    masked = {name for names in _masked(plan) for name in names}
+    masked = {name for names in quasi_identifiers(plan) for name in names} - {*key_names(plan)}
     numbered: dict[int, list[str]] = {}
     rest: list[str] = []
     for at, name in enumerate(plan.get("columns", {})):
@@ -385,7 +412,8 @@ def add_recoding(plan: Content, column: str, text: str) -> tuple[Content, str]:
     others = [
         one for one in steps_of(plan) if one["method"] == "recode" and one.get("column") != column
     ]
-    return with_preparing(plan, "recode", [*others, step]), f"recoding of {column}"
+    changed = with_preparing(plan, "recode", [*others, step])
+    return follow(changed, plan), f"recoding of {column}"
 
 
 def remove_recoding(plan: Content, column: str) -> tuple[Content, str]:
@@ -393,4 +421,4 @@ def remove_recoding(plan: Content, column: str) -> tuple[Content, str]:
     left = [
         one for one in steps_of(plan) if one["method"] == "recode" and one.get("column") != column
     ]
-    return with_preparing(plan, "recode", left), f"no recoding of {column}"
+    return follow(with_preparing(plan, "recode", left), plan), f"no recoding of {column}"

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from .._parameters import NONE, Instance, Number, parameters
-from .._types import Name
+from .._types import Integers, Name
 from .._wording import counted, fill
+from ..diversity import DiversityRule
 from ..exceptions import BadOptionError, BadTableError, IncomparableError
 from ..frame import Facts, Pair, Strata
 from ..grouping.base import check_k
@@ -31,13 +32,16 @@ from .count import (
     Weights,
     compare_column,
     compare_rules,
+    count_by_wildcard,
+    count_diversity,
     count_groups,
     describe_dominance,
     find_strata,
     judge_totals,
     read_cells,
 )
-from .result import Audit, ColumnLine, GroupLine, RuleLine
+from .recoded import Recoded
+from .result import Audit, ColumnLine, DiversityLine, GroupLine, RuleLine
 
 
 def named(names: Iterable[object], *, quote: bool = True) -> str:
@@ -45,8 +49,8 @@ def named(names: Iterable[object], *, quote: bool = True) -> str:
     return fill("{names!t}", names=[repr(name) if quote else name for name in names])
 
 
-def differences(pair: Pair) -> Iterator[str]:
-    """Describe how the two tables differ in form."""
+def differences(pair: Pair, recoded: Recoded) -> Iterator[str]:
+    """Describe how the two tables differ in form; recoded columns may."""
     before, after = pair.original.table, pair.masked.table
     if before.kind != after.kind:
         yield f"The original is a {before.kind} table, the released one a {after.kind} table."
@@ -54,7 +58,7 @@ def differences(pair: Pair) -> Iterator[str]:
         yield "The columns of the released table are in another order."
     if not before.same_index(after):
         yield "The released table has another index: its rows are not those of the original."
-    for name in pair.columns:
+    for name in (name for name in pair.columns if name not in recoded):
         if change := _dtype_change(*pair.facts(name), same_kind=before.kind == after.kind):
             yield f"Column {name!r} {change}."
 
@@ -96,9 +100,11 @@ class Findings:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def of_form(self, pair: Pair, schema: Schema | None) -> None:
+    def of_form(self, pair: Pair, schema: Schema | None, recoded: Recoded) -> None:
         """Compare dtypes, index and order, and look for what must not be released."""
-        self.problems += differences(pair)
+        self.problems += differences(pair, recoded)
+        self.problems += recoded.problems(pair)
+        self.notes += recoded.notes(pair)
         for name in pair.columns:
             unused = pair.masked.table.count_unused(name)
             if unused > pair.original.table.count_unused(name):
@@ -140,6 +146,29 @@ class Findings:
                 f"{_below(joint, n, k, unit)}."
             )
 
+    def of_diversity(self, lines: Sequence[DiversityLine], n: int) -> None:
+        """Name confidential columns whose values are not as diverse, or as close, as asked for."""
+        for line in lines:
+            if line.records:
+                are = "record is" if line.records == 1 else "records are"
+                self.problems.append(
+                    f"{line.records:,} of {n:,} {are} alike only with records whose values of "
+                    f"{line.column!r} do not have {line.asked} (the worst: {line.worst:.4g})."
+                )
+
+    def by_wildcard(
+        self, pair: Pair, place: int, line: GroupLine, sets: Integers, strata: Strata, k: int | None
+    ) -> tuple[GroupLine, Integers]:
+        """Count a block anew with empty cells equal to every value; note what that leaves open."""
+        again = count_by_wildcard(line, pair.masked, sets, strata, k)
+        self.notes.append(
+            f"Block {place + 1} counts an empty cell as equal to every value (wildcard). As values "
+            f"of their own, {_below(line, sum(line.records), k, None)}." if k and line.n_below else
+            f"Block {place + 1} counts an empty cell as equal to every value (wildcard); it is "
+            "kept with empty cells as values of their own, too."
+        )  # fmt: skip
+        return again, sets
+
     def of_rules(self, lines: Sequence[RuleLine], unjudged: Mapping[str, str]) -> None:
         """Name the rules that the released table breaks, and those that cannot be judged."""
         for line in lines:
@@ -161,11 +190,17 @@ class Findings:
             )
 
     def of_columns(
-        self, columns: Sequence[ColumnLine], unreadable: Mapping[Name, tuple[bool, bool]]
-    ) -> None:
+        self, columns: Sequence[ColumnLine], unreadable: Mapping[Name, tuple[bool, bool]],
+        recoded: Recoded, suppressed: Sequence[Name] = (),
+    ) -> None:  # fmt: skip
         """Name columns whose missing cells changed, that stayed, that could not be measured."""
         for line in columns:
-            if line.moved:
+            if line.moved and line.name in suppressed and line.moved == line.suppressed:
+                self.notes.append(
+                    f"Column {line.name!r}: {counted(line.suppressed, 'cell')} suppressed "
+                    f"({line.suppressed / line.n:.2%})."
+                )
+            elif line.moved and line.name not in recoded:
                 self.problems.append(
                     f"Column {line.name!r}: {counted(line.moved, 'cell')} became missing, known, "
                     f"or missing in another way ({line.missing_before:,} missing before, "
@@ -211,7 +246,13 @@ def audit(
     schema: Schema | None = None,
     tolerance: float = 1e-9,
     dominance: Any = 10,
+    l: Any = None,  # noqa: E741
+    t: Any = None,
+    confidential: Any = None,
     confronted: tuple[Confrontation, Confrontation] | None = None,
+    recoded: Any = None,
+    suppressed: Sequence[Name] = (),
+    wildcard: Sequence[Sequence[Name]] = (),
 ) -> Audit:
     """Audit a masked table: count everything in the table itself.
 
@@ -239,9 +280,23 @@ def audit(
     dominance : float or mapping, default 10
         When a group's total gives away its largest contribution: p of the p% rule, {"p": 10}, or
         {"n": 1, "k": 85} for (n,k)-dominance. Such groups are counted in a note.
+    l, t : optional
+        How diverse the released confidential values must be among records that are alike in all
+        blocks, and how close to those of the released table: as `tessella.protect` takes them.
+    confidential : name or sequence of names, optional
+        The columns that l and t are about; by default those of that role in the schema.
     confronted : two Confrontation, optional
         What came of confronting the original, and the masked table, with the rules fixed on the
         original, if that was done already.
+    recoded : mapping of name to Hierarchy, or Recoded, optional
+        Columns that hold coarser values: each must cover the original one, dtypes may differ, and
+        no more records may be emptied than `Recoded` allows.
+    suppressed : list of names, optional
+        The columns of which cells may have been emptied: such cells are counted in a note, and are
+        no problem. A cell that became known is one everywhere.
+    wildcard : list of blocks, optional
+        The blocks in which an empty cell equals every value, as sdcMicro counts: weaker than k,
+        and a note says how many records fall below k where it does not.
 
     Returns
     -------
@@ -265,8 +320,9 @@ def audit(
     A released group shows size times mean, a total. With contributions c = weight times absolute
     value, the largest first, the total T is sensitive by the p% rule if T - c1 - c2 < p/100 c1.
 
-    Problems are: another form (dtype, index, order), fewer than k alike in a block, any record that
-    breaks a rule in the released table, cells that became missing or known, and columns that the
+    Problems are: another form (dtype, index, order), fewer than k alike in a block, confidential
+    values that do not have l or t among those who are alike in all blocks, any record that breaks a
+    rule in the released table, cells that became missing or known, and columns that the
     schema forbids to release. Several blocks that together single out records are a note: k is
     promised within blocks.
 
@@ -307,7 +363,7 @@ def audit(
     """
     k = None if k is None else check_k(k, n=sys.maxsize)
     wanted, rule = Rules() if rules is None else Rules.of(rules), DominanceRule.of(dominance)
-    pair, found = _pair(original, masked, schema), Findings()
+    pair, found, coarser = _pair(original, masked, schema), Findings(), Recoded.of(recoded)
     layers, units, unit = find_strata(pair, strata), pair.masked.units, pair.original.unit
     weights = _find_weights(pair, schema, found)
     columns, unreadable = [], {}
@@ -317,14 +373,19 @@ def audit(
         if any(cells.unreadable):
             unreadable[name] = cells.unreadable
     chosen = _find_blocks(pair, schema, blocks, layers, columns, found)
+    wished = _find_diversity(schema, l, t, confidential)
     groups = [
         count_groups(block, [pair.masked.codes(name) for name in block], layers, k, units)
         for block in chosen
     ]
+    for place, block in enumerate(chosen):
+        if set(block) in map(set, wildcard):
+            groups[place] = found.by_wildcard(pair, place, *groups[place], layers, k)
     counted = tuple(name for block in chosen for name in block)
-    joint = groups[0][0] if len(groups) == 1 else None
+    joint, alike = groups[0] if len(groups) == 1 else (None, layers.ids)
     if len(groups) > 1:
-        joint, _ = count_groups(counted, [sets for _, sets in groups], layers, k, units)
+        joint, alike = count_groups(counted, [sets for _, sets in groups], layers, k, units)
+    spread = () if wished is None else tuple(count_diversity(pair.masked, alike, wished))
     lines, unjudged = compare_rules(
         wanted, pair, tolerance=tolerance, schema=schema, confronted=confronted
     )
@@ -341,10 +402,11 @@ def audit(
     )
     dominated = [line for line in dominance_lines if line is not None]
 
-    found.of_form(pair, schema)
+    found.of_form(pair, schema, coarser)
     found.of_groups([line for line, _ in groups], joint, layers, k, unit)
+    found.of_diversity(spread, pair.n_rows)
     found.of_rules(lines, unjudged)
-    found.of_columns(columns, unreadable)
+    found.of_columns(columns, unreadable, coarser, suppressed)
     found.of_records(untouched, pair.n_rows, counted)
     found.notes += describe_dominance(dominated)
     return Audit(
@@ -361,7 +423,18 @@ def audit(
         columns=tuple(columns),
         untouched=untouched,
         dominance=tuple(dominated),
+        recoded=tuple(coarser.hierarchies),
+        diversity=spread,
     )
+
+
+def _find_diversity(
+    schema: Schema | None, l: Any, t: Any, confidential: Any  # noqa: E741
+) -> DiversityRule | None:  # fmt: skip
+    """Read what is asked of confidential values; by default of the schema's."""
+    if confidential is None and schema is not None and (l is not None or t is not None):
+        confidential = schema.names("confidential")
+    return DiversityRule.of(l=l, t=t, confidential=confidential)
 
 
 def _pair(original: Any, masked: Any, schema: Schema | None) -> Pair:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, States, Truths
 from .._wording import counted, fill
+from ..diversity import DiversityRule
 from ..exceptions import BadTableError, IncomparableError, RuleTableError
 from ..frame import Pair, Strata, View, count_units, group_ids, number_labels
+from ..frame.columns import NULL
 from ..grouping.dominance import DominanceRule, find_dominated
+from ..keys.matches import count_matches
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
 from ..rules.expressions import Aggregate, Observed
 from ..schema import Schema
-from .result import ColumnLine, DominanceLine, GroupLine, RuleLine
+from .result import ColumnLine, DiversityLine, DominanceLine, GroupLine, RuleLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +98,7 @@ def find_strata(pair: Pair, given: Any) -> Strata:
         return Strata(ids=ids, names=tuple(f"stratum {s + 1}" for s in range(ids.max() + 1)))
     if not names:
         raise BadTableError(f"strata={given!r} is empty. Leave it out.")
-    for name in names:
-        pair.masked.table.place(name, who="strata")
-    ids = pair.masked.group_ids(names)
-    _, first = np.unique(ids, return_index=True)
-    parts = []
-    for name in names:
-        codes, texts = pair.masked.labels(name)
-        parts.append([f"{name}={texts[codes[i]] if codes[i] >= 0 else 'missing'}" for i in first])
-    return Strata(ids=ids, names=tuple(", ".join(part) for part in zip(*parts)), columns=names)
+    return pair.masked.strata(names)
 
 
 def count_groups(
@@ -134,6 +129,40 @@ def count_groups(
         below=below,
     )
     return line, sets
+
+
+def count_diversity(view: View, sets: Integers, rule: DiversityRule) -> Iterator[DiversityLine]:
+    """Measure the confidential values of each set of records that are alike, as released."""
+    wanted = rule.read(view)
+    measures, sizes = wanted.measures(sets), np.bincount(sets)
+    for name, one, own in zip(wanted.names, wanted.requirements, measures.T):
+        broken = ~one.holds(own)
+        yield DiversityLine(
+            column=name, asked=str(one), measure=one.label, limit=one.limit, worst=one.worst(own),
+            groups=int(broken.sum()), records=int(sizes[broken].sum()),
+        )  # fmt: skip
+
+
+def count_by_wildcard(
+    line: GroupLine, view: View, sets: Integers, strata: Strata, k: int | None
+) -> GroupLine:
+    """Count a block anew, an empty cell being equal to every value.
+
+    `sets` numbers the combinations of the block within strata.
+    """
+    first = np.unique(sets, return_index=True)[1]
+    records, home = np.bincount(sets), strata.ids[first]
+    empty = np.column_stack([view.states(name)[first] == NULL for name in line.columns])
+    codes = np.column_stack([view.codes(name)[first] for name in line.columns])
+    codes = np.where(empty, 0, codes - codes.min(axis=0) + 1)
+    sizes = count_matches(codes, records, home)
+    smallest = np.full(len(strata.names), len(sets), dtype=np.int64)
+    np.minimum.at(smallest, home, sizes)
+    below = None
+    if k is not None:
+        few = np.where(sizes < k, records, 0)
+        below = tuple(np.bincount(home, few, len(strata.names)).astype(np.int64).tolist())
+    return replace(line, smallest=tuple(smallest.tolist()), below=below)
 
 
 def judge_totals(
@@ -195,6 +224,7 @@ def compare_column(cells: PairedCells, weights: Weights, *, few: int) -> ColumnL
         "missing_before": lacking[0],
         "missing_after": lacking[1],
         "moved": int(cells.moved.sum()),
+        "suppressed": int((cells.moved & (cells.states[1] == NULL)).sum()),
     }
     small = 0 < changed < few
     if not cells.numeric:

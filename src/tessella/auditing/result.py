@@ -127,9 +127,9 @@ class ColumnLine(_Line):
         The number of records.
     changed : int
         How many cells differ.
-    missing_before, missing_after, moved : int
-        How many cells are missing, and how many are so in one table and not, or in another way,
-        in the other.
+    missing_before, missing_after, moved, suppressed : int
+        How many cells are missing, and how many are so in one table only, or in another way; of
+        these, how many are empty in the released table.
     total_before, total_after, mean_before, mean_after : float or None
         Of the known numbers, weighted if there is a weight; None for categories, and for the mean
         of nothing.
@@ -150,6 +150,7 @@ class ColumnLine(_Line):
     missing_before: int
     missing_after: int
     moved: int
+    suppressed: int = 0
     total_before: float | None = None
     total_after: float | None = None
     mean_before: float | None = None
@@ -186,7 +187,8 @@ class ColumnLine(_Line):
     def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:
         """Return plain texts and numbers; with the confidential ones if asked for."""
         facts = (
-            "kind", "changed", "share_changed", "missing_before", "missing_after", "total_before",
+            "kind", "changed", "share_changed", "missing_before", "missing_after", "suppressed",
+            "total_before",
             "total_after", "total_change", "mean_before", "mean_after", "mean_change",
             "relative_change", "frequency_change",
         )  # fmt: skip
@@ -228,6 +230,37 @@ class DominanceLine(_Line):
         out = {"column": plain(self.column), "groups": self.groups, "records": len(self.rows),
                "within": len(self.within)}  # fmt: skip
         return out | ({"rows": [row + 1 for row in self.rows]} if confidential else {})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiversityLine(_Line):
+    """How the confidential values of records that are alike are spread; see `tessella.diversity`.
+
+    Attributes
+    ----------
+    column, asked : hashable and str
+        The confidential column, and what is asked of it, such as "distinct l >= 3".
+    measure : str
+        The measure.
+    limit, worst : float
+        The l or t that was asked for, and that of the worst set of records that are alike.
+    groups, records : int
+        How many such sets do not have it, and how many records these are.
+    """
+
+    column: Name
+    asked: str
+    measure: str
+    limit: float
+    worst: float
+    groups: int
+    records: int
+
+    def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:  # noqa: ARG002
+        """Return plain texts and numbers; all are counted in the released table."""
+        return {"column": plain(self.column), "asked": self.asked, "measure": self.measure,
+                "limit": self.limit, "worst": self.worst, "groups": self.groups,
+                "records": self.records}  # fmt: skip
 
 
 def _less(after: float | None, before: float | None) -> float | None:
@@ -275,6 +308,10 @@ class Audit:
         How many records are released as they were in all masked columns.
     dominance : tuple of DominanceLine
         Each column in which a record dominates a released group: a finding, not a problem.
+    recoded : tuple of names
+        The columns that hold coarser values.
+    diversity : tuple of DiversityLine
+        Each confidential column of which l or t was asked for.
     """
 
     problems: tuple[str, ...]
@@ -290,6 +327,8 @@ class Audit:
     untouched: int
     dominance: tuple[DominanceLine, ...] = ()
     unit: Name | None = None
+    recoded: tuple[Name, ...] = ()
+    diversity: tuple[DiversityLine, ...] = ()
 
     @property
     def dominated(self) -> int:
@@ -308,8 +347,12 @@ class Audit:
 
     @property
     def changed_categories(self) -> float | None:
-        """The share of cells that differ in the columns of categories that changed, if any did."""
+        """The share of cells that differ in the columns of categories that changed, if any did.
+
+        Recoded ones do not count: a coarser value that is true is not another one.
+        """
         found = [own for own in self.columns if own.kind == "categories" and own.changed]
+        found = [own for own in found if own.name not in self.recoded]
         return sum(own.share_changed for own in found) / len(found) if found else None
 
     def to_dict(self, *, confidential: bool = False) -> dict[str, Any]:
@@ -332,6 +375,7 @@ class Audit:
             "strata": list(self.strata),
             "blocks": [line.to_dict() | {"by_stratum": _by_stratum(line)} for line in self.blocks],
             "joint": None if self.joint is None else self.joint.to_dict(),
+            "diversity": [line.to_dict() for line in self.diversity],
             "rules": [line.to_dict(confidential=confidential) for line in self.rules],
             "columns": [line.to_dict(confidential=confidential) for line in self.columns],
             "unchanged": [plain(name) for name in self.unchanged],
@@ -389,7 +433,16 @@ class Audit:
         within = f", in each of {len(self.strata):,} strata" if len(self.strata) > 1 else ""
         whom = "Records" if self.unit is None else f"Units (distinct {self.unit})"
         title = f"{whom} that share all released values{within}:"
-        return ["", title, *align(rows), *_more(named)] if named else []
+        return ["", title, *align(rows), *_more(named), *self._diversity()] if named else []
+
+    def _diversity(self) -> list[str]:
+        if not self.diversity:
+            return []
+        rows = [["confidential", "worst", "broken", "asked for"]]
+        for line in self.diversity[:SHOWN]:
+            rows.append([str(line.column), f"{line.worst:.4g}", f"{line.records:,}", line.asked])
+        title = "Confidential values of records that share all released values:"
+        return ["", title, *align(rows), *_more(self.diversity)]
 
     def _rules_account(self) -> list[str]:
         rows = [["rule", "broken before", "after", "unknown before", "after", "text"]]
@@ -407,6 +460,9 @@ class Audit:
         for line in self.columns[:SHOWN]:
             figures = line.to_dict()
             cells = [f"{line.share_changed:.1%}", f"{line.missing_after:,}"]
+            if line.name in self.recoded:
+                rows.append([str(line.name), *cells, "", "", "recoded to coarser values"])
+                continue
             if line.kind == "categories":
                 change = f"frequencies by up to {100 * (line.frequency_change or 0):.2g} points"
                 rows.append([str(line.name), *cells, "", "", change if line.changed else ""])
@@ -422,8 +478,9 @@ class Audit:
 
 def beside_loss(found: Audit) -> str:
     """Return what is stated of categories beside the loss, which is of numbers only."""
-    share = found.changed_categories
-    return "" if share is None else f" in numbers; {share:.1%} of cells differ in categories"
+    share, emptied = found.changed_categories, sum(own.suppressed for own in found.columns)
+    text = "" if share is None else f" in numbers; {share:.1%} of cells differ in categories"
+    return text + (f"; {counted(emptied, 'cell')} suppressed" if emptied else "")
 
 
 def _by_stratum(line: GroupLine) -> list[dict[str, int | None]]:

@@ -105,6 +105,10 @@ def confirm_stored(
     blocks: Sequence[Sequence[Name]] | None = None,
     strata: Sequence[Name] | None = None,
     units: Integers | None = None,
+    l: Any = None,  # noqa: E741
+    t: Any = None,
+    confidential: Sequence[Name] | None = None,
+    wildcard: Sequence[Sequence[Name]] = (),
 ) -> Statement:
     """Return that a file holds what was audited, or refuse it.
 
@@ -126,10 +130,12 @@ def confirm_stored(
         return Statement("read again", "every cell is as audited")
     view, moved = View(stored, schema, units), set(changed)
     about = Rules(rule for rule in rules if moved & set(rule.columns))
-    touched = [block for block in blocks or () if moved & {*block, *(strata or ())}]
+    about_groups = {*(strata or ()), *(confidential or ())}
+    touched = [block for block in blocks or () if moved & {*block, *about_groups}]
+    wanted = {"l": l, "t": t, "confidential": confidential} if touched else {}
     found = audit(
         view, view, rules=about, schema=schema, tolerance=tolerance, k=k if touched else None,
-        blocks=touched or None, strata=strata if touched else None,
+        blocks=touched or None, strata=strata if touched else None, wildcard=wildcard, **wanted,
     )  # fmt: skip
     if not found.passed:
         raise _refused(source, "; ".join(found.problems))

@@ -19,8 +19,9 @@ from .._parameters import FLAG, NONE, Instance, parameters
 from .._types import Integers, Name
 from .._wording import counted
 from ..exceptions import BadOptionError, BadTableError
-from ..frame import Pair, Table, View
+from ..frame import Pair, Table, View, group_ids
 from ..io import read_file
+from ..keys import Hierarchy
 from ..loss import measure
 from ..loss.base import Summary
 from ..loss.distributions import Distribution, largest_gap
@@ -28,6 +29,7 @@ from ..rules import Rules
 from ..schema import Schema
 from .conduct import audit
 from .manifests import check_hashes, described_schema, read_manifest
+from .recoded import Recoded, read_hierarchies
 from .result import Audit
 from .stored import as_audited
 
@@ -114,6 +116,8 @@ class Verification:
             smallest = min(line.k for line in self.audit.blocks)
             asked = "" if self.audit.k is None else f", asked for {self.audit.k}"
             lines.append(f"Alike in all masked columns of a block: at least {smallest}{asked}.")
+        for own in self.audit.diversity:
+            lines.append(f"Confidential {own.column}: {own.asked}, the worst has {own.worst:.4g}.")
         if rules := self.audit.rules:
             kept = sum(line.breaks_after == 0 for line in rules)
             lines.append(f"Rules that every released record keeps: {kept} of {len(rules)}.")
@@ -161,6 +165,10 @@ def verify(
     aligned: bool | None = None,
     manifest: Any = None,
     tolerance: float | None = None,
+    hierarchies: Any = None,
+    l: Any = None,  # noqa: E741
+    t: Any = None,
+    confidential: Any = None,
 ) -> Verification:
     """Audit and measure a released table, made by whatever tool.
 
@@ -187,6 +195,12 @@ def verify(
         The manifest of the release: hashes, k, blocks and rules are checked against it.
     tolerance : float, optional
         How far apart numbers may be that a rule calls equal; otherwise the manifest's, or 1e-9.
+    hierarchies : mapping of name to Hierarchy, or as a plan writes it, optional
+        By what columns were recoded: every released value must then cover the original one.
+        Otherwise the manifest's, as far as it has them.
+    l, t, confidential : optional
+        What confidential values must be among records that are alike: see `tessella.audit`.
+        Otherwise the manifest's.
 
     Returns
     -------
@@ -230,6 +244,10 @@ def verify(
     else:
         reference = mine
     views = Pair(reference, mine, schema)
+    first = View(before, schema)
+    known = read_hierarchies(hierarchies, promised, first)
+    recoded = {name: own for name, own in known.items() if name in names}
+    coarser = Recoded(hierarchies=recoded if rows is not None else {}, emptied=mine.n_rows)
     blocks = blocks or [b["columns"] for b in promised.get("blocks", [])] or None
     found = audit(
         views.original, views.masked, schema=schema,
@@ -238,21 +256,32 @@ def verify(
         strata=strata if strata is not None else (promised.get("strata") or None),
         rules=_rules_of(rules, promised) or None,
         tolerance=float(promised.get("tolerance", 1e-9)) if tolerance is None else tolerance,
+        recoded=coarser,
+        **_diversity_of(l, t, confidential, promised),
     )  # fmt: skip
     if rows is None and any(line.asks_original for line in found.rules):
         notes.append("Rules that ask for values of the original were asked of the release.")
     _sort_problems(found, problems, notes)
     notes += [note for note in found.notes if rows is not None or "eleased as " not in note]
-    first = View(before, schema)
     return Verification(
         problems=tuple(problems),
         notes=tuple(notes),
         audit=found,
         aligned=rows is not None,
-        loss=_loss(views, schema, notes) if rows is not None else None,
-        shapes=tuple(_shape(first, views.masked, name) for name in names),
+        loss=_loss(views, schema, notes, recoded) if rows is not None else None,
+        shapes=tuple(_shape(first, views.masked, name) for name in names if name not in recoded),
         hashes=hashes,
     )
+
+
+def _diversity_of(
+    l: Any, t: Any, confidential: Any, promised: Mapping[str, Any]  # noqa: E741
+) -> dict[str, Any]:  # fmt: skip
+    """Return what is asked of confidential values, or what the manifest says was audited."""
+    if l is None and t is None:
+        own = promised.get("diversity") or {}
+        return {name: own.get(name) for name in ("l", "t", "confidential")}
+    return {"l": l, "t": t, "confidential": confidential}
 
 
 def _sort_problems(found: Audit, problems: list[str], notes: list[str]) -> None:
@@ -378,8 +407,29 @@ def _related(pair: Pair, name: Name) -> bool:
     old, new, labels = pair.labels(name)
     if len(labels) > 1 and np.array_equal(old, new):
         return True
+    if not np.isin(new[new >= 0], old).any():  # coarser values, perhaps
+        return _associated(old, new)
     shares = [np.bincount(p[p >= 0], minlength=len(labels)) / len(p) for p in (old, new)]
     return bool((old == new).mean() - float(shares[0] @ shares[1]) > least)
+
+
+def _associated(old: Integers, new: Integers) -> bool:
+    """Return whether new categories go with old ones, more than chance would have it.
+
+    The statistic G = 2 n I of independent columns has (r - 1)(c - 1) for its mean, if not less, and
+    twice that for its variance.
+    """
+    known = (old >= 0) & (new >= 0)
+    if not known.any():
+        return False
+    one, other = group_ids([old[known]]), group_ids([new[known]])
+    both = group_ids([one, other])
+    sides = [np.bincount(ids) for ids in (one, other, both)]
+    logs = [float((count * np.log(count)).sum()) for count in sides]
+    n = len(one)
+    g = 2 * (logs[2] - logs[0] - logs[1] + n * math.log(n))
+    free = (len(sides[0]) - 1) * (len(sides[1]) - 1)
+    return free > 0 and g > free + 2 * UNRELATED * math.sqrt(2 * free)
 
 
 def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[list[Name]]:
@@ -390,9 +440,14 @@ def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[li
     return [list(names)]
 
 
-def _loss(pair: Pair, schema: Schema | None, notes: list[str]) -> Summary | None:
+def _loss(
+    pair: Pair, schema: Schema | None, notes: list[str], recoded: Mapping[Name, Hierarchy | None]
+) -> Summary | None:
+    known = {name: own for name, own in recoded.items() if own is not None}
     try:
-        return measure(pair.original, pair.masked, schema=schema, on_unpaired="skip")
+        return measure(
+            pair.original, pair.masked, schema=schema, on_unpaired="skip", hierarchies=known or None
+        )
     except BadTableError as error:
         notes.append(f"The information loss cannot be measured: {error}")
         return None

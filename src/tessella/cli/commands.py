@@ -23,6 +23,7 @@ from .terminal import (
     REFUSED,
     Reporter,
     columns_of,
+    diversity_of,
     dominance_of,
     read_or_sample,
     read_source,
@@ -92,6 +93,13 @@ Dominance = Annotated[
 OnDominance = Annotated[
     Text, Option(help="What then: report (the default), enlarge the groups, or refuse.")
 ]
+Diverse = Annotated[
+    Text, Option("--l", help="Distinct confidential values a group: 3, entropy=3, recursive=2,3.")
+]
+Close = Annotated[
+    Text, Option("--t", help="How far they may be from the table's: 0.2, equal=0.2, ordered=0.2.")
+]
+Confidential = Annotated[Text, Option(help="Sensitive columns, released as they are.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that exist.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print the result and nothing else.")]
@@ -252,7 +260,9 @@ def _plan(
     weight: Annotated[Text, Option(help="The sampling weight.")] = None,
     unit: Annotated[Text, Option(help="The household, firm or patient that k counts.")] = None,
     household: Annotated[Text, Option(hidden=True)] = None,
-    confidential: Annotated[Text, Option(help="Sensitive columns, released as they are.")] = None,
+    confidential: Confidential = None,
+    diverse: Diverse = None,
+    close: Close = None,
     others: Annotated[
         Text, Option(help="Role of columns not named by these, such as untouched.")
     ] = None,
@@ -279,6 +289,7 @@ def _plan(
         raise BadOptionError("--household", household, f"--unit {household}: its name now")
     reporter = Reporter(quiet)
     wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
+    wishes |= diversity_of(diverse, close)
     source, _ = read_or_sample(file, read, reporter)
     lists = {"keys": keys, "numeric_keys": numeric_keys, "confidential": confidential}
     single = {"weight": weight, "unit": unit, "others": others}
@@ -314,6 +325,12 @@ def _schema_of_roles(
     return Schema.from_keys(source.table, **options).override(carried)
 
 
+def _with_confidential(source: io.Source, names: list[str] | None) -> Schema | None:
+    """Return the guessed schema with some columns confidential; None where none are named."""
+    changes = {name: {"role": "confidential"} for name in names or ()}
+    return source.schema().override(changes) if changes else None
+
+
 def write_text(
     path: str | Path, text: str, *, overwrite: bool = False, private: bool = False
 ) -> None:
@@ -332,6 +349,9 @@ def _protect(
     k: MaybeK = None,
     rules: RulesFile = None,
     strata: Strata = None,
+    confidential: Confidential = None,
+    diverse: Diverse = None,
+    close: Close = None,
     dominance: Dominance = None,
     on_dominance: OnDominance = None,
     grouping: Grouping = None,
@@ -365,19 +385,21 @@ def _protect(
         given = {"FILE": file, "-k": k, "--rules": rules, "--strata": strata, "--seed": seed,
                  "--release": release, "--read": read or None, "--dominance": dominance,
                  "--on-dominance": on_dominance, "--grouping": grouping,
-                 "--option": option or None, "--effort": effort, "--time": time}  # fmt: skip
+                 "--option": option or None, "--effort": effort, "--time": time,
+                 "--confidential": confidential, "--l": diverse, "--t": close}  # fmt: skip
         refuse_twice(plan, given)
         wanted = planfile.read_plan(plan)
     else:
         if file is None or k is None:
             raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
         wishes = dominance_of(dominance, on_dominance)
-        wishes |= wishes_of(grouping, option or [], effort, time)
+        wishes |= wishes_of(grouping, option or [], effort, time) | diversity_of(diverse, close)
         source, whole = read_or_sample(file, read, reporter, **where)
         folder = Path(release or file).parent
         text = planfile.draft(
             source, k=k, rules=rules, strata=columns_of(strata) or (), seed=seed,
             output=Path(release).name if release else None, folder=folder, wishes=wishes,
+            schema=_with_confidential(source, columns_of(confidential)),
         )  # fmt: skip
         wanted = planfile.parse_plan(text, folder=folder)
         source = source if whole else None

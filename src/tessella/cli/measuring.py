@@ -199,6 +199,12 @@ def _risk(
     known: Annotated[Text, Option(help="Columns that an intruder knows, between commas.")] = None,
     confidential: Annotated[Text, Option(help="Columns an intruder wants to learn.")] = None,
     identity: Identity = None,
+    population: Annotated[
+        Text, Option(help="A file of all who may be in the release: k-map and delta-presence.")
+    ] = None,
+    population_counts: Annotated[
+        Text, Option(help="Its column that counts persons, where a line stands for several.")
+    ] = None,
     effort: Annotated[
         Text, Option(help="quick, standard or thorough; the plan's, or standard.")
     ] = None,
@@ -223,6 +229,11 @@ def _risk(
     given = {"known": columns_of(known), "confidential": columns_of(confidential),
              "effort": effort, "time_limit": time_limit}  # fmt: skip
     options: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
+    if population is not None:
+        options["population"] = io.read_file(population).table
+        options["population_counts"] = population_counts
+    elif population_counts is not None:
+        raise BadOptionError("--population-counts", population_counts, "with --population FILE")
     with reporter.progress("Attacking ...", timed=True) as step:
         if files.opened is not None:
             found = files.opened.risk(progress=step, **options)
@@ -239,7 +250,24 @@ def _risk(
         reporter.say(f"{records} says who can be found: it is as confidential as the original.")
     for one in found.tried:
         reporter.detail(f"\n{one.name}\n{one.found.explain()}")
-    reporter.give(in_options(str(found)), found.to_dict())
+    text, data = _with_population(found)
+    reporter.give(in_options(text), data)
+
+
+def _with_population(found: risk.Assessment) -> tuple[str, dict[str, Any]]:
+    """Return an assessment as text and as data, with k-map and presence if they were measured."""
+    text, data = str(found) + "\n", found.to_dict()
+    figures = {
+        "k-map": ("k", "below", "nobody"),
+        "delta-presence": ("delta_min", "delta_max", "overfull"),
+    }
+    for name, fields in figures.items():
+        own = [one.found for one in found.tried if one.name == name]
+        if own:
+            text += "".join(f"\n{str(one).splitlines()[0]}" for one in own)
+            facts = [{field: getattr(one, field) for field in fields} for one in own]
+            data[name] = facts[0] if len(facts) == 1 else facts
+    return text.rstrip(), data
 
 
 @app.command("explore")

@@ -252,6 +252,25 @@ def dominance_of(rule: str | None, action: str | None) -> dict[str, Any]:
     return found
 
 
+def diversity_of(least: str | None, most: str | None) -> dict[str, Any]:
+    """Read --l and --t as options of a step.
+
+    Examples
+    --------
+    >>> from tessella.cli.terminal import diversity_of
+    >>> diversity_of("recursive=2,3", "equal=0.2")
+    {'l': {'recursive': [2, 3]}, 't': {'equal': 0.2}}
+    """
+    from ..planfile.diversity_text import read_requirement
+
+    given = {"l": least, "t": most}
+    return {
+        name: read_requirement(name, text, who=f"--{name}")
+        for name, text in given.items()
+        if text is not None
+    }
+
+
 def columns_of(text: str | None) -> list[str] | None:
     """Read names of columns between commas; a name with a comma stands in double quotes."""
     if text is None:

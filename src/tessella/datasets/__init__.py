@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .._lazy import homes_of, on_first_use
 
 if TYPE_CHECKING:
+    from .census import make_census_keys as make_census_keys
     from .public import data_folders as data_folders
     from .public import load_census as load_census
     from .public import load_eia as load_eia

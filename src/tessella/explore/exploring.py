@@ -30,7 +30,7 @@ from .exploration import Exploration
 STAYS = 0.9  # the chance that a category stays, beside methods for numbers
 # The order in which methods of the package are tried, the most telling ones first.
 ORDER = ("protect", "fuzzy microaggregation", "individual ranking", "rank swapping", "noise",
-         "rounding", "coding")  # fmt: skip
+         "shuffling", "rounding", "coding")  # fmt: skip
 
 
 def default_candidates(task: Task, k: Sequence[int], *, effort: str) -> list[Candidate]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -27,7 +27,7 @@ from ..masking import registry
 from ..masking.selection import corners, measure_column
 from ..planfile import PlanFile
 from ..release import Step, Study
-from ..release.steps import FUZZY, OVERLAPPING, PREPARING
+from ..release.steps import FUZZY, OVERLAPPING, PREPARING, masks_keys
 from ..risk.aligned import AlignedTables, align_tables, measure
 from ..schema import Schema
 from .previewed import Preview
@@ -182,6 +182,9 @@ class _Work:
         study = self._masked(steps)
         self._say_unmasked(study)
         loss, by_column = self._loss(study)
+        changed = self._changed(study)
+        if self._say_keys(steps, changed) and not by_column:
+            loss = (math.nan, math.nan, math.nan)
         risk, attack = self._risk(study)
         promise, reached = study.promise, self._reached(study)
         if promise is not None and reached is not None and reached < promise.k:
@@ -191,7 +194,7 @@ class _Work:
             )
         return Preview(
             loss=loss[0], loss_low=loss[1], loss_high=loss[2], column_loss=by_column,
-            changed=self._changed(study), risk=risk[0], risk_low=risk[1], risk_high=risk[2],
+            changed=changed, risk=risk[0], risk_low=risk[1], risk_high=risk[2],
             baseline=100 / self.sample.n_records, attack=attack,
             k_promised=None if promise is None else promise.k, k_reached=reached,
             promise=self._promise(study), records=len(self.rows),
@@ -213,7 +216,7 @@ class _Work:
         if step.method == "protect" and options.get("grouping", "search") == "search":
             options["grouping"] = BriefSearch()
             options.pop("options", None)
-        elif options.get("effort") in SLOW:
+        elif options.get("effort", _usual_effort(step)) in SLOW:
             options["effort"] = "quick"
         if options == step.options:
             return step
@@ -288,8 +291,9 @@ class _Work:
             )
         rules = whole.rules.for_columns(self.view.columns, only=True)
         study = Study(
-            table, schema=whole.schema, rules=rules, tolerance=whole.tolerance, random_state=seed
-        )
+            table, schema=whole.schema, rules=rules, tolerance=whole.tolerance, random_state=seed,
+            folder=plan.folder,
+        )  # fmt: skip
         for step in steps:
             before = set(study.masked)
             study.do(step)
@@ -327,6 +331,23 @@ class _Work:
                 f"No step masks {listed(list(map(repr, names)))}: there would be no release."
             )
 
+    def _say_keys(self, steps: Iterable[Step], changed: Mapping[str, float]) -> bool:
+        """Say what the loss says nothing of: keys that are emptied or made coarser."""
+        names = [name for step in steps if masks_keys(step) for name in _keys_of(step)]
+        if not names:
+            return False
+        shares = [f"{name} {changed[str(name)]:.2g} %" for name in names if str(name) in changed]
+        if shares:
+            self.notes.append(
+                f"The loss is that of numbers. Records whose keys change: {listed(shares)}."
+            )
+        if not self.everywhere:
+            self.notes.append(
+                "Keys were masked in the sample. The whole table has more records that are alike, "
+                "and its keys change less."
+            )
+        return True
+
     def _design(self) -> tuple[Floats, Integers, Truths]:
         """Return the weight of each record, its cell, and whether that was drawn for certain."""
         sample = self.sample
@@ -347,8 +368,9 @@ class _Work:
         found: dict[str, float] = {}
         residuals = np.zeros(len(self.rows))
         for name in study.masked:
-            if not reference.table.facts(name).numeric or reference.kind(name) == "nominal":
-                continue
+            numeric = all(view.table.facts(name).numeric for view in (reference, masked))
+            if not numeric or reference.kind(name) == "nominal":
+                continue  # categories, and numbers that became intervals
             deviation = self._deviation(name)
             seen = ~reference.missing(name)
             if deviation <= 0 or not seen.any():
@@ -532,6 +554,15 @@ def _names(given: Any) -> list[Name]:
     if given is None:
         return []
     return [given] if isinstance(given, str) else list(given)
+
+
+def _usual_effort(step: Step) -> Any:
+    """Return the effort of a step of the keys that states none."""
+    return registry.find(step.method).signature_defaults.get("effort") if masks_keys(step) else None
+
+
+def _keys_of(step: Step) -> list[Name]:
+    return _names(step.options.get("columns")) or list(step.options.get("hierarchies") or ())
 
 
 def _forms_groups(step: Step) -> bool:

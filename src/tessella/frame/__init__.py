@@ -12,6 +12,7 @@ from .columns import (
     text_of,
 )
 from .pair import Pair, PairedCategories
+from .population import common_codes, count_in_population, match_patterns
 from .table import Table
 from .view import Categories, Strata, View
 
@@ -24,8 +25,11 @@ __all__ = [
     "Strata",
     "Table",
     "View",
+    "common_codes",
+    "count_in_population",
     "count_units",
     "group_ids",
+    "match_patterns",
     "matches_code",
     "number_labels",
     "text_of",

@@ -298,6 +298,10 @@ class Table:
         places = {self.place(name, who="rearrange"): taken for name, taken in rows.items()}
         return writing.rearrange(self, places)
 
+    def empty(self, cells: Mapping[Name, Truths]) -> Any:
+        """Return a table with cells missing, in a dtype that has such: int64 becomes Int64."""
+        return writing.empty(self, {self.place(name): gone for name, gone in cells.items()})
+
     def redate(self, column: Name, stamps: Integers, where: Truths) -> Any:
         """Return a table with other dates in some cells, as microseconds since 1970."""
         return writing.redate(self, self._series(column), self.place(column), stamps, where)

@@ -375,24 +375,29 @@ class View:
         Parameters
         ----------
         given : name, sequence of names or array-like of shape (n,), optional
-            Columns whose combinations are the strata, or one value for each record.
+            Columns whose combinations are the strata, or one value for each record. A missing cell
+            of a column is a value of its own; a value for each record must be there.
         """
         if given is None or (isinstance(given, list | tuple) and not len(given)):
             return Strata(ids=np.zeros(self.n_rows, dtype=np.int64), names=("all records",))
         columns = self.stratum_columns(given)
         if columns is None:
             ids, names = number_labels(self.table.per_record(given, who="strata"))
-            _refuse_missing(ids, "strata")
+            if missing := int((ids < 0).sum()):
+                raise BadTableError(
+                    f"strata has {missing} missing values. Give every record a stratum; a name "
+                    "such as 'unknown' will do."
+                )
             return Strata(ids=ids, names=tuple(names))
-        layers = []
         for name in columns:
             self.table.place(name, who="strata")
-            layers.append(Categories(*self._labels(name)))
-            _refuse_missing(layers[-1].codes, f"The strata column {name!r}")
-        ids = group_ids([layer.codes for layer in layers])
+        ids = self.group_ids(columns)
         _, first = np.unique(ids, return_index=True)
-        pairs = zip(columns, layers)
-        texts = [[f"{c}={own.labels[own.codes[i]]}" for i in first] for c, own in pairs]
+        texts = []
+        for name in columns:
+            codes, labels = self._labels(name)
+            own = (labels[code] if code >= 0 else "missing" for code in codes[first].tolist())
+            texts.append([f"{name}={text}" for text in own])
         return Strata(ids=ids, names=tuple(map(", ".join, zip(*texts))), columns=columns)
 
     def stratum_columns(self, given: Any) -> tuple[Name, ...] | None:
@@ -439,11 +444,3 @@ def _huge(counts: dict[str, int], who: str) -> BadTableError:
 def _code_numbers(codes: Sequence[Any]) -> list[float]:
     numbers = [as_number(code) for code in codes]
     return [number for number in numbers if not np.isnan(number)]
-
-
-def _refuse_missing(ids: Integers, who: str) -> None:
-    if missing := int((ids < 0).sum()):
-        raise BadTableError(
-            f"{who} has {missing} missing values. Give every record a stratum; a name such as "
-            "'unknown' will do."
-        )

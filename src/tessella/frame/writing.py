@@ -46,6 +46,43 @@ def rearrange(table: Table, places: Mapping[int, Integers]) -> Any:
     return frame
 
 
+def empty(table: Table, cells: Mapping[int, Truths]) -> Any:
+    """Return the frame with cells of some columns missing, in a dtype that has room for that."""
+    if table.kind == "numpy":
+        out = table._like.astype(np.result_type(table._like, np.float64))
+        for place, gone in cells.items():
+            out[gone, place] = np.nan
+        return out
+    if table.kind == "pandas":
+        frame = table._frame.copy()
+        for place, gone in cells.items():
+            column = _with_room(table._frame.iloc[:, place])
+            frame.isetitem(place, column.mask(gone) if gone.any() else column)
+        return frame
+    frame = table._frame
+    for place, gone in cells.items():
+        if table.kind == "polars":
+            import polars as pl
+
+            rows = pl.Series(np.arange(table.n_rows)).set(pl.Series(gone), None)
+            frame = frame.with_columns(table._frame.to_series(place).gather(rows))
+        else:
+            import pyarrow as pa
+
+            field = frame.schema.field(place).with_nullable(True)
+            rows = pa.array(np.arange(table.n_rows), mask=gone)
+            frame = frame.set_column(place, field, table._frame.column(place).take(rows))
+    return frame
+
+
+def _with_room(column: Any) -> Any:
+    """Return a column of pandas in a dtype that has missing cells: int64 becomes Int64."""
+    dtype = column.dtype
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "iub":
+        return column
+    return column.convert_dtypes()
+
+
 def redate(table: Table, series: Any, place: int, stamps: Integers, where: Truths) -> Any:
     """Return the frame with other dates, in microseconds, in some cells of a column."""
     rows = np.flatnonzero(where)
@@ -77,6 +114,32 @@ def take(table: Table, rows: Integers) -> Any:
     if table.kind == "pandas":
         return table._frame.iloc[rows].reset_index(drop=True)
     return table._frame[rows] if table.kind == "polars" else table._frame.take(rows)
+
+
+def blank(table: Table, place: int, where: Truths) -> Any:
+    """Return the frame with some cells of one column missing."""
+    if table.kind == "numpy":
+        raise BadTableError("An array of numbers has no room for missing cells: give a data frame.")
+    rows = np.arange(len(where))
+    if table.kind == "polars":
+        import polars as pl
+
+        taken = pl.Series(rows, dtype=pl.UInt32).set(pl.Series(where), None)
+        return table._frame.with_columns(table._frame.to_series(place).gather(taken))
+    if table.kind == "pyarrow":
+        import pyarrow as pa
+
+        column = table._frame.column(place).take(pa.array(rows, mask=where))
+        return table._frame.set_column(place, table._frame.schema.field(place), column)
+    frame = table._frame.copy()
+    column = frame.iloc[:, place]
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iub":
+        names = {"i": "Int", "u": "UInt"}
+        kind = column.dtype.kind
+        bits = 8 * column.dtype.itemsize
+        column = column.astype("boolean" if kind == "b" else f"{names[kind]}{bits}")
+    frame.isetitem(place, column.mask(where))
+    return frame
 
 
 def relabel(table: Table, place: int, codes: Integers, distinct: list[str], ordered: bool) -> Any:

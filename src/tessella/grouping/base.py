@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 
 from .._parameters import Constraint, Whole, check_parameters
 from .._types import Floats, Integers
+from ..diversity import Diversity
 from ..exceptions import BadOptionError, BadTableError, BrokenPromiseError, GroupSizeError
 from ..frame import count_units
 from ..kernels.groups import renumber, squared_error, weighted_centres
@@ -154,6 +155,22 @@ def split_strata(strata: ArrayLike | None, n: int, k: int, units: Units = None) 
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
+def refuse_unattainable(
+    diversity: Diversity | None, parts: list[Integers], n: int, strata: Any = None
+) -> None:
+    """Refuse a diversity that a stratum does not have, and one of another number of records."""
+    if diversity is None:
+        return
+    if not isinstance(diversity, Diversity):
+        expected = "a tessella.diversity.Diversity, such as Diversity.of(values, l=2)"
+        raise BadOptionError("diversity", type(diversity).__name__, expected)
+    check_consistent_length(diversity.codes, np.empty(n))
+    names = None if strata is None else np.asarray(strata)
+    diversity.refuse_unattainable(
+        None if names is None else {str(names[rows[0]]): rows for rows in parts}
+    )
+
+
 def within_range(X: Floats) -> Floats:
     """Return records in a unit in which no squared distance overflows; as a rule, as they are."""
     largest = float(np.abs(X).max(initial=0.0))
@@ -197,6 +214,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         units: ArrayLike | None = None,
+        diversity: Diversity | None = None,
     ) -> Self:
         """Partition the records.
 
@@ -215,6 +233,10 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             The unit (household, firm, patient) that each record belongs to: numbers or names. k
             then counts distinct units. A group may hold several records of a unit, and any number
             of records. Each record is a unit of its own if not given.
+        diversity : Diversity, optional
+            What the confidential values of every group must be besides: see `tessella.diversity`.
+            `Search` keeps it in every move; groups of other methods are merged, split and improved
+            until they do. l and t count records, also where k counts units.
 
         Returns
         -------
@@ -226,6 +248,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         k = check_k(self.k, len(records), None if known is None else int(known.max()) + 1)
         weights = check_weights(sample_weight, records)
         parts = split_strata(strata, len(records), k, known)
+        refuse_unattainable(diversity, parts, len(records), strata)
         seeds = self._seeds(len(parts))
         self.labels_, self.n_groups_ = np.empty(len(records), dtype=np.int64), 0
         for rows, seed in zip(parts, seeds):
@@ -237,10 +260,11 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 k,
                 seed,
                 own,
+                diversity if diversity is None or whole else diversity.take(rows),
             )
             self.labels_[rows] = found + self.n_groups_
             self.n_groups_ += int(found.max()) + 1
-        self._finish(records, weights, parts, k, known)
+        self._finish(records, weights, parts, k, known, diversity)
         return self
 
     def _group(
@@ -260,10 +284,28 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         return regroup(X, weights, self._group(X, weights, k, random), k, random, units)
 
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int, units: Units) -> Integers:
+    def _group_diverse(
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units,
+        diversity: Diversity, /,
+    ) -> Integers:  # fmt: skip
+        """Return groups that satisfy `diversity`, too: mended, unless a method can do it."""
+        from .diverse import regroup_diverse
+
+        if units is None:
+            labels = self._group(X, weights, k, random)
+        else:
+            labels = self._group_units(X, weights, k, random, units)
+        return regroup_diverse(X, weights, labels, k, random, diversity.with_units(units, k))
+
+    def _group_part(
+        self, X: Floats, weights: Floats, k: int, seed: int, units: Units,
+        diversity: Diversity | None = None,
+    ) -> Integers:  # fmt: skip
         if one_group(len(X), k, units):
             return np.zeros(len(X), dtype=np.int64)
         random = np.random.default_rng(seed)
+        if diversity is not None:
+            return self._group_diverse(X, weights, k, random, units, diversity)
         if units is None:
             return self._group(X, weights, k, random)
         return self._group_units(X, weights, k, random, units)
@@ -276,8 +318,9 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return seeds
 
     def _finish(
-        self, X: Floats, weights: Floats, parts: list[Integers], k: int, units: Units
-    ) -> None:
+        self, X: Floats, weights: Floats, parts: list[Integers], k: int, units: Units,
+        diversity: Diversity | None,
+    ) -> None:  # fmt: skip
         self.labels_ = renumber(self.labels_, self.n_groups_)
         smallest = int(np.bincount(self.labels_, minlength=self.n_groups_).min())
         name = type(self).__name__
@@ -285,9 +328,11 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise BrokenPromiseError.group_too_small(k=k, smallest=smallest, method=name)
         if units is not None and (smallest := int(count_units(self.labels_, units).min())) < k:
             raise BrokenPromiseError.too_few_units(k=k, smallest=smallest, method=name)
+        if diversity is not None and not (kept := diversity.kept(self.labels_)).all():
+            raise BrokenPromiseError.not_diverse(count=int((~kept).sum()), method=name)
         self.cluster_centers_ = weighted_centres(X, weights, self.labels_, self.n_groups_)
         self.inertia_ = float(squared_error(X, weights, self.labels_, self.cluster_centers_))
-        self._fitted_on = (X, weights, parts, units)
+        self._fitted_on = (X, weights, parts, units, diversity)
 
     @property
     def gap_(self) -> float:
@@ -306,8 +351,8 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.inertia_ == 0:
             return 0.0
-        X, weights, parts, units = self._fitted_on
-        bound = bound_of_parts(X, weights, parts, int(self.k), units)
+        X, weights, parts, units, diversity = self._fitted_on
+        bound = bound_of_parts(X, weights, parts, int(self.k), units, diversity)
         return float(max(0.0, (self.inertia_ - bound) / self.inertia_))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from .. import _clock
 from .._parameters import EFFORT, NONE, Number, parameters
 from .._types import Floats, Integers, Progress
+from ..diversity import Diversity
 from ..exceptions import BadOptionError, BadTableError, UnfinishedWarning
 from ..frame import count_units
 from ..kernels.bound import unit_prices, weighted_prices
@@ -31,6 +32,7 @@ from .base import (
     check_units,
     check_weights,
     one_group,
+    refuse_unattainable,
     split_strata,
     sse_of,
 )
@@ -48,6 +50,7 @@ ROUNDING = 1e-12
 ONE_GROUP = "exact, one group"
 NEIGHBOURS = "nearest neighbours"
 NEIGHBOUR_UNITS = "nearest units"
+NEIGHBOUR_VALUES = "nearest confidential values"
 COLUMNS = "column generation"
 CUTS = "column generation with cuts"
 PROOFS = {
@@ -61,6 +64,11 @@ PROOFS = {
         "further records: the least weighted mean of squared distances from the record to such a "
         "group was found from its nearest neighbours, and half of it, times the weight, is "
         "what the record costs in any group."
+    ),
+    NEIGHBOUR_VALUES: (
+        "A group satisfies k without l and t, so that what a record costs in any group of at least "
+        "k bounds it. And it has records of as many confidential values as l or t need: the least "
+        "cost of a record in such a group was found from its nearest neighbours. The larger counts."
     ),
     COLUMNS: (
         "Every record has a price. An exhaustive search in double precision, after the last step, "
@@ -141,6 +149,7 @@ def lower_bound(
     sample_weight: ArrayLike | None = None,
     strata: ArrayLike | None = None,
     units: ArrayLike | None = None,
+    diversity: Diversity | None = None,
     upper: float | None = None,
     labels: ArrayLike | None = None,
     time_limit: float | None = None,
@@ -166,6 +175,10 @@ def lower_bound(
         The unit of each record; k then counts distinct units, as in `Grouping.fit`. The quick bound
         looks for the nearest records of k - 1 other units; column generation bounds groups of
         at least k records, which those of k units are, and counts where it is higher.
+    diversity : Diversity, optional
+        What the confidential values of every group must be, as in `Grouping.fit`. Whatever bounds
+        all groups bounds those that satisfy it, and the quick bound is raised by the number of
+        values that a group must have; column generation knows nothing of them.
     upper : float, optional
         The SSE of a known grouping: the bound then has a `gap`, and work ends once they meet.
     labels : array-like of shape (n,), optional
@@ -222,9 +235,10 @@ def lower_bound(
     parts = split_strata(strata, len(records), k, known)
     groups: Integers | None = None
     if labels is not None:
-        groups = _check_labels(labels, parts, len(records), k, known)
+        groups = _check_labels(labels, parts, len(records), k, known, diversity)
         upper = sse_of(records, weights, groups)
-    work = _Work(records, weights, parts, k, upper, progress, known)
+    refuse_unattainable(diversity, parts, len(records), strata)
+    work = _Work(records, weights, parts, k, upper, progress, known, diversity)
     if effort != "quick":
         if time_limit is None and effort == "standard":
             time_limit = STANDARD_SECONDS
@@ -233,23 +247,41 @@ def lower_bound(
 
 
 def bound_of_parts(
-    X: Floats, weights: Floats, parts: list[Integers], k: int, units: Units = None
-) -> float:
+    X: Floats, weights: Floats, parts: list[Integers], k: int, units: Units = None,
+    diversity: Diversity | None = None,
+) -> float:  # fmt: skip
     """Sum the quick bound over strata, given as arrays of row numbers."""
-    known = [_of_part(units, rows) for rows in parts]
-    return float(sum(_quick(X[rows], weights[rows], k, own) for rows, own in zip(parts, known)))
+    return float(
+        sum(
+            _quick(X[rows], weights[rows], k, _of_part(units, rows), _taken(diversity, rows))
+            for rows in parts
+        )
+    )
 
 
 def _of_part(units: Units, rows: Integers) -> Units:
     return None if units is None else check_units(units[rows], len(rows))
 
 
-def _quick(X: Floats, weights: Floats, k: int, units: Units) -> float:
+def _taken(diversity: Diversity | None, rows: Integers) -> Diversity | None:
+    return None if diversity is None else diversity.take(rows)
+
+
+def _quick(
+    X: Floats, weights: Floats, k: int, units: Units, diversity: Diversity | None = None
+) -> float:
     if one_group(len(X), k, units):
         return sse_of(X, weights, np.zeros(len(X), dtype=np.int64))
-    if units is None:
-        return float(cheap_prices(X, weights, k).sum()) * (1.0 - ROUNDING)
-    return float(prices_of_units(X, weights, k, units).sum()) * (1.0 - ROUNDING)
+    prices = cheap_prices(X, weights, k) if units is None else (
+        prices_of_units(X, weights, k, units)
+    )  # fmt: skip
+    if diversity is not None:
+        # Each price is at most what the record costs in any group that is allowed, and so is the
+        # larger of two; a group of l values is one of l units that are called by their values.
+        for values, least in diversity.least_values():
+            if least > 1:
+                prices = np.maximum(prices, prices_of_units(X, weights, least, values))
+    return float(prices.sum()) * (1.0 - ROUNDING)
 
 
 def prices_of_units(X: Floats, weights: Floats, k: int, units: Integers) -> Floats:
@@ -295,8 +327,9 @@ def cheap_prices(X: Floats, weights: Floats, k: int) -> Floats:
 
 
 def _check_labels(
-    labels: ArrayLike, parts: list[Integers], n: int, k: int, units: Units
-) -> Integers:
+    labels: ArrayLike, parts: list[Integers], n: int, k: int, units: Units,
+    diversity: Diversity | None = None,
+) -> Integers:  # fmt: skip
     """Return group numbers 0, 1, ... of a grouping that keeps k and the strata, or say why not."""
     names = column_or_1d(np.asarray(labels))
     check_consistent_length(names, np.empty(n))
@@ -307,6 +340,11 @@ def _check_labels(
         raise BadTableError(
             f"The labels have a group of {smallest} {what} although k={k}. "
             f"Give a grouping of at least k {what} each: a bound for k says nothing about others."
+        )
+    if diversity is not None and not diversity.kept(groups).all():
+        raise BadTableError(
+            "The labels have groups that do not satisfy `diversity`. Give a grouping that was "
+            "fitted with it, or leave it out."
         )
     if sum(len(np.unique(groups[rows])) for rows in parts) > groups.max() + 1:
         raise BadTableError(
@@ -328,6 +366,7 @@ class _Work:
         upper: float | None,
         progress: Progress | None,
         units: Units = None,
+        diversity: Diversity | None = None,
     ) -> None:
         self.began = _clock.now()
         self.X, self.weights, self.parts, self.k = X, weights, parts, k
@@ -338,9 +377,10 @@ class _Work:
         self.values, self.methods = [], []
         for rows in parts:
             own = _of_part(units, rows)
-            self.values.append(_quick(X[rows], weights[rows], k, own))
+            self.values.append(_quick(X[rows], weights[rows], k, own, _taken(diversity, rows)))
             alone = one_group(len(rows), k, own)
             cheap = NEIGHBOURS if own is None else NEIGHBOUR_UNITS
+            cheap = cheap if diversity is None else NEIGHBOUR_VALUES
             self.methods.append(ONE_GROUP if alone else cheap)
         self.remarks: set[str] = set()
         self.history: list[tuple[float, float]] = []

@@ -25,12 +25,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._types import Bytes, Floats, Integers, Truths
+from ..diversity import Diversity
 from ..frame import count_units
 from ..kernels.cut_tree import find_cells, heights_above, keys_of_rows
 from ..kernels.groups import members_of, renumber, squared_error, weighted_centres
 from ..kernels.windows import start_in_tiles, tile
 from ..parallel import each, n_cores
 from .base import Units
+from .diverse import mend
 from .refining import anneal_windows
 from .units import balls_of_units
 
@@ -209,18 +211,24 @@ class GroupedCell:
         return cls(labels, centres, first, float(squared_error(X, weights, labels, centres)))
 
 
-def group_cell(X: Floats, weights: Floats, units: Units, k: int, seed: int) -> GroupedCell:
+def group_cell(
+    X: Floats, weights: Floats, units: Units, k: int, seed: int, diversity: Diversity | None = None
+) -> GroupedCell:
     """Group the records of a cell for the first time."""
     own = None if units is None else _own(units)
-    return GroupedCell.of(X, weights, first_groups(X, weights, own, k, seed))
+    return GroupedCell.of(X, weights, first_groups(X, weights, own, k, seed, diversity))
 
 
-def first_groups(X: Floats, weights: Floats, units: Units, k: int, seed: int) -> Integers:
+def first_groups(
+    X: Floats, weights: Floats, units: Units, k: int, seed: int, diversity: Diversity | None = None
+) -> Integers:
     """Group records in tiles, of at least k units each: what everything else improves."""
     if units is None:
         order, starts = tile(X, max(256, 4 * k), seed)
-        return start_in_tiles(X, order, starts, k)
-    return balls_of_units(X, weights, units, k, seed)
+        labels = start_in_tiles(X, order, starts, k)
+    else:
+        labels = balls_of_units(X, weights, units, k, seed)
+    return labels if diversity is None else mend(X, weights, labels, k, diversity, seed)
 
 
 def groups_in_window(labels: Integers) -> int:
@@ -230,7 +238,7 @@ def groups_in_window(labels: Integers) -> int:
 
 def improve_cell(
     X: Floats, weights: Floats, units: Units, labels: Integers, k: int, seed: int, *,
-    moves: float, heat: Heat, halt: Bytes,
+    moves: float, heat: Heat, halt: Bytes, diversity: Diversity | None = None,
 ) -> GroupedCell:  # fmt: skip
     """Improve the groups of a cell in windows; the result is never worse."""
     # Costs are differences between records: an offset would only take digits from them.
@@ -240,6 +248,7 @@ def improve_cell(
     found = anneal_windows(
         middle, weights, labels, k, None if units is None else _own(units),
         largest=groups_in_window(labels), moves=moves, heat=heat, seed=seed, halt=halt,
+        diversity=diversity,
     )  # fmt: skip
     return GroupedCell.of(X, weights, found)
 
@@ -328,8 +337,12 @@ def keys_of(rows: Integers) -> Floats:
 class MemoryCells:
     """Cells of a table in memory, on all cores."""
 
-    def __init__(self, X: Floats, weights: Floats, units: Units, halt: Bytes) -> None:
-        self.X, self.weights, self.units, self.halt = X, weights, units, halt
+    def __init__(
+        self, X: Floats, weights: Floats, units: Units, halt: Bytes,
+        diversity: Diversity | None = None, done: Callable[[float], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.X, self.weights, self.units, self.halt, self.done = X, weights, units, halt, done
+        self.diversity = diversity  # with k units among its conditions
         self.n, self.sizes = len(X), np.array([len(X)])
         self.keys = keys_of(np.arange(self.n))
 
@@ -344,18 +357,29 @@ class MemoryCells:
         return self.centres[self.labels[self.chosen]]
 
     def send(self, forest: CutForest) -> Integers:
-        """Send all records to their cells; return how many units each has."""
+        """Send all records to their cells; return how many units each has.
+
+        A cell whose records together are not diverse counts as one with a single unit: it goes.
+        """
         pieces = (slice(first, first + CELL) for first in range(0, self.n, CELL))
         found = each(lambda p: forest.cells_of(self.X[p], self.keys[p]), pieces)
         self.cells, self.n_cells = np.concatenate(found), forest.n_cells
-        return count_units(self.cells, self.units, forest.n_cells)
+        counts = count_units(self.cells, self.units, forest.n_cells)
+        if self.diversity is not None:
+            wanted, found_l = self.diversity, self.diversity.measures(self.cells, forest.n_cells)
+            for one, own in zip(wanted.requirements, found_l.T):
+                counts = np.where(one.holds(own), counts, np.minimum(counts, 1))
+        return counts
 
     def group(self, k: int, seed: int, then: CutForest) -> None:
         """Group the records of each cell, and send the groups on to the cells of a forest."""
 
         def group(rows: Integers, cell: int) -> GroupedCell:
             own = None if self.units is None else self.units[rows]
-            return group_cell(self.X[rows], self.weights[rows], own, k, seed_of_cell(seed, cell))
+            return group_cell(
+                self.X[rows], self.weights[rows], own, k, seed_of_cell(seed, cell),
+                self._wanted(rows),
+            )  # fmt: skip
 
         self._take(group, then)
 
@@ -366,10 +390,13 @@ class MemoryCells:
             return improve_cell(
                 self.X[rows], self.weights[rows], None if self.units is None else self.units[rows],
                 self.labels[rows], k, seed_of_cell(seed, cell), moves=moves, heat=heat,
-                halt=self.halt,
+                halt=self.halt, diversity=self._wanted(rows),
             )  # fmt: skip
 
         self._take(improve, then)
+
+    def _wanted(self, rows: Integers) -> Diversity | None:
+        return None if self.diversity is None else self.diversity.take(rows)
 
     def _take(self, work: Callable[[Integers, int], GroupedCell], then: CutForest) -> None:
         """Do the work of all cells, side by side, and put their groups together."""
@@ -377,7 +404,7 @@ class MemoryCells:
         filled = np.flatnonzero(np.diff(starts))
         found = each(
             lambda cell: work(rows[starts[cell] : starts[cell + 1]], int(cell)), filled,
-            halt=self.halt, alone=len(filled) >= n_cores(),
+            halt=self.halt, alone=len(filled) >= n_cores(), done=self.done,
         )  # fmt: skip
         labels, first, offset = np.empty(self.n, dtype=np.int64), [], 0
         for cell, own in zip(filled, found):

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from .._parameters import OneOf
 from .._types import Floats, Integers
+from ..diversity import Diversity
 from ..exceptions import BadTableError
 from ..kernels.neighbours import all_rows
 from ..kernels.ordering import cut_units, group_path, nearest_next
@@ -80,12 +81,15 @@ class UnivariateOptimal(Grouping):
         sample_weight: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         units: ArrayLike | None = None,
+        diversity: Diversity | None = None,
     ) -> Self:
         """Partition values of shape (n,) or (n, 1); see `Grouping.fit`."""
         numbers = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 0
         if numbers or getattr(X, "ndim", 0) == 1:
             X = np.asarray(X).reshape(-1, 1)
-        return super().fit(X, y, sample_weight=sample_weight, strata=strata, units=units)
+        return super().fit(
+            X, y, sample_weight=sample_weight, strata=strata, units=units, diversity=diversity
+        )
 
     def _group(
         self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None

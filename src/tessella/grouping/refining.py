@@ -12,7 +12,7 @@ gives the same answer on a slow machine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -25,12 +25,14 @@ from sklearn.base import clone
 
 from .._parameters import NONE, Instance
 from .._types import Bytes, Floats, Integers
+from ..diversity import Diversity
 from ..kernels.decompose import decompose, partition_of, shrink
 from ..kernels.groups import renumber, weighted_centres
 from ..kernels.windows import balls, improve_windows, number_by_window, rows_of_windows, tile
 from ..linear.rows import linprog, milp
 from ..parallel import each, n_cores
 from .base import Grouping, Units
+from .diverse_windows import improve_diverse_windows
 
 NEAR = 16  # centres around a record whose groups it may join
 GAIN = 1e-9  # share of the SSE that a sweep must gain to be followed by another
@@ -160,10 +162,11 @@ class Pool:
     """Groups seen so far, each once, with its SSE."""
 
     def __init__(
-        self, X: Floats, weights: Floats, k: int, *, units: Units = None, largest: int = 2**62
-    ) -> None:
+        self, X: Floats, weights: Floats, k: int, *, units: Units = None, largest: int = 2**62,
+        diversity: Diversity | None = None,
+    ) -> None:  # fmt: skip
         self.X, self.weights, self.k, self.largest = X, weights, k, largest
-        self.units = units
+        self.units, self.diversity = units, diversity
         self.groups: dict[bytes, float] = {}
 
     def add(self, labels: Integers) -> None:
@@ -177,9 +180,14 @@ class Pool:
                 self._hold(np.delete(group, a))
 
     def _spared(self, group: Integers) -> Sequence[int]:
-        """Return the places of records without which the group has k (units, if given)."""
+        """Return the places of records without which it is a group (of k units, if given)."""
         if len(group) <= self.k:
             return ()
+        if self.diversity is not None:
+            if len(group) > MOST_SPARED * self.k:
+                return ()
+            places = range(len(group))
+            return [a for a in places if self.diversity.allows(np.delete(group, a), self.k)]
         if self.units is None:
             return range(len(group))
         if len(group) > MOST_SPARED * self.k:
@@ -294,23 +302,32 @@ def anneal_windows(
     heat: tuple[float, float],
     seed: int,
     halt: Bytes,
+    diversity: Diversity | None = None,
+    done: Callable[[float], None] | None = None,
 ) -> Integers:
     """Anneal a partition in the windows of a fresh tiling, of up to `largest` groups.
 
     `moves` proposals a record; `heat` is the first and the last temperature, in the mean cost of a
-    record. No window is worse than before.
+    record. No window is worse than before. `diversity` has k units among its conditions. `done` is
+    told the share of the windows that are done.
     """
     rows, starts = cut_windows(X, weights, labels, largest, seed)
     labels = number_by_window(labels, rows, starts, k)
     cuts = np.linspace(0, len(starts) - 1, min(PIECES, len(starts) - 1) + 1).astype(np.int64)
 
     def improve(piece: tuple[int, int]) -> None:
+        if diversity is not None:
+            improve_diverse_windows(
+                X, weights, labels, rows, starts, range(*piece), k, diversity, near_count(k),
+                max(1, int(moves)), heat, seed, halt,
+            )  # fmt: skip
+            return
         improve_windows(
             X, weights, labels, rows, starts, piece[0], piece[1], k, near_count(k),
             max(1, int(moves)), *heat, seed, halt, units,
         )  # fmt: skip
 
-    each(improve, pairwise(cuts))
+    each(improve, pairwise(cuts), done=done)
     return renumber(labels, len(labels))
 
 

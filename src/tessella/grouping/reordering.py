@@ -124,12 +124,12 @@ class IteratedOrdering(Grouping):
         self.max_rounds = max_rounds
         self.patience = patience
 
-    def _group_part(self, X: Floats, weights: Floats, k: int, seed: int, units: Units) -> Integers:
+    def _group_part(self, *given: Any) -> Integers:
         if isinstance(self.orders, str) or (self.orders is not None and len(self.orders) == 0):
             raise BadOptionError("orders", self.orders, 'a list such as ["nearest", "pca"]')
         for order in self.orders or ():
             check({"an order of orders": [OneOf(tuple(ORDERS))]}, {"an order of orders": order})
-        return super()._group_part(X, weights, k, seed, units)
+        return super()._group_part(*given)
 
     def _group(
         self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None

@@ -12,6 +12,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,10 @@ from .. import _clock
 from .._clock import waiting
 from .._parameters import EFFORT, NONE, SEED, Number, check_parameters, parameters
 from .._types import Floats, Integers, Progress
+from ..diversity import Diversity
 from ..exceptions import InterruptedWarning
+from ..kernels.diverse_moves import anneal_diverse
+from ..kernels.diversity import nearest_and_other
 from ..kernels.groups import renumber
 from ..kernels.random_moves import anneal
 from ..kernels.units import anneal_units, nearest_and_units
@@ -29,6 +33,7 @@ from ..kernels.windows import nearest_in_window, spread
 from ..parallel import each
 from .base import Grouping, Units, sse_of
 from .cells import LARGE, MemoryCells, first_groups, groups_in_window, search_in_cells
+from .diverse_windows import largest_group
 from .refining import Pool, anneal_windows, near_count
 
 
@@ -115,15 +120,19 @@ class Watch:
             self.stop("time")
         return bool(self.halt[0])
 
-    def report(self, stage: str, sse: float) -> None:
-        """Call `progress`, which may return True to stop."""
-        if self.progress is None:
+    def report(self, stage: str, sse: float, *, moves: float = 0.0) -> None:
+        """Call `progress`, which may return True to stop; `moves` are those of a round under way.
+
+        Long rounds report their parts, so that somebody who waits sees that work goes on, and can
+        stop it.
+        """
+        if self.progress is None or self.halt[0]:
             return
-        share = self.spent / self.moves
+        share = (self.spent + moves) / self.moves
         if self.time_limit is not None:
             share = (_clock.now() - self.entered) / self.allotted
         done = (self.n - self.n_left + min(1.0, share) * self.rows) / self.n
-        if self.progress(round(100 * done), 100, f"{stage}, SSE {sse:.6g}"):
+        if self.progress(round(1000 * done), 1000, f"{stage}, SSE {sse:.6g}"):
             self.stop("callback")
 
 
@@ -144,8 +153,9 @@ class Search(Grouping):
         Seconds after which the search ends with the best it has. It then works as long as it may,
         whatever the effort, and the result depends on the machine.
     progress : callable, optional
-        Called as ``progress(done, total, name)`` after each step: per cent of the work, or of the
-        time under a limit; 100; and "start", "runs", "rounds" or "pool" with the least SSE so far.
+        Called as ``progress(done, total, name)`` after each step, and within long ones: thousandths
+        of the work, or of the time under a limit; 1000; and "start", "runs", "rounds" or "pool"
+        with the least SSE so far.
         If it returns True, the search ends with its best.
     random_state : int, RandomState or None, default=None
         An integer makes the result repeatable.
@@ -212,12 +222,15 @@ class Search(Grouping):
         sample_weight: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         units: ArrayLike | None = None,
+        diversity: Diversity | None = None,
     ) -> Self:
         """Partition the records; see `Grouping.fit`."""
         check_parameters(self)
         self._watch = Watch(_n_rows(X), self.time_limit, self.progress or waiting())
         try:
-            super().fit(X, y, sample_weight=sample_weight, strata=strata, units=units)
+            super().fit(
+                X, y, sample_weight=sample_weight, strata=strata, units=units, diversity=diversity
+            )
             self.stopped_ = self._watch.reason
         finally:
             del self._watch
@@ -231,15 +244,16 @@ class Search(Grouping):
         return self
 
     def _group(
-        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units = None
-    ) -> Integers:
+        self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units = None,
+        diversity: Diversity | None = None,
+    ) -> Integers:  # fmt: skip
         effort = EFFORTS[self.effort]
         # The whole table sets the work: a hundred strata cost what one table of their size does.
         moves = standard_moves(self._watch.n) * effort.moves
         self._watch.enter(len(X), moves)
         if len(X) > LARGE:
-            return self._search_cells(X, weights, k, random, units, moves)
-        table = StratumSearch(X, weights, k, self._watch, random, units)
+            return self._search_cells(X, weights, k, random, units, moves, diversity)
+        table = StratumSearch(X, weights, k, self._watch, random, units, diversity)
         table.start()
         try:
             if len(X) <= WHOLE_TABLE:
@@ -253,9 +267,13 @@ class Search(Grouping):
         return table.best
 
     _group_units = _group
+    _group_diverse = _group
 
     def _search_whole(self, table: StratumSearch, moves: float, effort: Effort) -> None:
-        pool = Pool(table.X, table.weights, table.k, units=table.units, largest=effort.pooled)
+        pool = Pool(
+            table.X, table.weights, table.k, units=table.units, largest=effort.pooled,
+            diversity=table.diversity,
+        )  # fmt: skip
         runs = effort.runs
         while True:
             found = table.run_many(runs, 0.5 * moves / runs)
@@ -287,14 +305,21 @@ class Search(Grouping):
 
     def _search_cells(
         self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units,
-        moves: float,
+        moves: float, diversity: Diversity | None,
     ) -> Integers:  # fmt: skip
         watch = self._watch
-        cells = MemoryCells(X, weights, units, watch.halt)
+        wanted = None if diversity is None else diversity.with_units(units, k)
+        each_round = moves / len(large_rounds(moves))
+
+        def part(share: float) -> None:
+            if hasattr(cells, "sse"):  # not in the start, which has no moves
+                watch.report("rounds", cells.sse, moves=share * each_round)
 
         def report(stage: str, sse: float) -> None:
-            watch.spent += moves / len(large_rounds(moves)) if stage == "rounds" else 0.0
+            watch.spent += each_round if stage == "rounds" else 0.0
             watch.report(stage, sse)
+
+        cells = MemoryCells(X, weights, units, watch.halt, wanted, part)
 
         try:
             search_in_cells(cells, k, random, self._rounds(moves), report=report)
@@ -326,18 +351,22 @@ class StratumSearch:
         watch: Watch,
         random: np.random.Generator,
         units: Units = None,
+        diversity: Diversity | None = None,
     ) -> None:
         # Costs are differences between records: an offset would only take digits from them.
         self.X = X - X.mean(axis=0)
         self.weights, self.k, self.watch, self.random = weights, k, watch, random
         self.units = units
+        self.diversity = None if diversity is None else diversity.with_units(units, k)
 
     def _seed(self) -> int:
         return int(self.random.integers(2**31))
 
     def start(self) -> None:
         """Group in tiles: the partition that everything else improves."""
-        self.best = first_groups(self.X, self.weights, self.units, self.k, self._seed())
+        self.best = first_groups(
+            self.X, self.weights, self.units, self.k, self._seed(), self.diversity
+        )
         self.sse = sse_of(self.X, self.weights, self.best)
         self.watch.report("start", self.sse)
 
@@ -351,6 +380,8 @@ class StratumSearch:
 
     def run_many(self, runs: int, moves: float) -> list[Integers]:
         """Anneal the whole table several times, each from the best so far."""
+        if self.diversity is not None:
+            return self._run_diverse(self.diversity, runs, moves)
         X, units, count = self.X, self.units, min(near_count(self.k), len(self.X) - 1)
         n_units = 0 if units is None else int(units.max()) + 1
         if units is None:
@@ -375,6 +406,25 @@ class StratumSearch:
 
         return each(run, range(runs))
 
+    def _run_diverse(self, diversity: Diversity, runs: int, moves: float) -> list[Integers]:
+        X, k = self.X, self.k
+        near = nearest_and_other(X, diversity.buckets[-1], min(near_count(k), len(X) - 1))
+        mean, heavy = spread(X, self.weights, self.best)
+        seed, most = self._seed(), largest_group(self.best, k)
+
+        def run(number: int) -> Integers:
+            labels = self.best.copy()
+            if mean > 0.0:
+                anneal_diverse(
+                    X, self.weights, near, labels, k, most, *diversity.arrays,
+                    int(moves * len(labels)), RUN[0] * heavy, RUN[1] * mean, seed, number,
+                    self.watch.halt,
+                )  # fmt: skip
+            self.watch.spent += moves
+            return renumber(labels, len(labels))
+
+        return each(run, range(runs))
+
     def recombine(self, pool: Pool) -> None:
         """Put the best partition together from a pool that holds the groups of `best`."""
         if not self.watch.over():
@@ -390,10 +440,14 @@ class StratumSearch:
         """Improve a partition in the windows of a fresh tiling, of up to `largest` groups."""
         labels = anneal_windows(
             self.X, self.weights, labels, self.k, self.units, largest=largest, moves=moves,
-            heat=heat, seed=self._seed(), halt=self.watch.halt,
+            heat=heat, seed=self._seed(), halt=self.watch.halt, diversity=self.diversity,
+            done=partial(self._report_part, moves) if len(labels) > WHOLE_TABLE else None,
         )  # fmt: skip
         self.watch.spent += moves
         return labels
+
+    def _report_part(self, moves: float, share: float) -> None:
+        self.watch.report("rounds", self.sse, moves=share * moves)
 
 
 def _n_rows(X: ArrayLike) -> int:

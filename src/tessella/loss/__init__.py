@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .learning import clustering_loss as clustering_loss
     from .learning import propensity_loss as propensity_loss
     from .moments import component_loss as component_loss
+    from .recoded import recoding_loss as recoding_loss
     from .specific import regression_loss as regression_loss
     from .specific import specific_loss as specific_loss
     from .subgroups import record_loss as record_loss

@@ -20,6 +20,7 @@ from .._parameters import NONE, Instance, OneOf, parameters
 from .._types import Floats, Name, Truths
 from ..exceptions import BadTableError, TessellaError, UnknownOptionError, UnpairedError
 from ..frame import Pair, PairedCategories
+from ..keys import Hierarchy
 from ..schema import Schema
 
 Kept = TypeVar("Kept")
@@ -33,6 +34,7 @@ class Reading(TypedDict, total=False):
     schema: Schema | None
     weights: Any
     on_unpaired: OnUnpaired
+    hierarchies: Mapping[Name, Hierarchy] | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,6 +72,7 @@ def compare(
     schema: Schema | None = None,
     weights: Any = None,
     on_unpaired: OnUnpaired = "error",
+    hierarchies: Mapping[Name, Hierarchy] | None = None,
 ) -> ComparedTables:
     """Read two tables for a measure.
 
@@ -78,19 +81,21 @@ def compare(
     """
     if isinstance(original, ComparedTables):
         return original
-    return ComparedTables(original, masked, columns, schema, weights, on_unpaired)
+    return ComparedTables(original, masked, columns, schema, weights, on_unpaired, hierarchies)
 
 
 class ComparedTables:
     """Two tables with the same records; the arguments are those of `measure`."""
 
     def __init__(
-        self, original: Any, masked: Any, columns: Any, schema: Any, weights: Any, on_unpaired: str
-    ) -> None:
+        self, original: Any, masked: Any, columns: Any, schema: Any, weights: Any, on_unpaired: str,
+        hierarchies: Any = None,
+    ) -> None:  # fmt: skip
         self.tables = Pair(original, masked, schema)
         self.tables.check_order()
         self.original, self.masked = self.tables.original, self.tables.masked
         self.schema, self.on_unpaired = schema, on_unpaired
+        self.hierarchies: dict[Name, Hierarchy] = dict(hierarchies or {})  # of recoded columns
         self.n_rows = self.original.n_rows
         if schema is not None:
             schema.check(self.original.table)
@@ -105,6 +110,7 @@ class ComparedTables:
             self.columns = tuple(name for name in self.columns if self._can_be_read(name))
         self.numbers = tuple(name for name in self.columns if self._is_number(name))
         self.categories = tuple(name for name in self.columns if name not in set(self.numbers))
+        self.recoded = tuple(name for name in self.categories if name in self.hierarchies)
 
     def once(self, key: object, compute: Callable[[], Kept]) -> Kept:
         """Return what was computed under a key, which several measures share, or compute it."""
@@ -151,6 +157,8 @@ class ComparedTables:
             return False
 
     def _is_number(self, name: Name) -> bool:
+        if name in self.hierarchies:
+            return False
         if self.schema is not None and self.schema[name].kind in ("ordinal", "nominal"):
             return False
         before, after = self.tables.facts(name)

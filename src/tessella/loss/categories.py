@@ -9,6 +9,7 @@ import numpy as np
 
 from .._parameters import OneOf, parameters
 from .._types import Floats, Integers, Name
+from ..exceptions import BadTableError
 from .base import ComparedTables, Loss, Reading, compare, worst
 
 Distance = Literal["hellinger", "total variation"]
@@ -51,7 +52,13 @@ def contingency_loss(
     0.25
     """
     pair = compare(original, masked, **reading)
-    names = pair.need_categories("The loss of tables of counts")
+    pair.need_categories("The loss of tables of counts")
+    names = [name for name in pair.categories if name not in pair.recoded]
+    if not names:
+        raise BadTableError(
+            "The loss of tables of counts compares the same categories, and all columns were "
+            "recoded to coarser ones: see recoding_loss."
+        )
     found: dict[tuple[Name, ...], float] = {}
     for margin in (*((name,) for name in names), *combinations(names, 2)):
         p, q = _shares(pair, margin)
@@ -192,7 +199,7 @@ def _mean(found: dict[tuple[Name, ...], float], name: Name) -> float:
 
 def _count_new(pair: ComparedTables) -> int:
     """Count the categories that only the masked table has."""
-    cells = [pair.category(name) for name in pair.categories]
+    cells = [pair.category(name) for name in pair.categories if name not in pair.recoded]
     return sum(len(column.labels) - column.n_original for column in cells)
 
 

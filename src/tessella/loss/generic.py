@@ -8,7 +8,7 @@ square error, mean absolute error, mean variation).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, Literal, Unpack, get_args
@@ -18,6 +18,7 @@ import numpy as np
 from .._parameters import FLAG, OneOf, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import TessellaError
+from ..keys import Hierarchy
 from ..schema import Schema
 from .base import (
     ComparedTables,
@@ -32,6 +33,7 @@ from .base import (
 from .categories import contingency_loss, entropy_loss, mutual_information_loss
 from .distributions import distribution_loss, pil
 from .moments import column_sums, component_loss, moments, variation
+from .recoded import recoding_loss
 
 Of = Literal["values", "means", "variances", "covariances", "correlations"]
 How = Literal["square", "absolute", "variation"]
@@ -277,6 +279,7 @@ def measure(
     schema: Schema | None = None,
     weights: Any = None,
     on_unpaired: OnUnpaired = "error",
+    hierarchies: Mapping[Name, Hierarchy] | None = None,
 ) -> Summary:
     """Measure what masking has cost, by every generic measure that fits the columns.
 
@@ -296,6 +299,8 @@ def measure(
         A cell that is missing in one table only is an error, or is left out of both. A cell that
         is missing in both is always left out. With "skip", a column that cannot be compared (an
         infinite number, say) and a measure that fails are left out, too, with a note.
+    hierarchies : mapping of name to Hierarchy, optional
+        The columns that were recoded to coarser values, by which hierarchy.
 
     Returns
     -------
@@ -314,8 +319,9 @@ def measure(
     (0.0, 1.0)
     """
     pair = compare(
-        original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired
-    )
+        original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired,
+        hierarchies=hierarchies,
+    )  # fmt: skip
     losses, failed = _measured(pair)
     return Summary(
         losses=tuple(losses),
@@ -354,8 +360,11 @@ def _measures(pair: ComparedTables) -> Iterator[tuple[str, Callable[[], Loss]]]:
     if several:
         yield "eigenvalues", partial(component_loss, pair, pair, of="eigenvalues")
         yield "principal_components", partial(component_loss, pair, pair, of="directions")
-    if pair.categories:
+    if len(pair.categories) > len(pair.recoded):
         yield "contingency", partial(contingency_loss, pair, pair)
+    if pair.recoded:
+        yield "recoding", partial(recoding_loss, pair, pair)
+    if pair.categories:
         yield "entropy", partial(entropy_loss, pair, pair)
     if len(pair.categories) > 1:
         yield "mutual_information", partial(mutual_information_loss, pair, pair)
@@ -377,7 +386,10 @@ def _notes(pair: ComparedTables) -> Iterator[str]:
             yield f"column {name!r} is compared in {sums.n:,} of {pair.n_rows:,} records"
     for name in pair.categories:
         cells = pair.category(name)
-        if new := len(cells.labels) - cells.n_original:
+        new = len(cells.labels) - cells.n_original
+        if name in pair.recoded:
+            yield f"column {name!r} was recoded: its frequencies are not compared"
+        elif new:
             yield f"column {name!r} has {new} categories that the original does not have"
         known = int(pair.categorised(name).sum())
         if known < pair.n_rows:

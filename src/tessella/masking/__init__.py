@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .fuzzy_microaggregation import FuzzyMicroaggregation as FuzzyMicroaggregation
     from .fuzzy_microaggregation import Uncertainty as Uncertainty
     from .individual_ranking import IndividualRanking as IndividualRanking
+    from .local_recoding import LocalRecoding as LocalRecoding
+    from .local_suppression import LocalSuppression as LocalSuppression
     from .microaggregation import Microaggregation as Microaggregation
     from .noise import NoiseAddition as NoiseAddition
     from .overlapping_microaggregation import (
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
     )
     from .pram import PRAM as PRAM
     from .rank_swapping import RankSwapping as RankSwapping
+    from .recoding import Recoding as Recoding
+    from .record_swapping import RecordSwapping as RecordSwapping
     from .repair import Restoration as Restoration
     from .rounding import Rounding as Rounding
+    from .shuffling import Shuffling as Shuffling
 else:  # or a checker would believe that every name exists
     __all__ = sorted(homes_of(__name__))
     __getattr__, __dir__ = on_first_use(__name__)

@@ -112,6 +112,16 @@ class Masker(BaseEstimator):  # type: ignore[misc]
         if all(isinstance(name, str) for name in source.columns):
             self.feature_names_in_ = np.array(source.columns, dtype=object)
 
+    def _confront(self, rules: Rules, source: Table, masked: Any) -> Restoration:
+        """Count the records that break each rule; nothing is restored among categories."""
+        fixed = rules.fix(source, schema=self.schema)
+        result = fixed.confront(masked, schema=self.schema)
+        why = "categories are not moved"
+        return Restoration(
+            restored=(), not_restored=dict.fromkeys(fixed.names, why), moved=0, mean_move=0.0,
+            broken={name: len(result.breaking(name)) for name in fixed.names},
+        )  # fmt: skip
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave everything that belongs to single records behind when saved."""
         state: dict[str, Any] = dict(super().__getstate__())

@@ -19,6 +19,7 @@ import numpy as np
 from .._types import Floats, Integers, Name, Signs, Truths
 from ..frame import Table, View, group_ids
 from ..kernels.groups import weighted_centres
+from ..parallel import n_cores
 from ..plan import Block, Plan
 from ..rules import Confrontation, Rules
 from .repair_dates import UNMOVED
@@ -151,13 +152,17 @@ class _Exchange:
         inner = np.searchsorted(distinct, self.members[1][needed])
         own = np.ascontiguousarray(self.original[members][:, axes])
         centres = weighted_centres(own, weights, inner, count)
-        points = (self.released if from_released else self.original)[donors][:, axes]
-        nearest = donors[KDTree(points).query(centres)[1]]
         inside = np.isin(members, donors) & (not from_released)
         away = np.where(inside, ((own - centres[inner]) ** 2).sum(axis=1), np.inf)
         order = np.lexsort((members, away, inner))
         first = order[np.searchsorted(inner[order], np.arange(count))]
-        return np.asarray(np.where(inside[first], members[first], nearest)[groups])
+        chosen = members[first]
+        # A tree is asked only where a group has no donor of its own: with a million records of
+        # many equal values that would take longer than everything else.
+        if len(alone := np.flatnonzero(~inside[first])):
+            points = (self.released if from_released else self.original)[donors][:, axes]
+            chosen[alone] = donors[KDTree(points).query(centres[alone], workers=n_cores())[1]]
+        return np.asarray(chosen[groups])
 
     def _copy(self, rows: Integers, at: Integers, known: Truths, *, from_released: bool) -> None:
         for name in (name for name, own in zip(self.columns, known) if own):

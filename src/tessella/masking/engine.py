@@ -206,7 +206,8 @@ def read_blocks(
         embedded = labels = logarithms = centres = None
         if shards is None:
             scale = _scale(cells, block, weights, plan)
-            parts = partition(cells, block, strata, k=plan.k, small=plan.small)
+            wanted = None if plan.diversity is None else plan.diversity.read(view)
+            parts = partition(cells, block, strata, k=plan.k, small=plan.small, diversity=wanted)
         else:
             own = shards[at]
             scale, parts, labels = own.scale, list(own.parts), own.labels
@@ -344,8 +345,11 @@ def _group(
         ids = np.empty(len(embedded), dtype=np.int64)
         for number, part in enumerate(parts):
             ids[part.rows] = number
-    units = read.cells.view.units
-    out.groupings.append(grouping.fit(embedded, sample_weight=weights, strata=ids, units=units))
+    view = read.cells.view
+    wanted = {} if plan.diversity is None else {"diversity": plan.diversity.read(view)}
+    out.groupings.append(
+        grouping.fit(embedded, sample_weight=weights, strata=ids, units=view.units, **wanted)
+    )
     found: Integers = grouping.labels_
     return found
 

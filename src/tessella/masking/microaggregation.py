@@ -16,6 +16,7 @@ import numpy as np
 
 from .._parameters import FLAG, NONE, SEED, Instance, OneOf
 from .._types import Floats, Integers, States
+from ..diversity import DiversityRule
 from ..exceptions import (
     BadOptionError,
     BrokenPromiseError,
@@ -154,6 +155,12 @@ class Microaggregation(GroupMasker):
         Arguments of a grouping given by name, such as ``{"effort": "quick"}``.
     random_state : int, RandomState or None, default None
         The seed of groupings that use one; None draws from the operating system's entropy.
+    l, t : optional
+        What the confidential values of every group must be, as `tessella.protect` takes them; with
+        one block only.
+    confidential : name or list of names, optional
+        The columns that l and t are about, which are not masked; by default those of that role in
+        the schema.
 
     Attributes
     ----------
@@ -174,6 +181,8 @@ class Microaggregation(GroupMasker):
         Information loss IL = 100 SSE / SST, in per cent, on the scaled columns.
     column_loss_ : dict of name to float
         The same for each masked column.
+    diversity_ : DiversityRule or None
+        What was asked of confidential values.
 
     Notes
     -----
@@ -219,6 +228,9 @@ class Microaggregation(GroupMasker):
     grouping: Any = "search"
     aggregate: str = "mean"
     options: Mapping[str, Any] | None = None
+    l: Any = None  # noqa: E741
+    t: Any = None
+    confidential: Any = None
 
     def _mask(self, source: Table, *, weights: Any, strata: Any) -> Any:
         k = check_k(self.k, source.n_rows)
@@ -252,8 +264,25 @@ class Microaggregation(GroupMasker):
             k=k, blocks=tuple(blocks), strata=(), untouched=chosen.untouched, rules=Rules(),
             fit="closed", edit="fix", small="refuse", on_missing=self.on_missing,
             distance="original", scale=self.scale, grouping=self.grouping,
-            options=dict(self.options or {}),
+            options=dict(self.options or {}), diversity=self._find_diversity(read),
         )  # fmt: skip
+
+    def _find_diversity(self, read: MaskedColumns) -> DiversityRule | None:
+        """Read what is asked of confidential values, which must not be masked."""
+        names, chosen = self.confidential, read.chosen
+        if names is None and self.schema is not None and (self.l or self.t) is not None:
+            names = self.schema.names("confidential")
+        self.diversity_ = wanted = DiversityRule.of(l=self.l, t=self.t, confidential=names)
+        if wanted is None:
+            return None
+        for name in wanted.confidential:
+            if name not in chosen.untouched:
+                expected = f"columns that are not masked; {name!r} is. Give columns= without it"
+                raise BadOptionError("confidential", list(map(str, wanted.confidential)), expected)
+        if len(chosen.blocks) > 1:
+            expected = "one block with l or t: sets of records alike in several are not groups"
+            raise BadOptionError("blocks", len(chosen.blocks), expected)
+        return wanted
 
 
 def advise(options: Options, facts: Options) -> list[str]:  # noqa: ARG001

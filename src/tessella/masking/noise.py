@@ -107,7 +107,7 @@ class NoiseAddition(Perturbation):
             complete = read.known[rows].all(axis=1)
             noise = draws[rows]
             if self.correlated:
-                noise = noise @ _root(_correlation(records[complete], weights[complete]))
+                noise = noise @ symmetric_root(_correlation(records[complete], weights[complete]))
             # A column of one value gets no noise: there is nothing in it to hide records among.
             masked = records + float(self.amount) * noise * (scale.deviation > 0)
             if self.keep_moments:
@@ -170,7 +170,7 @@ def _covariance(records: Floats, weights: Floats) -> Floats:
     return np.asarray((centred * weights[:, None]).T @ centred / weights.sum())
 
 
-def _root(matrix: Floats, power: float = 0.5) -> Floats:
+def symmetric_root(matrix: Floats, power: float = 0.5) -> Floats:
     """Return a power of a symmetric matrix, on its span; the same on every machine up to rounding.
 
     Unlike a factor by columns, it does not depend on the order or the signs of eigenvectors.
@@ -188,8 +188,8 @@ def _with_moments(masked: Floats, records: Floats, weights: Floats) -> Floats:
     transport between normal distributions (Olkin and Pukelsheim 1982).
     """
     now, goal = _covariance(masked, weights), _covariance(records, weights)
-    half, back = _root(now), _root(now, -0.5)
-    move = back @ _root(half @ goal @ half) @ back
+    half, back = symmetric_root(now), symmetric_root(now, -0.5)
+    move = back @ symmetric_root(half @ goal @ half) @ back
     centred = masked - np.average(masked, axis=0, weights=weights)
     return np.asarray(centred @ move + np.average(records, axis=0, weights=weights))
 

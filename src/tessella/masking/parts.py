@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from .._types import Floats, Integers, Name, Signs, Truths
-from ..exceptions import BadTableError, GroupSizeError
+from ..diversity import Diversity
+from ..exceptions import BadTableError, DiversityError, GroupSizeError
 from ..frame import Numbers, Strata, View, count_units, group_ids
 from ..kernels.groups import medians_of_runs, weighted_centres
 from ..plan import Block
@@ -195,8 +196,14 @@ def part_of(block: Block, key: Integers, rows: Integers, joined: int) -> Part:
     return Part(rows, (*block.always, *claims), signs, joined, tuple(key.tolist()))
 
 
-def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str) -> list[Part]:
-    """Cut the records into parts that can be grouped on their own, each with at least k units."""
+def partition(
+    cells: BlockCells, block: Block, strata: Strata, *, k: int, small: str,
+    diversity: Diversity | None = None,
+) -> list[Part]:  # fmt: skip
+    """Cut the records into parts that can be grouped on their own, each with at least k units.
+
+    A part whose confidential values are together not as diverse as asked for joins another.
+    """
     view, units = cells.view, cells.view.units
     _refuse_small_strata(strata, k, units)
     lacking = [name for name in block.columns if view.any_missing(name)]
@@ -207,9 +214,14 @@ def partition(cells: BlockCells, block: Block, strata: Strata, *, k: int, small:
     if not block.cases and not block.signs and lacking:
         _refuse_rare_patterns(distinct, counted, strata, lacking, k, units)
     pairs = None if units is None else np.unique(np.column_stack([ids, units]), axis=0)
+    lacks: Callable[[list[int]], str] | None = None
+    if diversity is not None:
+        _refuse_undiverse_strata(diversity, strata)
+        lacks = partial(_lacking, diversity, rows_of_strata(ids))
     became = join_small(
-        distinct, records, counted, k, small, fixed=KeysOfParts.fixed_of(block), units=pairs
-    )
+        distinct, records, counted, k, small, fixed=KeysOfParts.fixed_of(block), units=pairs,
+        lacks=lacks,
+    )  # fmt: skip
     return [
         part_of(block, distinct[at], rows, len(rows) - int(records[at]))
         for at, rows in enumerate(rows_of_strata(became[ids]))
@@ -240,6 +252,20 @@ def _refuse_small_strata(strata: Strata, k: int, units: Integers | None) -> None
     sizes = count_units(strata.ids, units)
     if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
         raise GroupSizeError.small_strata(k=k, sizes=few, what=_respondents(units))
+
+
+def _refuse_undiverse_strata(diversity: Diversity, strata: Strata) -> None:
+    rows = dict(zip(strata.names, rows_of_strata(strata.ids)))
+    diversity.refuse_unattainable(rows if len(rows) > 1 else None)
+
+
+def _lacking(diversity: Diversity, rows: Sequence[Integers], keys: list[int]) -> str:
+    """Return what the records of some keys lack together, in words; an empty text if nothing."""
+    reached = diversity.take(np.concatenate([rows[key] for key in keys])).attainable()
+    for one, name, own in zip(diversity.requirements, diversity.names, reached):
+        if not one.holds(own):
+            return f"{one} of {name!r} ({own:.4g})"
+    return ""
 
 
 def _respondents(units: Integers | None) -> str:
@@ -289,13 +315,14 @@ def _case_of_each(cells: BlockCells, cases: Sequence[Case]) -> Integers:
 
 def join_small(
     keys: Integers, records: Integers, counted: Integers, k: int, wish: str, *, fixed: int,
-    units: Integers | None = None,
+    units: Integers | None = None, lacks: Callable[[list[int]], str] | None = None,
 ) -> Integers:  # fmt: skip
     """Let parts below k join another, or refuse them; strata and what is missing never mix.
 
     `records` and `counted` are the records and units of each key; `units`, where units are counted,
-    pairs of a key and a unit that it has: all of keys that have fewer than k. Returns the key that
-    each one has joined, or itself.
+    pairs of a key and a unit that it has: all of keys that have fewer than k. `lacks` says what the
+    records of some keys lack beside, in words; together they lack less. Returns the key that each
+    one has joined, or itself.
     """
     what = "records" if units is None else "units"
     sizes, became = records.copy(), np.arange(len(keys))
@@ -307,8 +334,15 @@ def join_small(
     small = {at: size for at, size in count.items() if size < k}
     if small and wish == "refuse":
         raise GroupSizeError.small_parts(k=k, sizes=sorted(small.values()), what=what)
+    if lacks is not None:
+        lacking = {at: why for at in count if (why := lacks([at]))}
+        if lacking and wish == "refuse":
+            raise DiversityError.parts(reached=list(lacking.values()))
+        small |= {at: count[at] for at in lacking}
     for at in sorted(small, key=lambda at: small[at]):
-        if count[at] >= k:
+        own_keys = np.flatnonzero(became == at).tolist()
+        why = "" if lacks is None else lacks(own_keys)
+        if count[at] >= k and not why:
             continue
         others = [
             other
@@ -317,6 +351,8 @@ def join_small(
             and keys[other, 0] == keys[at, 0]
             and (keys[other, fixed:] == keys[at, fixed:]).all()
         ]
+        if not others and count[at] >= k:
+            raise DiversityError.parts(reached=[why])
         if not others:
             raise GroupSizeError.small_parts(k=k, sizes=[count[at]], what=what)
         best = min(others, key=lambda o: ((keys[o] != keys[at]).sum(), -sizes[o]))

@@ -14,7 +14,6 @@ from ..grouping.base import Chance, chance_of
 from ..rules.collection import Rules
 from .base import Declared, Masker, rows_of_strata
 from .registry import Method, Options, Tuned, listed, register
-from .repair import Restoration
 from .selection import by_column, select
 
 MOST = 2000  # categories; chances from each to each are held
@@ -184,16 +183,6 @@ class PRAM(Masker):
             who = f"p[{name!r}]" if isinstance(self.p, Mapping) else "p"
             raise BadOptionError(who, given, "the chance that a category stays, from 0 to 1")
         return float(given)
-
-    def _confront(self, rules: Rules, source: Table, masked: Any) -> Restoration:
-        """Count the records that break each rule; nothing is restored among categories."""
-        fixed = rules.fix(source, schema=self.schema)
-        result = fixed.confront(masked, schema=self.schema)
-        why = "categories are not moved"
-        return Restoration(
-            restored=(), not_restored=dict.fromkeys(fixed.names, why), moved=0, mean_move=0.0,
-            broken={name: len(result.breaking(name)) for name in fixed.names},
-        )  # fmt: skip
 
 
 def _staying(p: float, here: Truths) -> Floats:

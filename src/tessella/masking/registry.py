@@ -25,7 +25,7 @@ Options = Mapping[str, Any]
 Text = str | Callable[[Options], str]  # a template of `str.format`, or a function of the options
 
 # What the study knows, and a step does not give.
-GIVEN = ("schema", "random_state", "rules", "weights", "constraints")
+GIVEN = ("schema", "random_state", "rules", "weights", "constraints", "folder")
 
 
 @dataclass(frozen=True, kw_only=True)

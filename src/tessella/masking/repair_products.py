@@ -144,20 +144,24 @@ def project_mixed(
     G, h = system.G, system.h
     A = np.vstack([system.A, np.eye(d)[frozen]])
     b = np.concatenate([system.b, values[0, frozen] if n else np.zeros(0)])
+    moved, left = values.copy(), np.arange(n)
     active = np.zeros((n, len(h)), dtype=bool)
-    moved = values.copy()
+    # Points know nothing of each other: who has converged rests, and what a point becomes does not
+    # depend on the others. Nearly all rest after a few rounds; a handful takes up to SWEEPS.
     for _ in range(SWEEPS):
-        slopes, rights = _tangents(products, grid, moved)
-        rows = np.concatenate(
-            [np.broadcast_to(A, (n, *A.shape)), slopes, active[:, :, None] * G], axis=1
-        )
-        right = np.concatenate([np.broadcast_to(b, (n, len(b))), rights, active * h], axis=1)
-        before, moved = moved, _nearest(values, rows, right, grid.unit)
-        step = float((np.abs(moved - before) / grid.unit).max(initial=0.0))
-        broken = moved @ G.T - h > 1e-9 * (1 + np.abs(h)) if len(h) else active
-        if step < CONVERGED and not (broken & ~active).any():
+        if not len(left):
             break
-        active |= broken
+        own, held = moved[left], active[left]
+        slopes, rights = _tangents(products, grid, own)
+        rows = np.concatenate(
+            [np.broadcast_to(A, (len(left), *A.shape)), slopes, held[:, :, None] * G], axis=1
+        )
+        right = np.concatenate([np.broadcast_to(b, (len(left), len(b))), rights, held * h], axis=1)
+        moved[left] = _nearest(values[left], rows, right, grid.unit)
+        step = (np.abs(moved[left] - own) / grid.unit).max(axis=1, initial=0.0)
+        broken = moved[left] @ G.T - h > 1e-9 * (1 + np.abs(h)) if len(h) else held
+        active[left] |= broken
+        left = left[(step >= CONVERGED) | (broken & ~held).any(axis=1)]
     return _finish(moved, grid, claims, constants, frozen=frozen)
 
 

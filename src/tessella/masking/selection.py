@@ -151,12 +151,12 @@ class Selection:
 
 def select(
     table: Any, *, columns: Any, strata: Any, weights: Any, schema: Schema | None,
-    blocks: Any = None, who: str = "Microaggregation", categories: bool = False,
+    blocks: Any = None, who: str = "Microaggregation", categories: bool | None = False,
 ) -> Selection:  # fmt: skip
-    """Choose the columns of numbers, or of categories, to mask.
+    """Choose the columns of numbers, or of categories, to mask; with None, of both.
 
     The parameters are those of `Microaggregation`. Categories that are whole numbers must be named,
-    or have a schema.
+    or have a schema; with None the caller checks what columns hold.
     """
     view = View(table, schema)
     if schema is not None:
@@ -173,10 +173,10 @@ def select(
             if name not in taken and (schema is None or schema[name].role == "quasi-identifier")
         )
     else:
-        masked = _named_columns(view.table, columns, taken, None if categories else schema)
+        masked = _named_columns(view.table, columns, taken, schema if categories is False else None)
     if categories:
         _refuse_other_than_categories(view, masked, who, named=columns is not None)
-    elif columns is None:
+    elif columns is None and categories is False:
         _refuse_other_than_numbers(view, masked, who)
     if not masked:
         raise BadTableError(
@@ -358,7 +358,8 @@ def standardised_squares(
     """Return squared differences in standard deviations, of each masked column that varies.
 
     Their weighted mean is SSE / SST. Where a cell is missing, the difference is that of the others
-    on average, so that it does not count.
+    on average, so that it does not count; where it was suppressed, that from the mean: all of what
+    it told is lost.
     """
     squares: dict[Name, Floats] = {}
     weight = np.ones(original.n_rows) if weights is None else weights
@@ -370,7 +371,8 @@ def standardised_squares(
             continue
         x, w = original.numbers(name)[seen], weight[seen]
         r = masked.numbers(name)[seen]
-        spread = Scale.of(x[:, None], w, "zscore", [name]).deviation[0]
+        scale = Scale.of(x[:, None], w, "zscore", [name])
+        r, spread = np.where(np.isnan(r), scale.centre[0], r), scale.deviation[0]
         if spread > 0:
             own = ((x - r) / spread) ** 2
             squares[name] = np.full(original.n_rows, float(np.average(own, weights=w)))

@@ -32,6 +32,8 @@ LOOKS = {
     "correlated noise": (figures.PINK, "<"),
     "uncorrelated noise": (figures.PINK, ">"),
     "rank swapping": (figures.RED, "h"),
+    "shuffling": (figures.RED, "H"),
+    "record swapping": (figures.RED, "8"),
     "rounding": (BLACK, "p"),
     "top and bottom coding": (BLACK, "*"),
     "PRAM": (figures.SKY, "d"),

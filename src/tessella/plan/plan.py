@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from .._types import Name
+from ..diversity import DiversityRule
 from ..exceptions import PlanError
 from ..linear.rows import Row
 from ..rules import Rule, Rules, forms
@@ -282,6 +283,8 @@ class Plan:
         The rules, fixed on the original table.
     fit, edit, small, on_missing, distance, scale, grouping, options, aggregate
         As given to `make_plan`.
+    diversity : DiversityRule or None
+        What the confidential values of every group must be besides.
     """
 
     k: int
@@ -300,6 +303,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     unit: Name | None = None
     aggregate: str = "auto"
+    diversity: DiversityRule | None = None
 
     @property
     def is_fuzzy(self) -> bool:
@@ -360,6 +364,11 @@ class Plan:
         if self.strata:
             named = ", ".join(map(str, self.strata))
             lines.append(f"Records with different {named} never share a group.")
+        if self.diversity is not None:
+            lines.append(
+                f"In every group, {self.diversity}, which are released as they are; missing "
+                "values do not count."
+            )
         for number, block in enumerate(self.blocks, start=1):
             head = f"Block {number}: " if len(self.blocks) > 1 else ""
             lines.append(f"{head}{', '.join(map(str, block.columns))} are grouped together.")

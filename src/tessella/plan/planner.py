@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from .._parameters import NONE, Instance, OneOf, Whole, parameters
 from .._types import Name
+from ..diversity import DiversityRule
 from ..exceptions import BadOptionError, PlanError, UnknownColumnError
 from ..rules import Rules, forms
 from ..rules.refute import clashing
@@ -55,6 +56,9 @@ def make_plan(
     grouping: Any = "search",
     options: dict[str, Any] | None = None,
     aggregate: str = "auto",
+    l: Any = None,  # noqa: E741
+    t: Any = None,
+    confidential: Sequence[Name] | Name | None = None,
 ) -> Plan:
     """Derive from rules and schema how to mask so that every rule stays true.
 
@@ -96,6 +100,14 @@ def make_plan(
         squared error, or a matched one, which keeps the distribution of the column (quantiles,
         zeros, spread, the mean of all). "auto" matches in crisp groups with categories, which keep
         their shares there, too. Bounds are kept by both.
+    l : int or mapping, optional
+        How diverse the confidential values of every group must be: a number of distinct values,
+        {"entropy": 3} or {"recursive": [c, l]}. See `tessella.diversity`.
+    t : float or mapping, optional
+        How far their distribution may be from that of the table: a number from 0 to below 1,
+        {"equal": 0.2} or {"ordered": 0.2}.
+    confidential : sequence of names, optional
+        The columns that l and t are about, released as they are; by default those of that role.
 
     Raises
     ------
@@ -134,6 +146,9 @@ def make_plan(
             "Overlapping groups need all masked columns in one block: two draws together would "
             "name records with a probability above 1/k. Leave out blocks, or take another grouping."
         )
+    wanted = _diversity(schema, l, t, confidential, masked, strata)
+    if wanted is not None:
+        _refuse_undiverse(wanted, grouping if drawn else "", len(planned))
     taken = set(masked)
     return Plan(
         k=k, blocks=tuple(planned), strata=tuple(strata),
@@ -141,8 +156,52 @@ def make_plan(
         unit=next(iter(schema.names("unit")), None), rules=rules,
         grouping=grouping, options=dict(options or {}), scale=scale, notes=tuple(notes.values()),
         fit=fit, edit=edit, small=small, on_missing=on_missing, distance=distance,
-        aggregate=aggregate,
+        aggregate=aggregate, diversity=wanted,
     )  # fmt: skip
+
+
+def _diversity(
+    schema: Schema, l: Any, t: Any, confidential: Any, masked: Sequence[Name],  # noqa: E741
+    strata: Sequence[Name],
+) -> DiversityRule | None:  # fmt: skip
+    """Read what confidential values must be, and refuse columns that groups make constant."""
+    if confidential is None and (l is not None or t is not None):
+        confidential = schema.names("confidential")
+    known = [column.name for column in schema]
+    if confidential is not None and not isinstance(confidential, str) and confidential in known:
+        confidential = [confidential]  # a name that is no text
+    wanted = DiversityRule.of(l=l, t=t, confidential=confidential)
+    for name in () if wanted is None else wanted.confidential:
+        if name not in known:
+            raise UnknownColumnError(name, known, who="confidential")
+        if name in masked or name in strata:
+            how = "masked" if name in masked else "a stratum"
+            raise PlanError(
+                f"{name!r} is confidential and would be {how}: all records of a group would have "
+                "the same value, which gives it away. Leave it out of columns, blocks and strata: "
+                f'schema.override({{{name!r}: {{"role": "confidential"}}}}) releases it as it is.'
+            )
+        if schema[name].role in ("identifier", "unit"):
+            raise PlanError(
+                f"{name!r} has the role {schema[name].role!r} and is not released: l and t are "
+                "about columns that are."
+            )
+    return wanted
+
+
+def _refuse_undiverse(wanted: DiversityRule, drawn: str, n_blocks: int) -> None:
+    """Refuse groups that can promise nothing of the values of all who are alike."""
+    if drawn:
+        raise PlanError(
+            f"{wanted} cannot be promised with grouping={drawn!r}: chance decides who gets the "
+            'values of which group. Give grouping="search" or another crisp one.'
+        )
+    if n_blocks > 1:
+        raise PlanError(
+            f"{wanted} cannot be promised with {n_blocks} blocks: records that are alike in all of "
+            "them are those that share a group in each, and these sets are not formed by any. "
+            "Leave out blocks."
+        )
 
 
 def _masked(

@@ -37,7 +37,8 @@ INNER = {*FUZZY_OPTIONS, *OVERLAPPING_OPTIONS, "effort", "time_limit"}  # of a g
 
 def _step_options() -> set[str]:
     names = {"columns", *DEFAULTS, *(name for given in PREPARING.values() for name in given)}
-    for method in ("protect", "noise", "coding", "rounding", "pram", "rank swapping"):
+    for method in ("protect", "noise", "coding", "rounding", "pram", "rank swapping", "shuffling",
+                   "record swapping"):  # fmt: skip
         names |= set(options_of(method))
     return names - {"k"}
 

@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from .._output import toml_key, toml_value
 from .._wording import listed
 from ..exceptions import TessellaError, UnsureKindWarning
+from ..frame import Table
 from ..io import Source, read_file
 from ..release import Step, Study
+from ..release.roles import as_numbers
 from ..rules import Rules
 from ..schema import Kind, Role, Schema, Unique
 from .hints import reword
@@ -197,8 +199,8 @@ class PlanFile(Section):
 
     def schema_of(self, source: Source) -> Schema:
         """Return what the plan says of the columns, or what the file lets guess."""
-        if not self.columns:
-            return source.schema()
+        if not self.columns:  # as `protect` guesses: what a rule computes with is a number
+            return as_numbers(source.schema(), self.read_rules(), Table.read(source.table))
         known = Schema({name: part.known() for name, part in self.columns.items()})
         known.check(source.table)
         return Schema([known[name] for name in source.columns])
@@ -215,7 +217,7 @@ class PlanFile(Section):
             known = known.override({name: {"unsure": False} for name in unsure})
         return Study(
             source.table, schema=known, rules=self.read_rules(),
-            tolerance=self.rules.tolerance, random_state=self.seed,
+            tolerance=self.rules.tolerance, random_state=self.seed, folder=self.folder,
         )  # fmt: skip
 
 

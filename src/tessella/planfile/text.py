@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from .._parameters import check_parameters
 from .._types import Name
 from .._wording import suggest
+from ..diversity import Requirement
 from ..exceptions import (
     BadOptionError,
     BadTableError,
@@ -239,7 +240,8 @@ def _draft_steps(
     for fit in ("closed", "project"):
         try:
             fixed = about.fix(table, schema=schema)
-            found = make_plan(schema, fixed, k=k, strata=tuple(strata), fit=fit)
+            asked = {name: wishes[name] for name in ("l", "t", "confidential") if name in wishes}
+            found = make_plan(schema, fixed, k=k, strata=tuple(strata), fit=fit, **asked)
             does = [f"  {line}" for line in found.explain().split("\n")]
             explained = [EXPLAINED, *does]
             if fit == "project":
@@ -378,6 +380,9 @@ def _look_at(step: Step) -> None:
             raise BadOptionError("k", step.options.get("k"), "a whole number of at least 2")
         given = {**DEFAULTS, **step.options}
         checked_dominance(given["dominance"], given["on_dominance"])
+        for name, check in (("l", Requirement.of_l), ("t", Requirement.of_t)):
+            if given[name] is not None:
+                check(given[name])
         return
     if step.method in PREPARING:
         return
@@ -433,7 +438,7 @@ def _across(plan: PlanFile, lines: Lines) -> Iterator[Found]:
     if not plan.columns:
         return
     for at, step in enumerate(plan.steps):
-        for option in ("columns", "column", "strata"):
+        for option in ("columns", "column", "strata", "confidential"):
             named = step.options.get(option)
             for name in [named] if isinstance(named, str) else named or ():
                 if isinstance(name, str) and name not in plan.columns:

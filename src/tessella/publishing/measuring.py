@@ -64,7 +64,10 @@ def keyed_order(entropy: Any, n: int) -> Integers:
 
 def measure_loss(reference: View, released: View, study: Study, **options: Any) -> Summary:
     """Measure what masking has cost, by all generic measures."""
-    return measure(reference, released, schema=study.schema, on_unpaired="skip", **options)
+    usual: dict[str, Any] = {
+        "schema": study.schema, "on_unpaired": "skip", "hierarchies": study.recoded or None
+    }  # fmt: skip
+    return measure(reference, released, **usual | options)
 
 
 def measure_risk(

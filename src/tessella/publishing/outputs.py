@@ -210,8 +210,12 @@ class Publication:
         lines += map(str, self.release.probabilistic)
         if len(self.release.rules):
             lines.append(f"Rules: all {len(self.release.rules)} hold.")
-        beside = beside_loss(self.release.audit)
-        lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")
+        beside, recoded = beside_loss(self.release.audit), self.release.recoding_loss
+        if self.release.column_loss or not recoded:
+            lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")
+        if recoded:
+            mean = sum(recoded.values()) / len(recoded)
+            lines.append(f"Certainty penalty of recoded columns {mean:.2f} %.")
         lines += [] if self.release.estimates is None else [self.release.estimates.sentence]
         if self.risk is not None and self.risk.worst is not None:
             worst, before = self.risk.worst, self.risk_before
@@ -279,4 +283,5 @@ class Steps:
         """Report how far a long step is, and about how long it will take."""
         if self.progress is not None:
             left = self.left(at, of)
-            self.progress(self.done, self.total, f"{name}: {part} ({at} of {of}){left}")
+            far = f"{at} of {of}" if of < 100 else f"{100 * at / of:.1f} %"
+            self.progress(self.done, self.total, f"{name}: {part} ({far}){left}")

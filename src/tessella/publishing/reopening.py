@@ -67,7 +67,10 @@ class Reopened:
 
     def loss(self, **options: Any) -> Summary:
         """Measure the information loss; `options` are those of `tessella.loss.measure`."""
-        return measure_loss(self.study.views[0], self.released, self.study, **options)
+        return measure_loss(
+            self.study.views[0], self.released, self.masked if self._recodes else self.study,
+            **options,
+        )  # fmt: skip
 
     def estimates(self, *, columns: list[Any] | None = None) -> EstimateLoss:
         """Compare survey estimates, with their sampling errors."""
@@ -96,6 +99,7 @@ class Reopened:
             reference.table.native, self.released.table.native, schema=self.study.schema,
             rules=self.study.confrontation.rules, tolerance=self.plan.rules.tolerance,
             aligned=True, manifest=promised or None,
+            hierarchies=self.masked.recoded if self._recodes else None,
             **({} if promised else self.masked.promised),
         )  # fmt: skip
         return replace(found, hashes=hashes, problems=(*problems, *found.problems))
@@ -105,6 +109,11 @@ class Reopened:
         """The original after all steps of the plan: another draw, where it has no seed."""
         with warnings.catch_warnings(action="ignore", category=TessellaWarning):
             return self.study.replay(self.plan.steps)
+
+    @property
+    def _recodes(self) -> bool:
+        """Whether a step of the plan releases coarser values."""
+        return any("hierarchies" in step.options for step in self.plan.steps)
 
     @property
     def _method(self) -> Any:

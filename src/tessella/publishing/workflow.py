@@ -311,11 +311,12 @@ def _prepare(
     with steps.step("report", order=ordered):
         warned = tuple(dict.fromkeys(str(one.message) for one in caught))
         warned += tuple(describe_dominance(release.audit.dominance))
-        summary = summarise(
-            study, release, plan=plan, source=read, loss=loss, risk=risk, risk_before=before,
-            protocol=Protocol(tuple(steps.entries)), order=ordered, warned=warned,
-            title=paths["release"].name, pictures=pictures and "internal report" in paths,
-        )  # fmt: skip
+        with reported_to(partial(_report, steps, "report")):  # each picture
+            summary = summarise(
+                study, release, plan=plan, source=read, loss=loss, risk=risk, risk_before=before,
+                protocol=Protocol(tuple(steps.entries)), order=ordered, warned=warned,
+                title=paths["release"].name, pictures=pictures and "internal report" in paths,
+            )  # fmt: skip
         if order is not None and plan.seed is None:  # or nobody could compare the files again
             summary["confidential"]["order_entropy"] = str(entropy)
         texts = {what: TEXTS[what](summary) for what in paths if what in TEXTS}

@@ -101,6 +101,7 @@ def make_task(
     if k is None:
         raise BadOptionError("k", None, "the least number of records that share their values")
     roles.refuse_identifying(known)
+    refuse_diversity(options)
     given = {n: options.pop(n) for n in ("dominance", "on_dominance", "whole_units")}
     plan = options.pop("plan", None)
     about = rules.for_columns(table.columns, only=True)
@@ -133,6 +134,16 @@ def make_task(
         whole_units=given["whole_units"],
         asks_units=not plan.is_drawn and not set(covered).isdisjoint(constant_columns(view)),
     )  # fmt: skip
+
+
+def refuse_diversity(options: Mapping[str, Any]) -> None:
+    """Refuse l and t, also those of a plan that is given."""
+    planned = getattr(options.get("plan"), "diversity", None)
+    if planned is not None or options.get("l") is not None or options.get("t") is not None:
+        raise PlanError(
+            "l and t are not promised for a table larger than memory, which is grouped in pieces. "
+            "Read the table into memory, or leave out l, t and confidential."
+        )
 
 
 def _refuse_time(plan: Plan) -> None:

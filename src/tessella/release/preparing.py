@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from .._types import Integers, Name
 from ..frame import Table, View, group_ids
+from ..keys.sources import names_of_intervals
 from ..schema import Schema
 from .forms import Form
-from .steps import Step, drop, join_patterns, names_of_intervals, recode
+from .steps import Step, drop, join_patterns, recode
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import risk
 from .._types import Name
+from ..diversity import DiversityRule
 from ..exceptions import TessellaError
 from ..frame import Table, group_ids
 from ..masking import registry
@@ -40,6 +41,16 @@ class Promise:
     k: int
     blocks: list[list[Name]]
     strata: tuple[Name, ...] = ()
+    diversity: DiversityRule | None = None  # of the confidential values of those who are alike
+    wildcard: tuple[tuple[Name, ...], ...] = ()  # blocks in which an empty cell equals every value
+
+    @property
+    def audited(self) -> dict[str, Any]:
+        """The promise as `audit` takes it."""
+        wanted = {} if self.diversity is None else self.diversity.options
+        loose = {"wildcard": self.wildcard} if self.wildcard else {}
+        shared = {"k": self.k, "blocks": self.blocks, "strata": [*self.strata] or None}
+        return {**shared, **wanted, **loose}
 
     @property
     def columns(self) -> set[Name]:
@@ -50,7 +61,7 @@ class Promise:
     def of_plan(cls, plan: Plan) -> Promise:
         """Return what a plan promises."""
         blocks = [list(block.columns) for block in plan.blocks]
-        return cls(k=plan.k, blocks=blocks, strata=plan.strata)
+        return cls(k=plan.k, blocks=blocks, strata=plan.strata, diversity=plan.diversity)
 
     @classmethod
     def of_step(cls, step: Step, masker: Any, columns: list[Name], table: Table) -> Promise | None:
@@ -60,17 +71,30 @@ class Promise:
         if not blocks or getattr(masker, "rules", None) is not None:
             return None
         strata = names_of_strata(table, masker.strata)
-        return cls(k=masker.k, blocks=getattr(masker, "blocks_", blocks), strata=strata)
+        blocks = getattr(masker, "blocks_", blocks)
+        loose = getattr(masker, "missing", "category") == "wildcard"
+        return cls(
+            k=masker.k, blocks=blocks, strata=strata,
+            diversity=getattr(masker, "diversity_", None),
+            wildcard=tuple(tuple(block) for block in blocks) if loose else (),
+        )  # fmt: skip
 
     @classmethod
     def of_all(cls, promises: Iterable[Promise]) -> Promise | None:
-        """Return what holds of several promises together: the least k, in common strata."""
+        """Return what holds of several promises together: the least k, in common strata.
+
+        The audit counts l and t among those who are alike in all blocks.
+        """
         known = list(promises)
         if not known:
             return None
         strata = tuple(s for s in known[0].strata if all(s in one.strata for one in known))
         blocks = [block for one in known for block in one.blocks]
-        return cls(k=min(one.k for one in known), blocks=blocks, strata=strata)
+        wanted = next((one.diversity for one in known if one.diversity is not None), None)
+        return cls(
+            k=min(one.k for one in known), blocks=blocks, strata=strata, diversity=wanted,
+            wildcard=tuple(block for one in known for block in one.wildcard),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from ..grouping.base import check_seed
 from ..grouping.cells import LARGE
 from ..plan import Plan
 from ..schema import Schema
+from .large import refuse_diversity
 from .lazily import lazy_of, protect_lazily
 from .result import DEFAULTS, Release
 from .roles import refuse_identifying
@@ -42,6 +43,9 @@ def protect(
     grouping: Any = "search",
     options: dict[str, Any] | None = None,
     aggregate: str = "auto",
+    l: Any = None,  # noqa: E741
+    t: Any = None,
+    confidential: Any = None,
     dominance: Any = 10,
     on_dominance: str = "report",
     whole_units: bool = False,
@@ -72,6 +76,17 @@ def protect(
         See `tessella.plan.make_plan`.
     aggregate : {"auto", "mean", "matched mean"}, default "auto"
         What numbers without rules get: see `tessella.plan.make_plan`.
+    l : int or mapping, optional
+        How diverse the confidential values of every group must be: so many distinct values,
+        {"entropy": 3} for an entropy of log 3, or {"recursive": [c, l]}, such as [2, 3]. Missing
+        values do not count; l counts values over records, also where k counts units.
+    t : float or mapping, optional
+        How far the distribution of these values in a group may be from that in the table: 0.2, with
+        ordered distance where values have an order; {"equal": 0.2} or {"ordered": 0.2}. See
+        `tessella.diversity`.
+    confidential : name or sequence of names, optional
+        The columns that l and t are about, which are released as they are. By default the schema's;
+        those named here get that role.
     weights : name, optional
         The column of sampling weights, if the schema does not say so.
     unit : name, optional
@@ -133,11 +148,13 @@ def protect(
         "small": small, "on_missing": on_missing, "distance": distance, "scale": scale,
         "grouping": grouping, "options": options, "plan": plan, "dominance": dominance,
         "on_dominance": on_dominance, "whole_units": whole_units, "aggregate": aggregate,
+        "l": l, "t": t, "confidential": confidential,
     }  # fmt: skip
     lazy = lazy_of(table)
     if lazy is not None and lazy.n_rows <= LARGE:  # it fits in one cell
         table = lazy.whole()
     elif lazy is not None:
+        refuse_diversity(given)
         return protect_lazily(
             lazy, Step(method="protect", options={"k": k, **_unusual(given, rules)}),
             schema=schema, rules=rules if plan is None else plan.rules, weights=weights, unit=unit,
@@ -147,7 +164,8 @@ def protect(
         )  # fmt: skip
     study = Study(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
-        unit=unit, tolerance=tolerance, random_state=_seed(random_state),
+        unit=unit, confidential=confidential, tolerance=tolerance,
+        random_state=_seed(random_state),
     )  # fmt: skip
     refuse_identifying(study.schema)
     found = study.do("protect", k=k, **_unusual(given, rules)).release()

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._types import Floats, Integers, Name
 from ..auditing import Audit, audit
+from ..auditing.recoded import Recoded
 from ..auditing.result import beside_loss
 from ..exceptions import (
     GroupSizeError,
@@ -25,6 +26,7 @@ from ..exceptions import (
 from ..frame import Table, View
 from ..grouping.base import check_k
 from ..grouping.dominance import DominanceRule, checked_dominance
+from ..loss.recoded import recoding_loss
 from ..loss.survey import EstimateLoss
 from ..masking.engine import MaskedBlocks, as_floats, mask_keeping_rules
 from ..masking.homes import constant_columns
@@ -185,6 +187,8 @@ class Release:
         For each step that only aims at groups of k: how many records an intruder names.
     estimates : EstimateLoss or None
         Survey estimates before and after, with sampling errors: confidential, left behind as well.
+    recoding_loss : dict of name to float
+        The certainty penalty of each recoded column, in per cent: see `tessella.loss`.
     """
 
     table: Any
@@ -206,6 +210,7 @@ class Release:
     before: Confrontation | None = None
     probabilistic: tuple[Any, ...] = ()
     estimates: EstimateLoss | None = None
+    recoding_loss: dict[Name, float] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind when saved: groups of records, values that rules look up, seeds."""
@@ -218,7 +223,13 @@ class Release:
         }
 
     def __str__(self) -> str:
-        lines = [f"Information loss {self.loss:.2f} %{beside_loss(self.audit)}."]
+        lines = []
+        if self.column_loss or not self.recoding_loss:
+            lines.append(f"Information loss {self.loss:.2f} %{beside_loss(self.audit)}.")
+        if own := self.recoding_loss:
+            shown = ", ".join(f"{name} {lost:.1f}" for name, lost in own.items())
+            mean = sum(own.values()) / len(own)
+            lines.append(f"Certainty penalty of recoded columns {mean:.2f} % ({shown}).")
         lines += [] if self.estimates is None else [self.estimates.sentence]
         if self.inconsistent:
             lines.append(
@@ -249,13 +260,18 @@ def judge(
     promised: Mapping[str, Any],
     tolerance: float,
     protocol: Protocol,
+    recoded: Recoded | None = None,
+    kinds: Schema | None = None,
+    suppressed: Sequence[Name] = (),
 ) -> Release:
     """Audit a masked table and measure it, or withhold it.
 
     `reference` is the original as it is compared with (without dropped columns, recoded), `before`
     its confrontation with the rules, `expected` the reference in the dtypes that the release is to
     have. Loss is measured in the columns `masked`; `planned` is the step that kept rules by a plan,
-    `promised` the k, blocks and strata that the audit counts.
+    `promised` the k, blocks and strata that the audit counts, `recoded` the columns that hold
+    coarser values, `kinds` what the released columns are, `suppressed` the columns of which masking
+    emptied cells.
     """
     schema: Any = reference.schema
     plan = None if planned is None else planned.plan
@@ -267,12 +283,15 @@ def judge(
     rule = DEFAULTS["dominance"] if planned is None else planned.dominance
     found = audit(
         expected, view, rules=before.rules, schema=schema, tolerance=tolerance,
-        confronted=(before, after), dominance=rule, **promised,
+        confronted=(before, after), dominance=rule, recoded=recoded, suppressed=suppressed,
+        **promised,
     )  # fmt: skip
     if not found.passed:
         raise RefusedError(_withheld(found, before, after, plan))
     weight = reference.weights()
-    squares = standardised_squares(reference, view, masked, weight)
+    coarser = _recoding_loss(reference, view, Recoded.of(recoded), weight)
+    numbers = [name for name in masked if name not in coarser]
+    squares = standardised_squares(reference, view, numbers, weight)
     column_loss = {
         name: 100 * float(np.average(own, weights=weight)) for name, own in squares.items()
     }
@@ -292,11 +311,25 @@ def judge(
         edited=0 if planned is None else planned.masked.edited,
         merged=0 if planned is None else planned.masked.merged,
         donated=0 if planned is None else planned.masked.donated,
-        schema=Schema([column for column in schema if column.role != "unit"]),
+        schema=Schema([column for column in kinds or schema if column.role != "unit"]),
         rules=before.rules,
         protocol=protocol,
         labels=[] if planned is None else planned.masked.labels,
+        recoding_loss=coarser,
     )
+
+
+def _recoding_loss(
+    reference: View, released: View, recoded: Recoded, weight: Floats | None
+) -> dict[Name, float]:
+    """Return the certainty penalty of each recoded column, in per cent."""
+    if not recoded.hierarchies:
+        return {}
+    found = recoding_loss(
+        reference, released, columns=list(recoded.hierarchies), weights=weight,
+        hierarchies={name: own for name, own in recoded.hierarchies.items() if own is not None},
+    )  # fmt: skip
+    return {name: 100 * value for name, value in found.by_column.items()}
 
 
 def without_unit(table: Table, reference: View) -> View:
@@ -330,7 +363,7 @@ DEFAULTS: dict[str, Any] = {
     "columns": None, "strata": (), "blocks": None, "fit": "project", "edit": "fix",
     "small": "merge", "on_missing": "pattern", "distance": "original", "scale": "zscore",
     "grouping": "search", "options": None, "dominance": 10, "on_dominance": "report",
-    "whole_units": False, "aggregate": "auto",
+    "whole_units": False, "aggregate": "auto", "l": None, "t": None, "confidential": None,
 }  # fmt: skip
 
 
@@ -385,6 +418,12 @@ def mask_planned(
     if shards is not None:
         mask = partial(mask, shards=shards)
     elif view.units is not None and needs_households(plan, view):
+        if plan.diversity is not None:
+            raise PlanError(
+                f"{plan.diversity} is not promised where units are masked together, for columns "
+                "that are constant within units, or rules across their members. Leave these "
+                "columns and rules out, or leave out l and t."
+            )
         whole = whole_units or needs_whole(plan)
         plan = replace(
             plan, notes=(*plan.notes, households_note(plan, constant_columns(view), whole))

@@ -24,6 +24,7 @@ def confirmed_schema(
     weights: Hashable | None,
     unit: Hashable | None,
     rules: Rules,
+    confidential: Any = None,
 ) -> Schema:
     """Return the schema of a table that may still have columns that must not be released."""
     if schema is not None and not isinstance(schema, Schema):
@@ -41,6 +42,13 @@ def confirmed_schema(
         if not isinstance(unit, Hashable):
             raise BadOptionError("unit", type(unit).__name__, "the name of a column")
         known = known.with_unit(unit)
+    if confidential is not None:
+        named = [confidential] if isinstance(confidential, str) else list(confidential)
+        for name in named:
+            if source.has(name) and known[name].role in ("identifier", "unit", "weight"):
+                expected = f"columns that are values of records; {name!r} is {known[name].role!r}"
+                raise BadOptionError("confidential", list(map(str, named)), expected)
+        known = known.override({name: {"role": "confidential"} for name in named})
     _warn_unsure(known)
     return known
 

@@ -103,7 +103,7 @@ def _release_shard(
     found = judge(
         view, planned.table, expected=View.of(as_planned(view.table, plan), task.schema),
         masked=task.masked, before=before, planned=planned,
-        promised=vars(promise) | {"strata": [*promise.strata] or None} if plan.keeps_k else {},
+        promised=promise.audited if plan.keeps_k else {},
         tolerance=task.tolerance, protocol=Protocol(()),
     )  # fmt: skip
     return found, planned, [len(own) for own in before.rows]

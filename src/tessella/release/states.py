@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Name
+from ..auditing.recoded import Recoded
 from ..exceptions import BadOptionError
 from ..frame import Table, View
 from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
@@ -27,6 +28,7 @@ from .steps import (
     group_strata,
     mask,
     masked_columns,
+    masks_keys,
     recode,
     suppress,
 )
@@ -49,10 +51,12 @@ class State:
     before: list[Confrontation]  # of one or none; states with the same reference share it
     masked: tuple[Name, ...] = ()
     strata: tuple[Name, ...] = ()  # of steps that form groups of at least k
+    suppressed: tuple[Name, ...] = ()  # columns of which cells were emptied by masking
     planned: Planned | None = None  # of the last plan; that of "protect" before others
     by_protect: bool = False
     promises: Mapping[int, Promise] = field(default_factory=dict)  # by the place of their step
     uncertain: tuple[Callable[[], NamingChance], ...] = ()  # of probabilistic steps
+    recoded: Recoded = field(default_factory=partial(Recoded.of, None))
     entry: Entry | None = None
     step: Step | None = None  # the one that led here
 
@@ -142,6 +146,7 @@ def _mask_by_plan(
     if given.get("k") is None:
         raise BadOptionError("k", None, "the least number of records that share their values")
     roles.refuse_identifying(here.schema)
+    given = _beside_keys(study, here, given)
     weights, before = here.reference.weights(), study.confrontation
     if here.masked:  # an earlier step may have moved records off their rules, or onto them
         before = before.rules.confront(here.table, tolerance=study.tolerance, schema=here.schema)
@@ -152,6 +157,31 @@ def _mask_by_plan(
         **{"plan": None, **DEFAULTS, **given},
     )  # fmt: skip
     return _masked_by_plan(here, step, planned)
+
+
+def _beside_keys(study: Study, here: State, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let the classes of keys that an earlier step masked be strata: one k over keys and numbers.
+
+    Local suppression and recoding leave classes of at least k that agree in all keys. Groups within
+    these classes agree in keys and numbers alike, so that k is counted over all of them together;
+    groups across classes would be cut by the keys into smaller ones.
+    """
+    keys = [
+        name
+        for at, promise in here.promises.items()
+        if masks_keys(study.steps[at])
+        for block in promise.blocks
+        for name in block
+    ]
+    if not keys or given.get("plan") is not None:
+        return given
+    strata = roles.names_of_strata(here.table, given.get("strata"))
+    columns = given.get("columns")
+    if columns is None:
+        known = here.schema.names("quasi-identifier")
+        columns = [name for name in known if name not in keys and name not in strata]
+    further = [name for name in keys if name not in strata and name not in columns]
+    return {**given, "columns": list(columns), "strata": [*strata, *further]}
 
 
 def suppressed(table: Table, schema: Schema, lost: int) -> State:
@@ -186,12 +216,31 @@ def _masked_by_plan(here: State, step: Step, planned: Planned) -> State:
 
 def mask_by_masker(study: Study, here: State, step: Step, seed: int | None) -> State:
     """Mask by the masker of a step, and keep what it promises."""
-    done = mask(step, here.table, schema=here.schema, rules=study.confrontation.rules, seed=seed)
+    done = mask(
+        step, here.table, schema=here.schema, rules=study.confrontation.rules, seed=seed,
+        folder=study.folder,
+    )  # fmt: skip
     columns, strata = masked_columns(done.masker, here.table), group_strata(step, here.table)
     after = _masked(here, step, Table.read(done.table), columns, strata, done.account)
     promise = Promise.of_step(step, done.masker, columns, here.table)
     kept = {} if promise is None else {len(study.steps): promise}
-    return replace(after, promises={**after.promises, **kept})
+    emptied = [name for name, cells in getattr(done.masker, "cells_", {}).items() if cells]
+    suppressed = tuple(dict.fromkeys([*here.suppressed, *emptied]))
+    after = replace(after, promises={**after.promises, **kept}, suppressed=suppressed)
+    written = getattr(done.masker, "recoded_", None)
+    if written is None:
+        return after
+    before = here.recoded
+    return replace(
+        after,
+        schema=here.schema.override(
+            {name: {"kind": kind, "labels": {}} for name, kind in written.kinds.items()}
+        ),
+        recoded=Recoded(
+            hierarchies={**before.hierarchies, **written.hierarchies},
+            emptied=before.emptied + done.masker.n_allowed_,
+        ),
+    )
 
 
 def _masked(

@@ -10,18 +10,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .._types import Integers, Name
-from ..exceptions import BadOptionError, BadTableError, UnknownOptionError
+from ..exceptions import (
+    BadOptionError,
+    BadTableError,
+    UnknownOptionError,
+)
 from ..frame import Table, View, count_units, group_ids
 from ..grouping.base import check_k
+from ..keys.sources import names_of_intervals
 from ..masking import registry, restore
 from ..masking.fuzzy_groups import FUZZY_OPTIONS, FuzzyOptions
+from ..rules import Rules
 from ..schema import Schema
+from .recoding import measure_of, public_form, refuse_unjudged
 from .result import DEFAULTS
 
 PREPARING = {
@@ -45,8 +51,9 @@ class Step:
     method : str
         What is done: "drop", "recode", "suppress" (cells of records that lack what nobody else
         lacks), "protect", or another method of `tessella.masking.registry`: "noise", "rank
-        swapping", "individual ranking", "rounding", "coding", "pram", "microaggregation", "fuzzy
-        microaggregation", "overlapping microaggregation", and what others have registered.
+        swapping", "shuffling", "record swapping", "individual ranking", "rounding", "coding",
+        "pram", "microaggregation", "fuzzy microaggregation", "overlapping microaggregation", and
+        what others have registered.
     options : mapping
         Its parameters, by name.
     name : str
@@ -89,6 +96,9 @@ class Step:
         """
         if self.method == "recode" and isinstance(self.options.get("groups"), Mapping):
             return {**self.options, "groups": sorted(map(str, self.options["groups"]))}
+        if isinstance(coarser := self.options.get("hierarchies"), Mapping):
+            shown = {str(name): public_form(form) for name, form in coarser.items()}
+            return {**self.options, "hierarchies": shown}
         if self.method == FUZZY:
             return {**self.options, **_draw_of(self.options)}
         if self.method == "protect" and self.options.get(GROUPING) == "fuzzy":
@@ -124,18 +134,21 @@ def options_of(method: str) -> tuple[str, ...]:
         raise UnknownOptionError("method of a step", method, known) from None
 
 
-def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any) -> Any:
+def make_masker(step: Step, *, schema: Schema, rules: Any, seed: Any, folder: Any = None) -> Any:
     """Build the masker of a step; it keeps the rules afterwards where it can."""
     masker = registry.find(step.method).masker
     if masker is None:
         raise BadOptionError("method", step.method, "a method with a masker")
     taken = inspect.signature(masker).parameters
-    given = {"schema": schema, "random_state": seed, "on_missing": "pattern"}
+    given = {"schema": schema, "random_state": seed, "on_missing": "pattern", "folder": folder}
     given = {name: value for name, value in given.items() if name in taken}
     if "rules" in taken and getattr(masker, "repairs", True) and len(rules):
         given["rules"] = rules
+    options = {n: v for n, v in step.options.items() if n in taken}
+    if isinstance(options.get("measure"), str):
+        options["measure"] = measure_of(options["measure"], options.get("hierarchies"), schema)
     try:
-        return masker(**given | {n: v for n, v in step.options.items() if n in taken})
+        return masker(**given | options)
     except TypeError as error:
         raise BadOptionError("options", step.method, f"complete options: {error}") from None
 
@@ -149,20 +162,29 @@ class MaskedTable:
     account: str
 
 
-def mask(step: Step, table: Table, *, schema: Schema, rules: Any, seed: Any) -> MaskedTable:
+def mask(
+    step: Step, table: Table, *, schema: Schema, rules: Any, seed: Any, folder: Any = None
+) -> MaskedTable:
     """Mask a table by a step.
 
     Records are moved back to the rules where the masker does not do so itself, unless its groups
     would be lost by that.
     """
-    masker = make_masker(step, schema=schema, rules=rules, seed=seed)
+    masker = make_masker(step, schema=schema, rules=rules, seed=seed, folder=folder)
     masked = masker.fit_transform(table)
     restoration = getattr(masker, "restoration_", None)
     if is_restored(step, rules):
+        moving = masked_columns(masker, table)
+        coarser = getattr(masker, "hierarchies_", {})
         masked, restoration = restore(
-            masked, rules, original=table, columns=masked_columns(masker, table), schema=schema
-        )
+            masked, Rules(rule for rule in rules if not set(rule.columns) & set(coarser)),
+            original=table, columns=[name for name in moving if name not in coarser],
+            schema=schema,
+        )  # fmt: skip
+    if (recoded := getattr(masker, "recoded_", None)) is not None:
+        refuse_unjudged(rules, masked, recoded.hierarchies, schema)
     account = [f"Loss of this step {masker.loss_:.2f} %."] if hasattr(masker, "loss_") else []
+    account += [masker.account_] if hasattr(masker, "account_") else []
     account += [str(restoration)] if restoration else []
     return MaskedTable(table=masked, masker=masker, account=" ".join(account))
 
@@ -181,6 +203,14 @@ def group_strata(step: Step, table: Table) -> list[Name]:
     if given is None or groups is None or not groups(step.options, ["column"]):
         return []
     return [given] if isinstance(given, str) or table.has(given) else list(given)
+
+
+def masks_keys(step: Step) -> bool:
+    """Whether a step brings categorical keys to k: by emptying cells, or along hierarchies."""
+    method = registry.find(step.method)
+    return "hierarchies" in method.options or (
+        method.masks == "categories" and method.groups is not None
+    )
 
 
 def is_restored(step: Step, rules: Any) -> bool:
@@ -251,15 +281,6 @@ def recode(
         column, [names[i] if i >= 0 else None for i in first], ordered=True, order=names
     )
     return coarse, schema.override({column: {"kind": "ordinal", "missing": (), "labels": {}}})
-
-
-def names_of_intervals(breaks: Any, labels: Sequence[str] | None = None) -> list[str]:
-    """Name the intervals between breaks, the lowest first."""
-    if labels is not None:
-        return [str(label) for label in labels]
-    shown = [f"{end:g}" for end in breaks]
-    between = [f"{low} to below {high}" for low, high in pairwise(shown)]
-    return [f"below {shown[0]}", *between, f"{shown[-1]} or more"]
 
 
 def count_rare(table: Table, schema: Schema, k: int, columns: Sequence[Name] | None = None) -> int:

@@ -59,6 +59,8 @@ class Study:
         The column of sampling weights, if the schema does not say so.
     unit : name, optional
         The column that names the units that k counts, if the schema does not say so.
+    confidential : name or sequence of names, optional
+        Columns that are confidential, if the schema does not say so: released as they are.
     tolerance : float, default 1e-9
         How far sides of a rule between floats may be off, times the size of the terms.
     random_state : int or None, default None
@@ -66,6 +68,8 @@ class Study:
         made of this one and its place among them. So a step that is taken back and done again gives
         the same table. None draws from the operating system's entropy: doing it again then gives
         another table.
+    folder : path, optional
+        What the names of files that steps read are relative to, such as hierarchies.
 
     Examples
     --------
@@ -91,15 +95,17 @@ class Study:
         rules: Any = None,
         weights: Hashable | None = None,
         unit: Hashable | None = None,
+        confidential: Any = None,
         tolerance: float = 1e-9,
         random_state: int | None = None,
+        folder: Any = None,
     ) -> None:
         source = Table.read(table)
         self.rules = Rules() if rules is None else Rules.of(rules)
-        known = roles.confirmed_schema(source, schema, weights, unit, self.rules)
+        known = roles.confirmed_schema(source, schema, weights, unit, self.rules, confidential)
         unknown = [rule for rule in self.rules if not set(rule.columns) <= set(source.columns)]
         Rules(unknown).fix(source, schema=known)  # raises, and names the columns
-        self.tolerance = tolerance
+        self.tolerance, self.folder = tolerance, folder
         self.random_state = None if random_state is None else int(random_state)
         self._states = [State(table=source, reference=View(source, known), schema=known, before=[])]
         self._undone: list[State] = []
@@ -136,6 +142,11 @@ class Study:
     def reference(self) -> Any:
         """The original without dropped columns, recoded: what loss and risk compare with."""
         return self._states[-1].reference.table.native
+
+    @property
+    def recoded(self) -> dict[Name, Any]:
+        """The columns that hold coarser values, each with its hierarchy."""
+        return dict(self._states[-1].recoded.hierarchies)
 
     @property
     def confrontation(self) -> Confrontation:
@@ -195,7 +206,7 @@ class Study:
         if promise is None:
             return {}
         counted = {"k": None} if planned is not None and planned.torn else {}
-        return vars(promise) | {"strata": [*promise.strata] or None} | counted
+        return promise.audited | counted
 
     @property
     def protocol(self) -> Protocol:
@@ -257,7 +268,7 @@ class Study:
         first = self._states[0]
         again = Study(
             first.table, schema=first.schema, rules=self.rules, tolerance=self.tolerance,
-            random_state=self.random_state,
+            random_state=self.random_state, folder=self.folder,
         )  # fmt: skip
         again._states[0] = first  # with what was read and judged already
         for step in self.steps if steps is None else steps:
@@ -294,10 +305,16 @@ class Study:
         expected = here.reference
         if plan is not None:
             expected = View.of(as_planned(here.reference.table, plan), here.schema)
+        if here.suppressed:  # in dtypes that have missing cells
+            none = np.zeros(here.table.n_rows, dtype=bool)
+            same = expected.table.empty(dict.fromkeys(here.suppressed, none))
+            expected = View.of(same, here.schema)
         found = judge(
             here.reference, here.table, expected=expected, masked=here.masked,
+            suppressed=here.suppressed,
             before=self.confrontation, planned=here.planned, promised=self.promised,
-            tolerance=self.tolerance, protocol=self.protocol,
+            tolerance=self.tolerance, protocol=self.protocol, recoded=here.recoded,
+            kinds=here.schema,
         )  # fmt: skip
         return replace(found, probabilistic=tuple(measure() for measure in here.uncertain))
 
@@ -311,7 +328,10 @@ class Study:
         """
         reference, masked = self.views
         masked = masked if released is None else released
+        recoded = set(self.recoded)  # coarser values have no shares to compare
         about = masked.columns if columns is None else columns
+        if recoded:
+            columns = [name for name in about if name not in recoded and reference.table.has(name)]
         numbers = [n for n in about if reference.is_number(n) and masked.is_number(n)]
         ratios = component_ratios(self.confrontation.rules, numbers)
         try:

@@ -231,7 +231,8 @@ def find_figures(study: Study) -> dict[Name, Figures | None]:
     weights = before.weights()
     columns: dict[Name, tuple[Floats, Floats, Floats]] = {}
     for name in study.masked:
-        if not before.table.facts(name).numeric or study.schema[name].kind == "nominal":
+        numeric = all(view.table.facts(name).numeric for view in (before, after))
+        if not numeric or study.schema[name].kind == "nominal":
             continue
         x, r = before.numbers(name), after.numbers(name)
         w = np.ones(len(x)) if weights is None else weights

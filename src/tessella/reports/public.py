@@ -29,7 +29,7 @@ from .disclosure import FEW, NEAR, Extremes, Figures, coarse, find_figures, is_s
 
 TAKEN = (
     "tessella", "records", "order", "k", "counted", "probabilistic", "blocks", "strata", "rules",
-    "rules_withheld", "steps", "left_out", "tolerance",
+    "rules_withheld", "steps", "left_out", "tolerance", "diversity",
 )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def manifest(summary: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> 
     """
     public = summary["public"]
     quoted = [rule for rule in public["rules"] if "…" not in rule["text"]]  # that can be verified
-    parts = ("name", "type", "kind", "masked", "weight", "codes")
+    parts = ("name", "type", "kind", "masked", "recoded", "weight", "codes")
     columns = [{part: column[part] for part in parts} for column in public["columns"]]
     content = {
         "kind": KIND,
@@ -125,6 +125,7 @@ def public_part(
         "k": release.audit.k,
         "counted": "records" if release.audit.unit is None else "units",
         "blocks": _blocks(release),
+        "diversity": _diversity(study, release),
         "probabilistic": [
             {"aimed_size": one.k, "text": one.public} for one in release.probabilistic
         ],
@@ -151,7 +152,10 @@ def _without(telling: set[Name], study: Study, loss: Summary | None) -> Summary 
     columns = [name for name in masked.columns if name in measured]
     if not columns:
         return None
-    return measure(reference, masked, columns=columns, schema=study.schema, on_unpaired="skip")
+    return measure(
+        reference, masked, columns=columns, schema=study.schema, on_unpaired="skip",
+        hierarchies=study.recoded or None,
+    )  # fmt: skip
 
 
 class Gone:
@@ -229,13 +233,14 @@ def _columns(
         facts = released.table.facts(name)
         dominated = name in known and known[name] is None
         why = "few" if line.few else "dominated" if dominated else ""
-        figures = {} if why else _figures(line, known.get(name), loss, few)
+        figures = {} if why else _figures(line, known.get(name), loss, few, name in study.recoded)
         yield {
             "name": plain(name),
             "type": TYPES.get(facts.family, facts.family),
             "kind": schema.kind,
             "weight": schema.role == "weight" and not schema.guessed,
             "masked": name in masked,
+            "recoded": name in study.recoded,
             "stratum": name in strata,
             "changed": _share(line.share_changed, line.n, few),
             "missing": line.missing_after,
@@ -248,9 +253,11 @@ def _columns(
 
 
 def _figures(
-    line: ColumnLine, known: Figures | None, loss: Summary | None, few: int
+    line: ColumnLine, known: Figures | None, loss: Summary | None, few: int, recoded: bool
 ) -> dict[str, float | None]:
     name = line.name
+    if recoded:
+        return {"entropy": _of_column(loss, "entropy", name)}
     if line.kind == "categories":
         return {
             "frequency_change": _share(line.frequency_change, line.n, few),
@@ -306,6 +313,17 @@ def _measures(loss: Summary | None, unit: float, n: int, few: int) -> Iterator[d
             "formula": one.formula,
             "source": one.source,
         }
+
+
+def _diversity(study: Study, release: Release) -> dict[str, Any] | None:
+    """Return what was asked of confidential values, and what each has: all counted as released."""
+    wanted = None if study.promise is None else study.promise.diversity
+    if wanted is None or not release.audit.diversity:
+        return None
+    lines = [line.to_dict() for line in release.audit.diversity]
+    reached = [{name: own[name] for name in ("column", "asked", "worst")} for own in lines]
+    options = wanted.options | {"confidential": [plain(name) for name in wanted.confidential]}
+    return options | {"reached": reached}
 
 
 def _blocks(release: Release) -> list[dict[str, Any]]:

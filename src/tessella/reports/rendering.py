@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import pictures
+from .._clock import waiting
 from ..exceptions import TessellaError
 from ..frame import Table
 from ..loss.base import reason_of
@@ -52,6 +53,8 @@ def draw(study: Study, release: Release) -> list[dict[str, str]]:
     for number, (title, alt, make) in enumerate(wanted):
         if not names or (title == "Group sizes" and not release.labels):
             continue
+        if (progress := waiting()) is not None:
+            progress(number, len(wanted), title.lower())
         try:
             with warnings.catch_warnings():  # letters that no font has, numbers near the largest
                 warnings.simplefilter("ignore")

@@ -63,6 +63,10 @@ def facts_of(part: Part) -> dict[str, Any]:
             else f"at least {k - 1} others"
         ),
         "alike": alike,
+        "diverse": "; ".join(
+            f"{own['column']}: {own['asked']}"
+            for own in (part.get("diversity") or {}).get("reached", ())
+        ),
         "rules": "the rule" if n_rules == 1 else f"any of the {n_rules} rules",
         "unquoted": part["rules_withheld"],
         "loss": percent(part["loss"]),
@@ -91,6 +95,7 @@ def conditions_of(part: Part) -> dict[str, bool]:
         "rules": has_rules,
         "counted": counted,
         "blocks": counted and len(part["blocks"]) > 1,
+        "diverse": bool(part.get("diversity")),
         "probabilistic": bool(part["probabilistic"]),
         "priced": part["loss"] is not None
         and any(column["masked"] and column["loss"] is not None for column in columns),
@@ -124,6 +129,9 @@ _ROWS = [
     ("verdict", "k in blocks", "blocks",
      "In each block of columns, every record has the same masked values as "
      "{others}{alike}."),
+    ("verdict", "diverse", "diverse",
+     "Among records with the same masked values, confidential values are diverse or close to those "
+     "of the table: {diverse}."),
     ("verdict", "rules hold", "rules", "No record breaks {rules}."),
     ("verdict", "loss", "priced",
      "The masking cost {loss} of the variation of the masked numbers that figures are given of."),

@@ -234,7 +234,7 @@ def _values(view: View, name: Name) -> dict[str, Any]:
 def _moved(study: Study, release: Release) -> Iterator[str]:
     """Warn of categories whose shares moved by more than their sampling error."""
     reference, released = study.views
-    names = [name for name in study.masked if released.table.has(name)]
+    names = [n for n in study.masked if released.table.has(n) and n not in study.recoded]
     names = [n for n in names if not released.is_number(n) and not released.missing(n).all()]
     if not names:
         return

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from .anonymity.individual import individual_risk as individual_risk
     from .anonymity.individual import probabilistic_k_anonymity as probabilistic_k_anonymity
     from .anonymity.keys import k_anonymity as k_anonymity
+    from .anonymity.likeness import beta_likeness as beta_likeness
     from .anonymity.population import log_linear_risk as log_linear_risk
     from .anonymity.population import uniques as uniques
+    from .anonymity.presence import delta_presence as delta_presence
+    from .anonymity.presence import k_map as k_map
     from .anonymity.suda import suda as suda
     from .assessment import Assessment as Assessment
     from .assessment import Attack as Attack
@@ -44,7 +47,9 @@ else:  # or a checker would believe that every name exists
         "anonymity.homogeneity": ("AlphaK", "Homogeneity"),
         "anonymity.individual": ("IndividualRisk", "ProbableAnonymity"),
         "anonymity.keys": ("Anonymity",),
+        "anonymity.likeness": ("Likeness",),
         "anonymity.population": ("LogLinearRisk", "Uniques"),
+        "anonymity.presence": ("KMap", "Presence"),
         "anonymity.suda": ("SpecialUniques",),
         "intervals": ("IntervalDisclosure",),
         "learned.certificate": ("Certified",),

@@ -137,6 +137,8 @@ class Case:
     weights: Any = None  # of a sample: a name or an array, and so is `unit`
     unit: Any = None  # the household, firm or patient of each record
     order: Integers | None = None  # the masked records as they are released, by row
+    population: Any = None  # a table of all who may be in the release, if he has one
+    population_counts: Name | None = None  # its column that counts persons
     effort: str = "standard"  # how hard he tries: "quick", "standard" or "thorough"
     standardise: str = "each"  # what distances standardise by
     held_out: bool = True  # try learned distances on records that they were not learned from, too
@@ -211,8 +213,8 @@ class Attack:
         Whether it finds out who is who, what is true of somebody, or what the table shows.
     run : callable
         From a `Case` to an `Estimate`.
-    effort : {"quick", "standard", "thorough"}
-        From when on it is tried without being asked for.
+    effort : {"quick", "standard", "thorough", "population"}
+        From when on it is tried without being asked for; or where a population is given.
     skip_reason : callable
         Why it does not fit a case; an empty text if it does.
     description : str

@@ -24,7 +24,7 @@ from ..schema import Schema
 from .aligned import AlignedTables, align_tables, as_list
 from .assessment import Assessment, Attack, Case, Tried
 from .estimate import Estimate
-from .exposure import DOMINANCE, ORDER
+from .exposure import DOMINANCE, INDIVIDUAL, K_MAP, ORDER, PRESENCE, WITH_POPULATION
 
 EFFORTS = ("quick", "standard", "thorough")
 ALL_AT_ONCE = 5000  # records that are linked one to one
@@ -146,16 +146,6 @@ def _no_homogeneity(case: Case) -> str:
     return ""
 
 
-def _individual(case: Case) -> Estimate:
-    given = {"weights": case.weights, "unit": case.unit, "schema": case.schema}
-    return risk.individual_risk(case.masked, known=case.keys, **given)
-
-
-def _no_weights(case: Case) -> str:
-    weights = View.of(case.masked, case.schema).weights() if case.weights is None else True
-    return "there are no sampling weights" if weights is None else ""
-
-
 def _few_values(case: Case) -> str:
     if len(case.keys) > MOST_KEYS:
         return f"there are more than {MOST_KEYS} keys"
@@ -222,13 +212,14 @@ ATTACKS: dict[str, Attack] = {
                "takes the released number for the original, within 1 % of the originals' ranks"),
         DOMINANCE,
         ORDER,
+        K_MAP,
+        PRESENCE,
         Attack("homogeneity", "attribute",
                lambda case: risk.l_diversity(
                    case.masked, list(case.confidential), known=case.keys, schema=case.schema),
                "quick", _no_homogeneity,
                "takes the most frequent confidential value of equal records"),
-        Attack("individual risk", "table", _individual, "quick", _no_weights,
-               "looks for a record's person in the population"),
+        INDIVIDUAL,
         Attack("learned", "identity", _learn("weighted mean", 1000), "quick",
                _unless("many", "one"),
                "links by the weighted distance that links most records", expensive=True),
@@ -298,6 +289,8 @@ def assess(
     weights: Any = None,
     unit: Any = None,
     order: Any = None,
+    population: Any = None,
+    population_counts: Name | None = None,
     effort: str = "standard",
     attacks: Iterable[str | Attack] | None = None,
     sample: int | None = None,
@@ -332,6 +325,10 @@ def assess(
     order : array of shape (n,), optional
         The rows of the masked table in the order in which they are released; the attack "order"
         needs it.
+    population : table, optional
+        All who may be in the release, with the keys: "k-map" and "delta-presence" need it.
+    population_counts : name, optional
+        The column of the population that counts persons, where a line stands for several.
     effort : {"quick", "standard", "thorough"}
         Which attacks are tried, and how hard.
     attacks : list of names, optional
@@ -369,6 +366,7 @@ def assess(
     began, progress = _clock.now(), progress or (lambda *_: None)
     if attacks is None:
         efforts = EFFORTS[: EFFORTS.index(effort) + 1]
+        efforts += () if population is None else (WITH_POPULATION,)
         chosen = tuple(one for one in ATTACKS.values() if one.effort in efforts)
     else:
         chosen = find_attacks(attacks)
@@ -381,6 +379,8 @@ def assess(
         confidential=_confidential(masked, confidential, schema), weights=weights,
         unit=unit, order=None if order is None else np.asarray(order, dtype=np.int64),
         effort=effort, seed=random_state, sample=sample, standardise=standardise,
+        population=None if population is None else View.of(population, schema),
+        population_counts=population_counts,
     )  # fmt: skip
     tried: list[Tried] = []
     skipped: dict[str, str] = {}

@@ -5,6 +5,9 @@ order. And where the records of a household stand together, whoever knows that a
 with its head rebuilds the households: with 4 and 5 records next to each other, k records no longer
 hide one.
 
+"individual risk", "k-map" and "delta-presence": whoever knows how large the population is, or has a
+list of it, finds who else has the keys of a record, and how many of them are in the release.
+
 "dominance": whoever sees that a group has 5 records and a mean of 200 million knows a total of a
 billion, and if one record has nearly all of it, that record's value.
 """
@@ -21,6 +24,8 @@ from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError
 from ..frame import Pair, View, group_ids
 from ..grouping.dominance import NEAR, DominanceRule, find_dominated
+from .anonymity.individual import IndividualRisk, individual_risk
+from .anonymity.presence import KMap, Presence, delta_presence, k_map
 from .assessment import Attack, Case
 from .estimate import Estimate
 
@@ -248,4 +253,54 @@ def _alone(groups: Integers) -> int:
 DOMINANCE = Attack(
     "dominance", "attribute", attack_dominance, "quick", skip_reason,
     "takes size times mean of a group for its largest value, within 10 %",
+)  # fmt: skip
+
+
+def attack_individual(case: Case) -> IndividualRisk:
+    """Look for a record's person in the population that weights tell of."""
+    given = {"weights": case.weights, "unit": case.unit, "schema": case.schema}
+    return individual_risk(case.masked, known=case.keys, **given)
+
+
+def _no_weights(case: Case) -> str:
+    weights = View.of(case.masked, case.schema).weights() if case.weights is None else True
+    return "there are no sampling weights" if weights is None else ""
+
+
+INDIVIDUAL = Attack(
+    "individual risk", "table", attack_individual, "quick", _no_weights,
+    "looks for a record's person in the population",
+)  # fmt: skip
+
+
+def _in_population(case: Case) -> dict[str, Any]:
+    """Return the options of both measures."""
+    return {
+        "known": case.keys, "schema": case.schema, "unit": case.unit,
+        "counts": case.population_counts,
+    }  # fmt: skip
+
+
+def attack_k_map(case: Case) -> KMap:
+    """Look the released keys up in the population."""
+    return k_map(case.masked, case.population, **_in_population(case))
+
+
+def attack_presence(case: Case) -> Presence:
+    """Say of everybody in the population whether they are in the release."""
+    return delta_presence(case.masked, case.population, **_in_population(case))
+
+
+def _no_population(case: Case) -> str:
+    return "" if case.population is not None else "no population is given: give population="
+
+
+WITH_POPULATION = "population"  # the effort of attacks that are tried where a population is given
+K_MAP = Attack(
+    "k-map", "table", attack_k_map, WITH_POPULATION, _no_population,
+    "looks the released keys up in a list of the population",
+)  # fmt: skip
+PRESENCE = Attack(
+    "delta-presence", "table", attack_presence, WITH_POPULATION, _no_population,
+    "tells by the keys who of the population is in the release",
 )  # fmt: skip

@@ -290,7 +290,9 @@ def _counted(
             rule=labelled, kind=proposal.kind, records=records, breaks=breaks,
             chance=proposal.chance, why=proposal.why,
         )  # fmt: skip
-        found.append(((KINDS.index(one.kind), proposal.rank, one.text), one))
+        # A total stays a rule though slips break it; an inequality with exceptions may be none.
+        doubtful = not exact and breaks > 0
+        found.append(((doubtful, KINDS.index(one.kind), proposal.rank, one.text), one))
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 

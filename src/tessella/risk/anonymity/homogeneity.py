@@ -15,7 +15,8 @@ import pandas as pd
 
 from ..._parameters import FLAG, NONE, Number, OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
-from ...exceptions import BadOptionError, BadTableError
+from ...diversity import measure_classes, values_in_order
+from ...exceptions import BadOptionError
 from ...frame import View, group_ids, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
@@ -272,25 +273,12 @@ def l_diversity(
     'distinct l = 1 (50.0 % of the records are in classes with one value)'
     """
     read = read_groups(masked, confidential, known=known, groups=groups, schema=schema)
-    figures = {name: _diversity(one, kind, c) for name, one in read.spreads.items()}
+    figures = {
+        name: measure_classes(one.classes, one.values, kind, c=c)
+        for name, one in read.spreads.items()
+    }
     measure = f"recursive l (c = {c:g})" if kind == "recursive" else f"{kind} l"
     return read.result(Homogeneity, measure, figures, low=True)
-
-
-def _diversity(spread: Spread, kind: str, c: float) -> Floats:
-    n_classes = len(spread.sizes)
-    if kind == "distinct":
-        return spread.distinct.astype(np.float64)
-    if kind == "entropy":
-        shares = spread.count / spread.sizes[spread.place]
-        parts = shares * np.log(shares)
-        return np.exp(-np.bincount(spread.place, weights=parts, minlength=n_classes))
-    running = np.cumsum(spread.count)
-    ends = np.append(spread.starts[1:], len(running)) - 1
-    tail = running[ends[spread.place]] - running + spread.count
-    # Tails fall along a class, so the entries that pass are its first ones.
-    passes = spread.most[spread.place] < c * tail
-    return np.bincount(spread.place[passes], minlength=n_classes).astype(np.float64)
 
 
 @parameters(RENAMED, ordered=[FLAG, NONE])
@@ -348,7 +336,9 @@ def t_closeness(
     orders = []
     for name, spread in read.spreads.items():
         ranks = None if ordered is False else _ranks(read.view, name, spread, ordered)
-        figures[name] = _unordered(spread) if ranks is None else _ordered(spread, ranks)
+        codes = spread.values if ranks is None else ranks[spread.values]
+        distance = "equal" if ranks is None else "ordered"
+        figures[name] = measure_classes(spread.classes, codes, distance)
         orders.append(f"{name} {'without' if ranks is None else 'with'} order")
     note = f"distances between values: {', '.join(orders)}"
     read = replace(read, notes=(*read.notes, note))
@@ -357,62 +347,10 @@ def t_closeness(
 
 def _ranks(view: View, name: Name, spread: Spread, ordered: bool | None) -> Integers | None:
     """Rank the numbers of a spread's values by their order, 0 for the least; None without order."""
-    if view.schema is not None and view.kind(name) == "nominal" and ordered is None:
+    found = values_in_order(view, name, ordered)
+    if found is None:
         return None
-    facts, first = view.table.facts(name), np.unique(spread.values, return_index=True)[1]
-    if facts.numeric or facts.family == "boolean":
-        values = view.numbers(name, who="t_closeness")[first]
-    elif facts.ordered:
-        place = {text: at for at, text in enumerate(view.table.order(name) or ())}
-        own, texts = view.table.labels(name)
-        at = np.array([float(place[text]) for text in texts] + [np.nan])
-        values = at[own[first]]
-    elif ordered:
-        raise BadTableError(
-            f"Column {name!r} ({facts.dtype}) has no order. Give ordered=False, or make it an "
-            "ordered categorical."
-        )
-    else:
-        return None
+    values = found[np.unique(spread.values, return_index=True)[1]]
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[np.argsort(values, kind="stable")] = np.arange(len(values))  # NaN comes last
     return ranks
-
-
-def _unordered(spread: Spread) -> Floats:
-    n_classes = len(spread.sizes)
-    whole = np.bincount(spread.values) / len(spread.values)
-    p, q = spread.count / spread.sizes[spread.place], whole[spread.value]
-    # Values that a class lacks add their whole share: 1 minus the shares of those it has.
-    gain = np.bincount(spread.place, weights=np.abs(p - q) - q, minlength=n_classes)
-    return (gain + 1) / 2
-
-
-def _ordered(spread: Spread, ranks: Integers) -> Floats:
-    """Sum |P(<= i) - Q(<= i)| in O(values log values): P is a step function of few steps."""
-    m, n_classes = len(ranks), len(spread.sizes)
-    if m == 1:
-        return np.zeros(n_classes)
-    rank = ranks[spread.value]
-    order = np.lexsort((rank, spread.place))
-    place, rank, count = spread.place[order], rank[order], spread.count[order]
-    whole = np.cumsum(np.bincount(ranks[spread.values], minlength=m)) / len(spread.values)
-    area = np.concatenate([[0.0], np.cumsum(whole)])
-    running = np.cumsum(count)
-    starts = np.searchsorted(place, np.arange(n_classes))
-    before = np.concatenate([[0], running])[starts]
-    level = (running - before[place]) / spread.sizes[place]
-    end = np.append(rank[1:], m - 1)
-    end[np.append(starts[1:], len(place)) - 1] = m - 1
-    # Steps of height `level` from `rank` to `end`, and one of height 0 up to the first value.
-    total = np.bincount(place, weights=_between(level, rank, end, whole, area), minlength=n_classes)
-    total += area[rank[starts]]
-    return total / (m - 1)
-
-
-def _between(level: Floats, low: Integers, high: Integers, whole: Floats, area: Floats) -> Floats:
-    """Sum |level - whole_i| over low <= i < high; `whole` rises, and crosses the level once."""
-    cross = np.clip(np.searchsorted(whole, level), low, high)
-    below = level * (cross - low) - (area[cross] - area[low])
-    above = area[high] - area[cross] - level * (high - cross)
-    return below + above

@@ -33,6 +33,7 @@ SCANNED = ("owa", "choquet", "maxitive")  # families without a tree
 SIGNED = ("bilinear", "maxitive")  # families that are learned from numbers only
 LOWER = "a lower bound of the worst case"
 CONTROLLED = 10_000  # records over which the links of the control are counted, at most
+HALVES, COUNTING = (0.4, 0.55), 0.7  # shares of the work that are done when these parts begin
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -204,8 +205,7 @@ def learned(
 ) -> Learned:
     """Learn on sides that are scaled; `proved` weights are among what is tried."""
     generator = np.random.default_rng(options.random_state)
-    _report(0, "searching")
-    search = _Searched.of(sides, family, options, generator, proved=proved)
+    search = _Searched.of(sides, family, options, generator, SEARCHING, proved=proved)
     trail, reached, some, best = search.trail, search.reached, search.records, search.best
     strictest = max(reached, key=lambda name: (reached[name].links, name == best))
     apart = None
@@ -217,7 +217,7 @@ def learned(
         *sides.notes,
     )
     name = f"best {family} distance found" + (f" ({best})" if best != family else "")
-    _report(3, "counting links")
+    _report(COUNTING, "counting links")
     found = linkage(
         sides,
         Measure(count_family(sides, trail[best]), name, notes),
@@ -237,7 +237,6 @@ def learned(
     )
     if not options.control:
         return found
-    _report(4, "the same in shuffled records")
     control = _control(sides, family, options)
     return replace(found, baseline=control.value, controls={"shuffled": control})
 
@@ -259,6 +258,7 @@ class _Searched:
         family: str,
         options: Options,
         generator: np.random.Generator,
+        report: Part,
         *,
         proved: WeightedMean | None = None,
         counted: int | None = None,
@@ -266,7 +266,9 @@ class _Searched:
         """Learn from some records, and count over all, or over `counted` of them."""
         m, n = len(sides.A), len(sides.B)
         some = _drawn(m, options.max_records, generator)
+        report(0.0, "which records compete")
         search = LinkSearch.of(sides, some, options)
+        report(0.3, "searching")
         trail = search.fit(family, some, generator, proved=proved)
         passes = 1 + len(trail[family].theta) // 20 if family == "maxitive" else 1
         if sides.one_over is not None:
@@ -274,7 +276,10 @@ class _Searched:
         if (family in SCANNED or sides.one_over is not None) and m * n * passes > MOST_PAIRS:
             counted = max(options.max_records, 1000)
         attacked = np.arange(m) if counted is None else _drawn(m, counted, generator)
-        reached = {name: tried(sides, member, attacked) for name, member in trail.items()}
+        reached = {}
+        for at, (name, member) in enumerate(trail.items()):
+            report(0.6 + 0.4 * at / len(trail), f"{name}: links of {len(attacked):,} records")
+            reached[name] = tried(sides, member, attacked)
         return cls(search=search, records=some, trail=trail, attacked=attacked, reached=reached)
 
     @property
@@ -291,7 +296,7 @@ def _control(sides: AlignedTables, family: str, options: Options) -> Estimate:
     """
     generator = np.random.default_rng(options.random_state).spawn(1)[0]
     mixed = replace(sides, truth=generator.permutation(sides.truth))
-    found = _Searched.of(mixed, family, options, generator, counted=CONTROLLED)
+    found = _Searched.of(mixed, family, options, generator, SHUFFLED, counted=CONTROLLED)
     return Estimate.of(
         found.reached[found.best].chances,
         len(found.attacked),
@@ -304,10 +309,26 @@ def _control(sides: AlignedTables, family: str, options: Options) -> Estimate:
     )
 
 
-def _report(at: int, what: str) -> None:
-    """Report to whoever waits which part of the work begins, of five."""
+@dataclass(frozen=True)
+class Part:
+    """A part of the work, which reports how far it is itself."""
+
+    low: float
+    high: float
+    where: str = ""
+
+    def __call__(self, share: float, what: str) -> None:
+        """Report that this share of the part is done and what begins."""
+        _report(self.low + (self.high - self.low) * share, f"{what}{self.where}")
+
+
+SEARCHING, SHUFFLED = Part(0.0, 0.4), Part(0.75, 1.0, ", shuffled")
+
+
+def _report(share: float, what: str) -> None:
+    """Report to whoever waits which share of the work is done and what begins."""
     if (progress := waiting()) is not None:
-        progress(at, 5, f"learned distance, {what}")
+        progress(round(100 * share), 100, f"learned distance: {what}")
 
 
 def _drawn(m: int, some: int, generator: np.random.Generator) -> Integers:
@@ -323,8 +344,8 @@ def _held_out(
     mixed = generator.permutation(records)
     halves = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
     right = 0.0
-    for at, (seen, unseen) in enumerate((halves, halves[::-1]), start=1):
-        _report(at, "learning on one half")
+    for at, (seen, unseen) in enumerate((halves, halves[::-1])):
+        _report(HALVES[at], "learning on one half")
         trail = search.fit(family, np.sort(seen), generator)
         own = {name: tried(search.sides, member, seen) for name, member in trail.items()}
         best = max(own, key=lambda name: own[name])

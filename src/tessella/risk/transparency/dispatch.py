@@ -26,6 +26,8 @@ def _loaded(module: str, function: str) -> Callable[..., Candidates]:
 
 ATTACKS: dict[str, Callable[..., Candidates]] = {
     "rank swapping": _loaded(".ranks", "attack_rank_swapping"),
+    "shuffling": _loaded(".shuffling", "attack_shuffling"),
+    "record swapping": _loaded(".record_swapping", "attack_record_swapping"),
     "individual ranking": _loaded(".ranks", "attack_individual_ranking"),
     "microaggregation": _loaded(".microaggregation", "attack_microaggregation"),
     "fuzzy microaggregation": _loaded(".fuzzy_microaggregation", "attack_fuzzy_microaggregation"),
@@ -51,10 +53,11 @@ def attack(
     original, masked, known, id
         As for `link`.
     method : masker, str or mapping
-        A `RankSwapping`, `IndividualRanking`, `Microaggregation` or `FuzzyMicroaggregation` with
-        the parameters that the table was masked with; or the name of the method ("rank
-        swapping", "individual ranking", "microaggregation", "fuzzy microaggregation"), its
-        parameters among `options`; or a mapping of both, such as
+        A `RankSwapping`, `Shuffling`, `RecordSwapping`, `IndividualRanking`, `Microaggregation` or
+        `FuzzyMicroaggregation` with the parameters that the table was masked with; or the name of
+        the method ("rank swapping", "shuffling", "record swapping", "individual ranking",
+        "microaggregation", "fuzzy microaggregation"), its parameters among `options`; or a
+        mapping of both, such as
         ``{"method": "rank swapping", "percent": 10}``.
     **options
         See below; those that the masker's parameters tell need not be given.
@@ -84,6 +87,10 @@ def attack(
     everyone : bool, default True
         Of rank swapping: numbers were exchanged in twos, and no number was left where it is but
         one of an odd number, as `RankSwapping` does it. False uses no more than the window.
+    amount : float
+        Of shuffling: how much was drawn anew.
+    given : name or list of names, optional
+        Of shuffling: the keys.
     k : int
         Of individual ranking and microaggregation: the least number of records in a group, which
         share a value.
@@ -210,12 +217,13 @@ def _columns(masker: Any, original: Any, id: Name | None) -> dict[str, Any]:
         return {"columns": list(masker.columns_)}
     else:
         table = Table.read(original)
-        columns = masker.columns
+        columns = getattr(masker, "exchanged", masker.columns)  # record swapping names them so
         if columns is None and id is not None:
             columns = [n for n in table.columns if n != id and table.facts(n).numeric]
         chosen = select(
             table, columns=columns, blocks=getattr(masker, "blocks", None), strata=masker.strata,
             weights=masker.weights, schema=masker.schema, who=type(masker).__name__,
+            categories=getattr(registry.of_masker(masker), "masks", "") == "categories",
         )  # fmt: skip
         blocks = [list(block) for block in chosen.blocks]
     columns = [name for block in blocks for name in block]
