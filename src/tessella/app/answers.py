@@ -21,6 +21,7 @@ from ..explore import Sample, preview
 from ..frame import Table, View
 from ..io import Source, read_file
 from ..io.excel_reading import sheet_names
+from ..pictures.profile import compare_columns, compare_pair, preview_rows, profile_columns
 from ..plan import make_plan
 from ..planfile import PlanFile, draft, parse_plan
 from ..planfile.hints import reword
@@ -31,7 +32,6 @@ from ..rules import Rules
 from ..schema import Column, Schema
 from .editing import KEY_METHODS, key_columns
 from .folder import Folder
-from .profile import compare_columns, compare_pair, preview_rows, profile_columns
 
 BREAKING = 5  # records that are named as breaking a rule
 SUGGESTED = 60  # rules that are offered

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..exceptions import BadOptionError, Mistake, UnknownOptionError
+from ..pictures.drawing import sparkline
 from ..reports.rendering import templates
 from ..schema import Kind, Role
-from .drawing import sparkline
 
 KINDS, ROLES = get_args(Kind), get_args(Role)
 SIGNS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "space": " ", "point": ".",
@@ -115,6 +115,9 @@ def static(request: Request) -> Response:
     path = Path(__file__).parent / "static" / name
     text = path.read_text(encoding="utf-8")
     if name == "app.css":
-        source, _, _ = environment().loader.get_source(environment(), "style.css")
-        text = source + text + path.with_name("drawing.css").read_text(encoding="utf-8")
+        style, drawing = (
+            environment().loader.get_source(environment(), one)[0]
+            for one in ("style.css", "drawing.css")
+        )
+        text = style + text + drawing
     return Response(text, media_type=STATIC[name])

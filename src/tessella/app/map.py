@@ -15,6 +15,8 @@ from markupsafe import Markup
 
 from ..pictures import figures
 from ..pictures.maps import LEAST, LOOKS, family_of, short_name
+from ..pictures.svg import element, joined, line, number, picture, rect, text
+from ..pictures.writing import clean, width_of
 from .map_table import (
     Limits,
     Point,
@@ -24,8 +26,6 @@ from .map_table import (
     drawable,
     passed,
 )
-from .svg import element, joined, line, number, picture, rect, text
-from .writing import clean, width_of
 
 Place = tuple[float, float]
 

@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..exceptions import BadFileError, BadOptionError, TessellaError
+from ..pictures.drawing import bars, before_after
+from ..pictures.pair_drawing import pair
 from . import editing
 from .desk import AnswerError, NotYetError
-from .drawing import bars, before_after
 from .jobs import Job
-from .pair_drawing import pair
 from .plan_pages import PlanPages
 from .runs import Run
 from .site import Site, give, in_place

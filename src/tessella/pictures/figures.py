@@ -126,7 +126,7 @@ def group_sizes(grouped: Any, *, k: int | None = None) -> Any:
     >>> figure.axes[0].get_xlabel()
     'records in a group'
     """
-    sizes, asked = _sizes_of(grouped)
+    sizes, asked = sizes_of(grouped)
     k = asked if k is None else k
     with styled():
         figure = new_figure(6.0, 3.2)
@@ -166,7 +166,7 @@ def _two(value: float) -> bool:
     return bool(np.isclose(lead, 2) or np.isclose(lead, 5))
 
 
-def _sizes_of(grouped: Any) -> tuple[Integers, int | None]:
+def sizes_of(grouped: Any) -> tuple[Integers, int | None]:
     """Return the sizes of groups, and the k that was asked for."""
     plan = getattr(grouped, "plan", None)
     if plan is not None and hasattr(grouped, "labels"):

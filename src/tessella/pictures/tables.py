@@ -97,12 +97,19 @@ def _draw_distributions(before: View, after: View, names: list[Name], bars: int,
     return figure
 
 
-def _draw_correlations(before: View, after: View, names: list[Name]) -> Any:
-    names = [n for n in names if before.table.facts(n).numeric]
-    if len(names) < 2:
+def compare_correlations(before: View, after: View, names: Sequence[Name]) -> dict[str, Any]:
+    """Correlate columns of numbers: `names`, and `before` and `after` of shape (d, d)."""
+    numbers = [n for n in names if before.table.facts(n).numeric and after.table.facts(n).numeric]
+    if len(numbers) < 2:
         what = "two columns of numbers that both tables have"
-        raise BadTableError(f"Correlations need {what}; there are {len(names)}.")
-    one, other = (_correlations(table, names) for table in (before, after))
+        raise BadTableError(f"Correlations need {what}; there are {len(numbers)}.")
+    one, other = (_correlations(table, numbers) for table in (before, after))
+    return {"names": numbers, "before": one, "after": other}
+
+
+def _draw_correlations(before: View, after: View, names: list[Name]) -> Any:
+    found = compare_correlations(before, after, names)
+    names, one, other = found["names"], found["before"], found["after"]
     d = len(names)
     mixed = np.where(np.tri(d, k=-1, dtype=bool), one, other)
     np.fill_diagonal(mixed, np.nan)
@@ -276,7 +283,9 @@ def where_the_loss_is(original: Any, masked: Any, *, by: Any = None, **reading: 
     columns = sse_sst(original, masked, **reading).by_column
     groups = subgroup_loss(original, masked, by=by, **reading)
     with styled():
-        lines = sum(max(2, _wrapped(g.name).count("\n") + 1) for g in groups.groups[:MOST_BARS])
+        lines = sum(
+            max(2, condition_text(g.name).count("\n") + 1) for g in groups.groups[:MOST_BARS]
+        )
         figure = new_figure(9.6, 1.2 + max(0.3 * min(len(columns), MOST_BARS), 0.2 * lines, 1.0))
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
         _of_columns(left, columns)
@@ -308,7 +317,7 @@ def _of_groups(axes: Any, groups: Any) -> None:
         carries, records = 100 * group.carries, 100 * group.records
         axes.barh(place - 0.19, records, height=0.36, color=LIGHT)
         axes.barh(place + 0.19, carries, height=0.36, color=RED if carries > records else BLUE)
-    axes.set_yticks(range(len(shown)), [plain(_wrapped(g.name)) for g in shown], fontsize=8)
+    axes.set_yticks(range(len(shown)), [plain(condition_text(g.name)) for g in shown], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("per cent of the records (grey) and of the loss")
     axes.tick_params(axis="y", length=0)
@@ -319,7 +328,7 @@ def _of_groups(axes: Any, groups: Any) -> None:
     )  # fmt: skip
 
 
-def _wrapped(text: str, width: int = 40) -> str:
+def condition_text(text: str, width: int = 40) -> str:
     """Write conditions in lines of a moderate length, none left out, numbers in four digits."""
     parts = re.split(r"\s+and\s+", text)
     lines = [""]

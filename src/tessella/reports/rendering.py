@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
-from io import BytesIO
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from .. import pictures
 from .._clock import waiting
 from ..exceptions import TessellaError
 from ..frame import Table
+from ..loss import sse_sst, subgroup_loss
 from ..loss.base import reason_of
-from ..pictures.figures import styled
+from ..pictures.drawing import before_after
+from ..pictures.figures import sizes_of
+from ..pictures.profile import compare_columns
+from ..pictures.result_drawing import (
+    column_loss_bars,
+    correlation_panels,
+    group_loss_bars,
+    group_size_bars,
+)
+from ..pictures.svg import joined
+from ..pictures.tables import compare_correlations
 from ..release import Release, Study
 
 MOST = 50_000  # records that a picture of where the loss is looks at
+MOST_COLUMNS = 16  # whose distributions are drawn
 
 
 def draw(study: Study, release: Release) -> list[dict[str, str]]:
     """Draw what the internal report shows; what cannot be drawn says why."""
     reference, table = study.views
     names = [line.name for line in release.audit.columns if line.changed]
-    wanted: list[tuple[str, str, Callable[[], Any]]] = [
+    there = [name for name in names if table.table.has(name)]
+    shown = f"; the first {MOST_COLUMNS} of {len(names)}" if len(names) > MOST_COLUMNS else ""
+    wanted: list[tuple[str, str, Callable[[], Markup]]] = [
         (
             "Distributions before and after",
-            "For each masked column the distribution of the original, filled, and of the release, "
-            "as a line.",
-            lambda: pictures.before_and_after(reference, table, columns=names),
+            f"Each masked column{shown}: the original filled, the release as a line. Bars at the "
+            "ends that are lighter hold all that is farther out.",
+            lambda: joined(
+                before_after(one) for one in compare_columns(reference, table, names[:MOST_COLUMNS])
+            ),
         ),
         (
             "Correlations before and after",
             "Correlations of the original and of the release, and their difference.",
-            lambda: pictures.before_and_after(reference, table, show="correlations", columns=names),
+            lambda: correlation_panels(**compare_correlations(reference, table, there)),
         ),
         (
             "Group sizes",
             "How many groups have how many records; the dashed line marks k.",
-            lambda: pictures.group_sizes(release),
+            lambda: group_size_bars(*sizes_of(release)),
         ),
         (
             "Where the loss is",
@@ -56,67 +69,23 @@ def draw(study: Study, release: Release) -> list[dict[str, str]]:
         if (progress := waiting()) is not None:
             progress(number, len(wanted), title.lower())
         try:
-            with warnings.catch_warnings():  # letters that no font has, numbers near the largest
-                warnings.simplefilter("ignore")
-                svg, why = inline(make(), f"picture{number}"), ""
+            with np.errstate(all="ignore"):  # numbers near the largest
+                svg, why = str(make()), ""
         except (TessellaError, ArithmeticError, ValueError) as error:
             svg, why = "", reason_of(error)
         drawn.append({"title": title, "alt": alt, "svg": svg, "why": why})
     return drawn
 
 
-def _where(study: Study) -> Any:
+def _where(study: Study) -> Markup:
     tables: list[Any] = list(study.views)
     n = tables[0].n_rows
     if n > MOST:  # every so-manieth record: no chance, and the same on each run
         rows = np.linspace(0, n - 1, MOST).astype(np.int64)
         tables = [Table.read(view.table.take(rows)) for view in tables]
-    return pictures.where_the_loss_is(*tables, schema=study.schema, on_unpaired="skip")
-
-
-def inline(figure: Any, prefix: str) -> str:
-    """Return a figure as an svg element for HTML: no header, no addresses, names of its own.
-
-    Examples
-    --------
-    >>> from tessella.pictures import group_sizes
-    >>> from tessella.reports.rendering import inline
-    >>> text = inline(group_sizes([0, 0, 0, 1, 1, 1, 1], k=3), "sizes")
-    >>> text[:4], "http" in text
-    ('<svg', False)
-    """
-    content = BytesIO()
-    with styled():
-        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    text = content.getvalue().decode("utf-8")
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
-    text = _only_used_names(text)
-    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
-    text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
-    width, height = re.findall(r'\b(?:width|height)="([\d.]+)pt"', text)[:2]
-    for _ in ("width", "height"):
-        text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[\d.]+pt"', r"\1", text, count=1)
-    size = f'style="width: {float(width):.0f}pt; aspect-ratio: {width} / {height}"'
-    return text.replace("<svg", f"<svg {size}", 1).strip()
-
-
-def _only_used_names(text: str) -> str:
-    """Keep the id of an element if something points to it, and once."""
-    used = {"".join(both) for both in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text)}
-    seen: set[str] = set()
-
-    def keep(found: re.Match[str]) -> str:
-        name = found[1]
-        if name not in used or name in seen:
-            return ""
-        seen.add(name)
-        return found[0]
-
-    return re.sub(r'\sid="([^"]+)"', keep, text)
+    reading: dict[str, Any] = {"schema": study.schema, "on_unpaired": "skip"}
+    columns = column_loss_bars(sse_sst(*tables, **reading).by_column)
+    return joined([columns, group_loss_bars(subgroup_loss(*tables, **reading).groups)])
 
 
 @cache

@@ -14,22 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-import tessella.app
 import tessella.reports
-from tessella.app.drawing import (
-    bars,
-    before_after,
-    map_rows,
-    pair,
-    risk_utility_map,
-    sparkline,
-)
-from tessella.app.map import mark_path
-from tessella.app.profile import compare_columns, compare_pair, profile_columns
-from tessella.app.writing import fit, width_of
+from tessella.app.map import mark_path, risk_utility_map
+from tessella.app.map_table import map_rows
 from tessella.explore import Candidate, explore
 from tessella.frame import View
+from tessella.pictures.drawing import bars, before_after, sparkline
 from tessella.pictures.maps import LOOKS
+from tessella.pictures.pair_drawing import pair
+from tessella.pictures.profile import compare_columns, compare_pair, profile_columns
+from tessella.pictures.writing import fit, width_of
 
 from .test_profile import HOSTILE, ODD
 
@@ -258,7 +252,7 @@ def test_every_method_has_a_mark():
 
 # Colours: contrast as WCAG 2 defines it.
 
-STATIC = Path(tessella.app.__file__).parent / "static" / "drawing.css"
+STATIC = Path(tessella.reports.__file__).parent / "templates" / "drawing.css"
 REPORTS = Path(tessella.reports.__file__).parent / "templates" / "style.css"
 DARK_PAPER, DARK_INK = "#1b2026", "#dfe3e7"  # the lightest paper and darkest ink to expect
 
@@ -285,8 +279,8 @@ def blend(colour: str, paper: str, share: float) -> str:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_can_be_told_from_the_paper(scheme):
-    light, _, dark = STATIC.read_text().partition("@media (prefers-color-scheme: dark)")
-    base = colours(REPORTS.read_text())
+    light, _, dark = STATIC.read_text().partition("(prefers-color-scheme: dark)")
+    base = colours(REPORTS.read_text().partition("(prefers-color-scheme: dark)")[0])
     own = colours(light) if scheme == "light" else colours(dark)
     paper, ink = (base["paper"], base["ink"]) if scheme == "light" else (DARK_PAPER, DARK_INK)
     for name in (*(f"mark-{at}" for at in range(1, 8)), "mark-missing", "mark-before"):

@@ -1,7 +1,7 @@
 """Elements of SVG as escaped markup: nothing of a table's text is taken for an element.
 
 Numbers are written with one decimal, so that the same picture has the same bytes everywhere. There
-is no style in elements: classes are coloured by `static/drawing.css`.
+is no style in elements: classes are coloured by `reports/templates/drawing.css`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def number(value: float) -> str:
 
     Examples
     --------
-    >>> from tessella.app.svg import number
+    >>> from tessella.pictures.svg import number
     >>> number(3.0), number(-0.04), number(2.25), number(float("nan"))
     ('3', '0', '2.2', '0')
     """

@@ -61,7 +61,7 @@ def profile_columns(table: Any, schema: SchemaLike | None = None) -> list[Profil
     Examples
     --------
     >>> import pandas as pd
-    >>> from tessella.app.profile import profile_columns
+    >>> from tessella.pictures.profile import profile_columns
     >>> table = pd.DataFrame({"age": [31, 48, 48], "town": ["Reus", None, "V"]})
     >>> age, town = profile_columns(table)
     >>> age["low"], age["quartiles"], sum(age["histogram"]["counts"])

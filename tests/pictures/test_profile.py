@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella import Schema
-from tessella.app.profile import compare_columns, compare_pair, preview_rows, profile_columns
-from tessella.app.writing import clean, date_text, per_cent, short_number
 from tessella.frame import View
+from tessella.pictures.profile import compare_columns, compare_pair, preview_rows, profile_columns
+from tessella.pictures.writing import clean, date_text, per_cent, short_number
 
 HOSTILE = "<script>alert(1)</script>\x00\ud800"
 

@@ -12,9 +12,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from .map import risk_utility_map as risk_utility_map
-from .map_table import map_rows as map_rows
-from .pair_drawing import pair as pair
 from .svg import SMALL, element, joined, line, picture, rect, rects, steps, text
 from .writing import clean, date_text, per_cent, short_number, whole_number, width_of
 
@@ -331,7 +328,7 @@ def _rows(rows: list[dict[str, Any]], *, top: float, width: float, name_width: f
 
 def bars(
     rows: Sequence[dict[str, Any]], *, series: Sequence[str] = (), title: str = "",
-    most: float | None = None,
+    most: float | None = None, width: float = 480.0, name_width: float = 150.0,
 ) -> Markup:  # fmt: skip
     """Draw horizontal bars with a name on the left and the value in words on the right.
 
@@ -346,8 +343,10 @@ def bars(
         What is shown, for those who do not see it.
     most : float, optional
         The value of a bar over the whole width; otherwise the largest.
+    width, name_width : float
+        Of the picture, and of the names on its left.
     """
-    width, name_width, top = 480.0, 150.0, 20.0 if series else 2.0
+    top = 20.0 if series else 2.0
     two = any(row.get("other") is not None for row in rows)
     high = 26.0 if two else 20.0
     values = [float(row.get(key) or 0) for row in rows for key in ("value", "other")]

@@ -23,7 +23,7 @@ def clean(text: object, longest: int = LONGEST) -> str:
 
     Examples
     --------
-    >>> from tessella.app.writing import clean
+    >>> from tessella.pictures.writing import clean
     >>> clean("north\x00 and\nsouth"), clean("abcdefgh", 5)
     ('north� and south', 'abcd…')
     """
@@ -37,7 +37,7 @@ def short_number(value: float | None) -> str:
 
     Examples
     --------
-    >>> from tessella.app.writing import short_number
+    >>> from tessella.pictures.writing import short_number
     >>> [short_number(x) for x in (0, 0.25, 1250, 12_500, -3_412_345, 1e-9, 4e20)]
     ['0', '0.25', '1,250', '12.5 k', '−3.41 m', '1e−9', '4e20']
     """
@@ -66,7 +66,7 @@ def per_cent(share: float | None) -> str:
 
     Examples
     --------
-    >>> from tessella.app.writing import per_cent
+    >>> from tessella.pictures.writing import per_cent
     >>> [per_cent(x) for x in (0, 1e-5, 0.004, 0.123, 0.9999, 1, None)]
     ['0 %', '< 0.1 %', '0.4 %', '12 %', '> 99.9 %', '100 %', '?']
     """
@@ -85,7 +85,7 @@ def date_text(days: float | None) -> str:
 
     Examples
     --------
-    >>> from tessella.app.writing import date_text
+    >>> from tessella.pictures.writing import date_text
     >>> date_text(0), date_text(19000.75)
     ('1970-01-01', '2022-01-08 18:00')
     """
