@@ -7,10 +7,11 @@
 #   make test-all  all tests but those in a browser, the heavy ones as well: an hour
 #   make test-e2e  the app in a real browser; installs Chromium where there is none
 #   make fuzz      10,000 random tables with rules, checked without tessella; ARGS="--cases 500 --seed 1"
-#   make lint      ruff and mypy
+#   make lint      ruff and mypy; workflows and CITATION.cff by their schemas
 #   make bench     the figures we publish, measured here
 #   make docs      the documentation as a site, in site/; a broken link is an error
-#   make clean     remove .venv and caches
+#   make dist      sdist and wheel in dist/, the same bytes for the same commit; checked by twine
+#   make clean     remove .venv, dist/ and caches
 #
 # Another Python: make test PYTHON=python3.12
 
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-e2e fuzz lint lint-style lint-format lint-types format bench docs clean
+.PHONY: help demo test test-slow test-all test-e2e fuzz lint lint-style lint-format lint-types lint-github format bench docs dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -45,7 +46,7 @@ test-e2e: $(VENV)/.e2e
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-lint: lint-style lint-format lint-types
+lint: lint-style lint-format lint-types lint-github
 
 lint-style: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -55,6 +56,16 @@ lint-format: $(VENV)/.test
 
 lint-types: $(VENV)/.test
 	$(BIN)/mypy
+
+# Both know the schemas without a network. zizmor finds what an attacker could use in a workflow.
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema
+lint-github: $(VENV)/.test
+	$(SCHEMA) vendor.github-workflows .github/workflows/*.yml
+	$(SCHEMA) vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA) vendor.dependabot .github/dependabot.yml
+	$(SCHEMA) vendor.citation-file-format CITATION.cff
+	$(BIN)/zizmor --offline --quiet --no-progress .github
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
@@ -68,12 +79,20 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
+# The wheel is built from the sdist. Files get the time of the last commit.
+dist: $(VENV)/.test
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
+
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "tessella needs Python 3.11 or later: make PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.made pyproject.toml
+# The version is read from the package when it is installed.
+$(VENV)/.test: $(VENV)/.made pyproject.toml src/tessella/__init__.py
 	$(INSTALL) ".[test]"
 	@touch $@
 
@@ -100,5 +119,5 @@ $(VENV)/.bench: $(VENV)/.test pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

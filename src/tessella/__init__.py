@@ -40,4 +40,4 @@ else:  # or a checker would believe that every name exists
     __all__ = sorted(homes_of(__name__))
     __getattr__, __dir__ = on_first_use(__name__)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

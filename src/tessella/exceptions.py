@@ -325,13 +325,33 @@ class AttackError(BadTableError):
 
 
 class MissingPackageError(TessellaError, ImportError):
-    """An optional package that is not installed."""
+    """An optional package that is not installed.
+
+    The hint names the packages of the extra and not `tessella[extra]`: pip would look for a
+    project called tessella on its index, whereas tessella may be installed from a clone or a
+    wheel, and PyPI has another project of that name.
+    """
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        names = _requirements(extra) or [package.partition(".")[0]]
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'tessella[{extra}]'"
+            f"Install what the extra tessella[{extra}] brings: "
+            f"pip install {' '.join(names)}"
         )
+
+
+def _requirements(extra: str) -> list[str]:
+    """Return the packages of an extra as arguments of pip, quoted for every shell."""
+    from importlib import metadata  # loads some forty modules, which `import tessella` does without
+
+    try:
+        every = metadata.requires("tessella") or []
+    except metadata.PackageNotFoundError:  # the source runs without having been installed
+        every = []
+    pairs = [line.partition(";") for line in every]
+    wanted = f"extra == '{extra}'"
+    return [f'"{name.strip()}"' for name, _, when in pairs if when.strip() == wanted]
 
 
 class DataNotFoundError(TessellaError, FileNotFoundError):

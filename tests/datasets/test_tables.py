@@ -64,8 +64,7 @@ def test_an_unknown_frame_is_named_with_the_choices():
         make_clusters(10, frame="excel")
 
 
-@pytest.mark.parametrize(("frame", "package"), [("polars", "polars"), ("arrow", "pyarrow")])
-def test_a_missing_package_is_named_with_its_extra(monkeypatch, frame, package):
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingPackageError, match=rf"pip install 'tessella\[{frame}\]'"):
-        make_clusters(10, frame=frame)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingPackageError, match=r'tessella\[polars\].*pip install "polars>=1'):
+        make_clusters(10, frame="polars")

@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from .. import auditing, io, loss, planfile, publishing, risk
 from .. import explore as exploring
+from .._lazy import optional
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
 from .commands import (
     Identity,
@@ -308,6 +309,8 @@ def _explore(
 
     reporter = Reporter(quiet, False, json)
     sizes = _sizes(k)
+    if picture is not None:  # asked for now, not after the exploration
+        optional("matplotlib", extra="plots", purpose="A picture")
     if plan is not None:
         refuse_twice(plan, {"FILE": file, "--rules": rules, "--read": read or None})
         wanted = planfile.read_plan(plan)

@@ -65,7 +65,7 @@ def _to_polars(columns: Mapping[str, ColumnData]) -> Any:
 
 
 def _to_arrow(columns: Mapping[str, ColumnData]) -> Any:
-    pa = optional("pyarrow", extra="arrow", purpose='frame="arrow"')
+    import pyarrow as pa
 
     def convert(column: ColumnData) -> Any:
         if isinstance(column, CategoryColumn):

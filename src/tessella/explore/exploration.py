@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from .._lazy import optional
 from .._output import whole_or_nothing
 from .._parameters import NONE, Number, Whole, parameters
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
@@ -172,12 +171,13 @@ class Exploration:
 
     def save(self, path: Any) -> None:
         """Write everything to a Parquet file that only its owner may read; `load` reads it."""
-        arrow = optional("pyarrow", extra="arrow", purpose="Writing Parquet")
-        parquet = optional("pyarrow.parquet", extra="arrow", purpose="Writing Parquet")
+        import pyarrow
+        from pyarrow import parquet
+
         target = Path(path)
         if target.suffix != ".parquet":
             raise BadOptionError("path", str(path), "the name of a file that ends in .parquet")
-        table = arrow.Table.from_pandas(self.frame(), preserve_index=False)
+        table = pyarrow.Table.from_pandas(self.frame(), preserve_index=False)
         whole = json.dumps(self.to_dict(), allow_nan=False).encode()
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), META: whole})
         with whole_or_nothing(target, overwrite=True, private=True) as file:
@@ -222,7 +222,8 @@ class Exploration:
 
 def load(path: Any) -> Exploration:
     """Read an exploration that `Exploration.save` wrote."""
-    parquet = optional("pyarrow.parquet", extra="arrow", purpose="Reading Parquet")
+    from pyarrow import parquet
+
     try:
         metadata = parquet.read_schema(path).metadata or {}
     except (OSError, ValueError) as error:
