@@ -9,7 +9,7 @@
 #   make fuzz      10,000 random tables with rules, checked without tessella; ARGS="--cases 500 --seed 1"
 #   make lint      ruff and mypy
 #   make bench     the figures we publish, measured here
-#   make docs      the documentation as a site, in site/; a broken link is an error
+#   make docs      the documentation as a site, in site/; a broken link is an error, and so is a load from outside
 #   make clean     remove .venv and caches
 #
 # Another Python: make test PYTHON=python3.12
@@ -63,10 +63,8 @@ format: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# The setting silences a notice of mkdocs-material about other programs.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html"
+	$(BIN)/python -m website
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "tessella needs Python 3.11 or later: make PYTHON=..."; exit 1; }
