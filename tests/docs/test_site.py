@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from website.llms import full_text, index_text
 from website.pages import problems_of_site
-from website.sources import Page, Sources
+from website.sources import CODE, Page, Sources
 
 ROOT = Path(__file__).parents[2]
 OURS = Sources.read(ROOT)
@@ -162,6 +162,14 @@ def test_the_glossary_defines_each_term_once_and_briefly():
     assert len({name.lower() for name, _ in terms}) == len(terms)
     for name, definition in terms:
         assert definition.count("\n") <= 2, name
+
+
+def test_pages_are_written_in_plain_words():
+    """Bugs once met: sentences that a reader of the field had to guess."""
+    odd = re.compile(r"\b(told|heard|dear|wish|wishes|mend|mends|mended|who comes from)\b", re.I)
+    for page in OURS.pages.values():
+        if page.path != "benchmarks.md":  # written by a program
+            assert not odd.findall(CODE.sub("", page.prose)), page.path
 
 
 @pytest.mark.slow
