@@ -5,7 +5,7 @@
 #   make test      the tests, without the slow ones
 #   make test-slow the slow ones alone, without the heavy; installs Java for Spark where there is none
 #   make test-all  all tests but those in a browser, the heavy ones as well: an hour
-#   make test-e2e  the app in a real browser; installs Chromium where there is none
+#   make test-e2e  the app and the site in a real browser; installs Chromium where there is none
 #   make fuzz      10,000 random tables with rules, checked without tessella; ARGS="--cases 500 --seed 1"
 #   make lint      ruff and mypy
 #   make bench     the figures we publish, measured here
@@ -83,7 +83,7 @@ $(VENV)/.java: $(VENV)/.test
 	@touch $@
 
 $(VENV)/.e2e: $(VENV)/.test pyproject.toml
-	$(INSTALL) ".[test,e2e]"
+	$(INSTALL) ".[test,docs,e2e]"
 	@for b in chromium chromium-browser google-chrome; do command -v $$b && exit 0; done; \
 	sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
 	$$sudo apt-get update && $$sudo apt-get install -y chromium

@@ -16,8 +16,12 @@ def main() -> int:
     sources = Sources.read(ROOT)
     found = sources.problems()
     if not found:
-        build(sources, site)
-        found = problems_of_site(site, sources.public_names())
+        try:
+            build(sources, site)
+        except RuntimeError as error:
+            found = [str(error)]
+        else:
+            found = problems_of_site(site, sources.public_names())
     for problem in found:
         print(problem, file=sys.stderr)
     if not found:
