@@ -5,11 +5,11 @@
 #   make test      the tests, without the slow ones
 #   make test-slow the slow ones alone, without the heavy; installs Java for Spark where there is none
 #   make test-all  all tests but those in a browser, the heavy ones as well: an hour
-#   make test-e2e  the app in a real browser; installs Chromium where there is none
+#   make test-e2e  the app and the site in a real browser; installs Chromium where there is none
 #   make fuzz      10,000 random tables with rules, checked without tessella; ARGS="--cases 500 --seed 1"
 #   make lint      ruff and mypy; workflows and CITATION.cff by their schemas
 #   make bench     the figures we publish, measured here
-#   make docs      the documentation as a site, in site/; a broken link is an error
+#   make docs      the documentation as a site, in site/; a broken link is an error, and so is a load from outside
 #   make dist      sdist and wheel in dist/, the same bytes for the same commit; checked by twine
 #   make clean     remove .venv, dist/ and caches
 #
@@ -74,10 +74,8 @@ format: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# The setting silences a notice of mkdocs-material about other programs.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html"
+	$(BIN)/python -m website
 
 # The wheel is built from the sdist. Files get the time of the last commit.
 dist: $(VENV)/.test
@@ -104,7 +102,7 @@ $(VENV)/.java: $(VENV)/.test
 	@touch $@
 
 $(VENV)/.e2e: $(VENV)/.test pyproject.toml
-	$(INSTALL) ".[test,e2e]"
+	$(INSTALL) ".[test,docs,e2e]"
 	@for b in chromium chromium-browser google-chrome; do command -v $$b && exit 0; done; \
 	sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
 	$$sudo apt-get update && $$sudo apt-get install -y chromium
