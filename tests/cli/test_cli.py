@@ -402,7 +402,7 @@ def test_interrupted_leaves_nothing(tmp_path: Path) -> None:
             stderr=said, stdout=said,
         )  # fmt: skip
         try:
-            while "kernels are compiled" not in log.read_text():  # it masks: imports are over then
+            while "Masking and measuring" not in log.read_text():  # it masks: imports are over then
                 assert process.poll() is None, log.read_text()
                 time.sleep(0.1)
             process.send_signal(signal.SIGINT)

@@ -59,7 +59,7 @@ class Job:
     state: State = "running"
     at: int = 0
     of: int = 1
-    step: str = "starting; the first time, kernels are compiled, once"
+    step: str = "starting"
     why: str = ""
     result: dict[str, Any] = field(default_factory=dict)
     points: list[dict[str, Any]] = field(default_factory=list)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 SHOWN = 5  # records that break a rule, by line number
+MOST_SLIPS = 20  # that are printed
 
 app = typer.Typer(
     name="tessella",
@@ -153,18 +155,40 @@ def refuse_twice(plan: str, given: Mapping[str, Any]) -> None:
         raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
 
 
+@app.command("warm-up")
+def _warm_up(quiet: Quiet = False) -> None:
+    """Compile the kernels that the commands use, once, on all cores: a minute that nobody waits."""
+    from .warming import warm_up
+
+    reporter = Reporter(quiet)
+    with reporter.progress("Compiling kernels ...") as step:
+        failed = warm_up(step)
+    if failed:
+        reporter.say(f"Not compiled ahead: {', '.join(failed)}. It is compiled when it is used.")
+        raise typer.Exit(REFUSED)
+    reporter.say("Kernels are compiled: no command waits for them on this machine.")
+
+
 @app.command("check")
 def _check(
     file: File,
     rules: RulesFile = None,
+    correct: Annotated[
+        Text,
+        Option(metavar="FILE", help="Write the table with records corrected in which one number "
+               "is wrong. It is as confidential as the original."),
+    ] = None,
     read: Read = None,
+    overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> None:  # fmt: skip
     """Read a file, say how it was read and what its columns are, and check its edit rules.
 
     Ends with 1 if a record breaks a rule or rules contradict each other.
     """
+    if correct is not None and rules is None:
+        raise BadOptionError("--correct", correct, "--rules FILE with it: they say what is wrong")
     reporter = Reporter(quiet, False, json)
     source = read_source(file, read, reporter)
     known = source.schema()
@@ -196,10 +220,22 @@ def _check(
                 f"{broken:,} records break a rule. tessella can release a table in which none does."
             )
         lines += [f"Note: {line}" for line in data["findings"]]
+        if correct is not None:
+            lines += _correct(source, given, known, Path(correct), overwrite)
         if broken or any(one.is_grave for one in found):
             code = REFUSED
     reporter.give("\n".join(lines), data)
     raise typer.Exit(code)
+
+
+def _correct(source: Any, rules: Any, schema: Any, path: Path, overwrite: bool) -> list[str]:
+    """Write a table without slips; return what was corrected, in lines."""
+    refuse_same_file({"--correct": path}, {"the original": Path(source.path)})
+    table, slips = ruling.correct_slips(source.table, rules, schema=schema)
+    io.write_file(table, path, like=source, overwrite=overwrite)
+    shown = [f"  {replace(slip, row=slip.row + 1)}" for slip in slips[:MOST_SLIPS]]
+    more = [f"  and {len(slips) - MOST_SLIPS:,} more"] if len(slips) > MOST_SLIPS else []
+    return ["", f"{len(slips):,} numbers are corrected in {path} (rows from 1):", *shown, *more]
 
 
 def _judge(result: Any, at: int) -> dict[str, Any]:
@@ -378,6 +414,7 @@ def _protect(
     tessella protect firms.csv -k 5 --rules rules.txt. Ends with 1 if the release is refused.
     """
     from ..publishing.workflow import Where
+    from .warming import compiling_beside
 
     reporter, source = Reporter(quiet, verbose, json), None
     where: dict[str, Any] = vars(Where.of(engine, memory, master, resume))
@@ -404,7 +441,7 @@ def _protect(
         wanted = planfile.parse_plan(text, folder=folder)
         source = source if whole else None
     unshown = warnings.catch_warnings(action="ignore", category=TessellaWarning)  # but below
-    with unshown, reporter.progress("The first time, kernels are compiled, once ...") as step:
+    with unshown, compiling_beside(), reporter.progress("Masking and measuring ...") as step:
         done = publishing.publish(
             wanted, source=source, progress=step, overwrite=overwrite, **where
         )

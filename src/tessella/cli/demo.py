@@ -4,8 +4,9 @@ Every figure that is printed is computed on the spot, from the release and its a
 are functions that yield a title and then paragraphs.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from math import floor
 from pathlib import Path
 from time import perf_counter
@@ -22,16 +23,20 @@ from ..exceptions import BadFileError
 from ..grouping.base import check_k
 from ..grouping.bound import lower_bound
 from ..io import Source, read_file, write_file
-from ..planfile import draft, read_plan
+from ..planfile import draft
 from ..publishing import Publication, publish
 from ..release import Release
+from ..rules import Rules, Slip, correct_slips
 from .commands import write_text
 from .terminal import Reporter, result_stream
+from .warming import compiling_beside
 
 SHOWN = ["employees", "hours", "hourly_rate", "wages", "turnover", "profit"]
 MOST_ROWS = 6  # of a group, shown
+MOST_SLIPS = 4
+BARS = 8  # of the picture in the terminal
 SLIPS, MISSING = 0.02, 0.005  # share of records that break a rule, chance of a cell to be missing
-SURVEY, RULES, PLAN = "firms.csv", "rules.txt", "plan.toml"
+SURVEY, CORRECTED, RULES, PLAN = "firms.csv", "firms-corrected.csv", "rules.txt", "plan.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,57 +50,44 @@ class Account:
     release: Release
     unavoidable: float  # share of the loss below which no grouping can go
     seconds: float
-    compiling: float
 
 
 def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
-    """Make a survey, protect it, print the account."""
+    """Make a survey, correct its slips, protect it, print the account."""
     console, reporter = Console(file=result_stream(), highlight=False), Reporter()
     folder = Path(out)
-    firms, rules = make_business_survey(
-        n, random_state=seed, inconsistent=SLIPS, missing=MISSING, weights=True, return_rules=True
-    )
     check_k(k, n)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFileError(out, f"no folder: {error.strerror}", "Give another --out") from None
-    write_file(firms, folder / SURVEY, overwrite=True)
-    write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=True)
-    source = read_file(folder / SURVEY)
-    schema = source.schema().override(weight={"role": "weight"})
-    text = draft(
-        source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
-        wishes={"grouping": method} if method != "search" else {},
-    )  # fmt: skip
-    write_text(folder / PLAN, text, overwrite=True, private=True)
-    with reporter.waiting("Loading; the first time, compiling, once ..."):
-        compiling = _warm(folder)
+    firms, rules = make_business_survey(
+        n, random_state=seed, inconsistent=SLIPS, missing=MISSING, weights=True, return_rules=True
+    )
     began = perf_counter()
-    with reporter.progress(f"Protecting {n:,} firms ...") as step:
-        done = publish(folder / PLAN, progress=step, overwrite=True)
-    seconds = perf_counter() - began
-    with reporter.waiting("Proving how much of the loss is unavoidable ..."):
-        unavoidable = unavoidable_share(source, done.release, k)
-    print_account(
-        console,
-        Account(
-            k=k, folder=folder, source=source, done=done, release=done.release,
-            unavoidable=unavoidable, seconds=seconds, compiling=compiling,
-        ),
+    with compiling_beside():
+        corrected, slips = correct_slips(firms, rules)
+        _print(console, [_introduction(firms, rules, k), _slips(firms, corrected, slips, rules)])
+        write_file(firms, folder / SURVEY, overwrite=True)
+        write_file(corrected, folder / CORRECTED, overwrite=True)
+        write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=True)
+        source = read_file(folder / CORRECTED)
+        schema = source.schema().override(weight={"role": "weight"})
+        text = draft(
+            source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
+            wishes={"grouping": method} if method != "search" else {},
+        )  # fmt: skip
+        write_text(folder / PLAN, text, overwrite=True, private=True)
+        with reporter.progress(f"Protecting {n:,} firms ...") as step:
+            done = publish(folder / PLAN, progress=step, overwrite=True)
+        with reporter.waiting("Proving how much of the loss is unavoidable ..."):
+            unavoidable = unavoidable_share(source, done.release, k)
+    account = Account(
+        k=k, folder=folder, source=source, done=done, release=done.release,
+        unavoidable=unavoidable, seconds=perf_counter() - began,
     )  # fmt: skip
-
-
-def _warm(folder: Path) -> float:
-    """Run the plan's steps on a few records, so that what comes is not compiling."""
-    began = perf_counter()
-    plan = read_plan(folder / PLAN)
-    source = plan.read()
-    few = min(source.n_rows, 20 * plan.steps[-1].options["k"])
-    study = plan.study(replace(source, table=source.table.slice(0, few)))
-    for step in plan.steps:
-        study.do(step)
-    return perf_counter() - began
+    parts = (_steps, _rules, _groups, _loss, _risk, _limits, _files, _picture, _next)
+    _print(console, [part(account) for part in parts])
 
 
 def unavoidable_share(source: Source, release: Release, k: int) -> float:
@@ -115,20 +107,51 @@ def unavoidable_share(source: Source, release: Release, k: int) -> float:
     return min(bound / lost, 1.0) if lost > 0 else 1.0
 
 
-def print_account(console: Console, account: Account) -> None:
-    """Print the account."""
-    console.print(f"\n[bold]tessella demo[/]: a business survey, protected at k = {account.k}\n")
-    console.print(
-        f"{account.source.n_rows:,} small and medium firms, made up on the spot, with "
-        f"{len(account.release.rules)} edit rules. In {SLIPS:.0%} of the records a slip breaks "
-        f"one, and {MISSING:.1%} of the figures are missing.\n"
-    )
-    for part in (_steps, _rules, _groups, _loss, _risk, _limits, _files, _next):
-        title, *paragraphs = part(account)
-        console.print(f"[bold cyan]{title}[/]")
+def _print(console: Console, sections: Iterable[Iterable[Any]]) -> None:
+    """Print sections: each a title and then paragraphs."""
+    for section in sections:
+        title, *paragraphs = section
+        console.print(f"\n[bold cyan]{title}[/]")
         for paragraph in paragraphs:
             console.print(Padding(paragraph, (0, 0, 0, 2), expand=False))
-        console.print()
+
+
+def _introduction(firms: Any, rules: list[str], k: int) -> Iterator[str | Table]:
+    yield f"tessella demo: a business survey, protected at k = {k}"
+    yield (
+        f"{len(firms):,} small and medium firms, made up on the spot, with {len(rules)} edit rules "
+        "such as wages == hours * hourly_rate. As in a real survey, some figures "
+        "are missing and some are wrong."
+    )
+
+
+def _slips(
+    firms: Any, corrected: Any, slips: tuple[Slip, ...], rules: list[str]
+) -> Iterator[str | Table]:
+    """Print which figures are wrong, what they must be, and what that changes."""
+    broken = len(Rules.of(rules).confront(firms).breaking())
+    yield "First, wrong figures"
+    table = _table("figure", "in the file", "must be", "what happened")
+    clear = [slip for slip in slips if slip.what != "another number"]
+    for slip in (clear + [slip for slip in slips if slip not in clear])[:MOST_SLIPS]:
+        table.add_row(str(slip.column), f"{slip.was:,.0f}", f"{slip.now:,.0f}", slip.what)
+    if len(slips) > MOST_SLIPS:
+        table.add_row(f"and {len(slips) - MOST_SLIPS} more", "", "", "")
+    yield (
+        f"{broken} firms break a rule. For {len(slips)} of them, one figure alone explains it, and "
+        "the rules say what it must have been:"
+    )
+    yield table
+    columns = [name for name in firms.columns if firms[name].dtype.kind in "if" and name != "firm"]
+    apart = (firms[columns].astype(float) - corrected[columns].astype(float)) ** 2
+    spread = firms[columns].astype(float).var(ddof=0)
+    moved = 100 * (apart.sum() / (len(firms) * spread))
+    worst = moved.idxmax()
+    yield (
+        f"Correcting them takes away {moved[worst]:.0f} % of the variation of {worst}, most of "
+        "which was never there. What follows is measured against the corrected survey: it is what "
+        "masking costs."
+    )
 
 
 def _steps(account: Account) -> Iterator[str | Table]:
@@ -159,16 +182,16 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _rules(account: Account) -> Iterator[str | Table]:
-    yield "Rules, and the firms that break them"
+    yield "Rules, and the corrected and released firms that break them"
     table = _table("rule", "before", "after")
     for line in account.release.audit.rule_frame().itertuples():
         after = f"[{'green' if line.breaks_after == 0 else 'red'}]{line.breaks_after}[/]"
         table.add_row(str(line.text), str(line.breaks_before), after)
     yield table
     yield (
-        f"{account.release.inconsistent} firms broke a rule; no released record does, in whole "
-        f"euros. {account.release.merged} firms joined another part of the table, because "
-        "conditions cut theirs out with too few."
+        "No released record breaks a rule, in whole euros. "
+        f"{account.release.merged} firms joined another part of the table, because conditions cut "
+        "theirs out with too few."
     )
 
 
@@ -215,11 +238,6 @@ def _loss(account: Account) -> Iterator[str | Table]:
         f"standardised columns). Proved: at least {floor(100 * account.unavoidable)} % of the loss "
         f"of complete records is unavoidable, whatever the grouping (k = {account.k})."
     )
-    if release.inconsistent:
-        yield (
-            "Columns with slips lose most: a wrong figure is a large part of their variation, and "
-            "is not kept."
-        )
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
@@ -261,25 +279,54 @@ def _files(account: Account) -> Iterator[str | Table]:
     yield "Files"
     rows = Table.grid(padding=(0, 2))
     rows.add_column(overflow="fold")
-    for name, what in ((SURVEY, "the survey"), (RULES, "its rules"), (PLAN, "the plan")):
+    named = ((SURVEY, "the survey"), (CORRECTED, "the survey without slips"), (RULES, "its rules"),
+             (PLAN, "the plan"))  # fmt: skip
+    for name, what in named:
         rows.add_row(str(account.folder / name), what)
     for what, path in account.done.paths.items():
         secret = " (confidential)" if what in ("internal report", "summary") else ""
         rows.add_row(str(path), f"the {what}{secret}")
     yield rows
-    yield (
-        f"In {account.seconds:.1f} s; before that {account.compiling:.1f} s of loading and, the "
-        "first time, compiling (once: it is kept)."
+    yield f"In {account.seconds:.1f} s, all of the above."
+
+
+def _picture(account: Account) -> Iterator[str | Table]:
+    """Draw a column before and after in the terminal; the report has all of them."""
+    yield "Turnover before and after"
+    before, after = (
+        np.asarray(table.to_pandas()["turnover"].dropna(), dtype=np.float64)
+        for table in (account.source.table, account.release.table)
     )
+    edges = np.unique(np.quantile(before, np.linspace(0.02, 0.98, BARS + 1)).round(-4))
+    shares = [
+        np.histogram(np.clip(own, edges[0], edges[-1]), edges)[0] / len(own)
+        for own in (before, after)
+    ]
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    most = max(own.max() for own in shares)
+    for at, (low, high) in enumerate(pairwise(edges)):
+        bars = Text()
+        for own, style in zip(shares, ("grey50", "cyan")):
+            bars.append("━" * max(1, round(36 * own[at] / most)), style)
+            bars.append(
+                f" {100 * own[at]:.0f} %\n" if style == "grey50" else f" {100 * own[at]:.0f} %"
+            )
+        table.add_row(f"{low / 1000:,.0f}", f"to {high / 1000:,.0f} k", bars)
+    yield "Grey: the survey; blue: the release."
+    yield table
 
 
 def _next(account: Account) -> Iterator[str | Table | Text]:
+    """Print the three commands that come next."""
     home = account.folder
     yield "Try next"
-    yield Text(
-        f"tessella check {home / SURVEY} --rules {home / RULES}\n"
-        f"tessella risk {home / SURVEY} {account.done.paths['release']} --plan {home / PLAN} "
-        "--effort standard\n"
-        f"tessella explore {home / SURVEY}\n"
-        f"edit {home / PLAN}, then: tessella protect --plan {home / PLAN} --overwrite"
-    )
+    report = account.done.paths["internal report"]
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(overflow="fold")
+    rows.add_row(f"tessella explore {home / CORRECTED}", "all methods on one map of risk and loss")
+    rows.add_row(f"tessella app {home}", "the same in the browser")
+    rows.add_row("tessella plan YOUR.csv -k 5 > plan.toml", "a commented plan for your own file")
+    yield rows
+    yield f"All pictures are in {report}: open it in a browser. It is confidential."

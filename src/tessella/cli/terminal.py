@@ -22,7 +22,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from .. import io as files
-from .._clock import TimeLeft
+from .._clock import TimeLeft, watch_compilation
 from .._output import plain_data
 from ..exceptions import BadOptionError, TessellaError
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ..io import Source
 
 DONE, REFUSED = 0, 1  # exit codes
+
+COMPILING = "Compiling kernels, once; later runs start at once (tessella warm-up does it ahead)."
 
 Step = Callable[[int, int, str], None]
 _RESULT: ContextVar[TextIO] = ContextVar("result")
@@ -43,8 +45,10 @@ class Command(TyperCommand):
         """Run the command."""
         token = _RESULT.set(sys.stdout or io.StringIO())  # none if it is closed
         running = _RUNNING.set(ctx)
+        quiet = ctx.params.get("quiet", False) or ctx.params.get("json", False)
+        reporter = Reporter(quiet=quiet)
         try:
-            with redirect_stdout(sys.stderr):
+            with redirect_stdout(sys.stderr), watch_compilation(lambda: reporter.say(COMPILING)):
                 return super().invoke(ctx)
         except TessellaError as error:
             from ..planfile.hints import reword

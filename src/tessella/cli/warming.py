@@ -29,9 +29,10 @@ N = 60  # records of a task: enough for every step, and nothing to compute
 def _firms(n: int = N) -> tuple[Any, Any]:
     from ..datasets import make_business_survey
 
-    return make_business_survey(
+    table, rules = make_business_survey(
         n, random_state=0, inconsistent=0.05, missing=0.01, weights=True, return_rules=True
     )
+    return table, rules
 
 
 def read() -> None:
@@ -129,7 +130,7 @@ def run(names: list[str]) -> None:
 
 def start(names: list[str]) -> subprocess.Popen[bytes]:
     """Run tasks in another process, which prints nothing."""
-    quiet: dict[str, Any] = {one: subprocess.DEVNULL for one in ("stdin", "stdout", "stderr")}
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     return subprocess.Popen([sys.executable, "-P", "-m", __name__, *names], **quiet)
 
 
@@ -159,7 +160,8 @@ def warm_up(step: Callable[[int, int, str], None]) -> list[str]:
     """
     from ..parallel import n_cores
 
-    waiting, running, failed = list(TASKS), {}, []
+    waiting, failed = list(TASKS), []
+    running: dict[str, subprocess.Popen[bytes]] = {}
     total = len(waiting)
     try:
         while waiting or running:

@@ -7,11 +7,14 @@ of their own, so an answer cannot depend on the number of cores. No fastmath: su
 """
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core import event
 
-__all__ = ["kernel", "spliced"]
+from .._clock import compilation_begins
+
+__all__ = ["is_compiled", "kernel", "spliced"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -24,3 +27,27 @@ def kernel(function: Function) -> Function:
 def spliced(function: Function) -> Function:
     """Copy a small function into the kernels that call it, where a call would cost too much."""
     return cast(Function, njit(nogil=True, error_model="numpy", inline="always")(function))
+
+
+class _Compilations(event.Listener):
+    """Reports that a kernel is compiled; one that is loaded from disk is not."""
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        compilation_begins()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""
+
+
+event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call]
+
+
+def is_compiled(function: Callable[..., object]) -> bool:
+    """Return whether machine code of a kernel is on disk, for this version and this processor.
+
+    Numba has no public question for that; where its parts have other names, the answer is yes.
+    """
+    try:
+        return bool(function._cache._cache_file._load_index())  # type: ignore[attr-defined]
+    except (AttributeError, OSError):
+        return True

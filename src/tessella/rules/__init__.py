@@ -2,7 +2,8 @@
 
 `Rules.parse` reads rules that people can read; `rules.confront(table)` says which records break
 which; `rules.check()` finds contradictions before any data are touched; `Rules.suggest(table)`
-finds rules in the data. The shapes that rules have are in `tessella.rules.forms`.
+finds rules in the data; `correct_slips` corrects records in which one number is wrong. The
+shapes that rules have are in `tessella.rules.forms`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from .check import Finding as Finding
     from .collection import Rules as Rules
     from .confront import Confrontation as Confrontation
+    from .correcting import Slip as Slip
+    from .correcting import correct_slips as correct_slips
     from .rule import Rule as Rule
     from .suggest import Suggestion as Suggestion
     from .suggest import Suggestions as Suggestions
