@@ -115,6 +115,10 @@ def static(request: Request) -> Response:
     path = Path(__file__).parent / "static" / name
     text = path.read_text(encoding="utf-8")
     if name == "app.css":
-        source, _, _ = environment().loader.get_source(environment(), "style.css")
-        text = source + text + path.with_name("drawing.css").read_text(encoding="utf-8")
+        light, dark = (
+            environment().loader.get_source(environment(), f"{one}.css")[0]
+            for one in ("style", "dark")
+        )
+        drawing = path.with_name("drawing.css").read_text(encoding="utf-8")
+        text = f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n{text}{drawing}"
     return Response(text, media_type=STATIC[name])
