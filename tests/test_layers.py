@@ -21,7 +21,7 @@ ROOT = Path(tessella.__file__).parent
 FLOORS = [
     {"_types", "_wording"},
     {"_clock", "exceptions"},
-    {"_lazy", "_parameters", "_output", "parallel", "kernels"},
+    {"_lazy", "_notebook", "_parameters", "_progress", "_output", "parallel", "kernels"},
     {"frame", "linear"},
     {"guessing", "datasets"},
     {"schema", "diversity"},

@@ -8,6 +8,7 @@ a column unmasked because of a guess alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ._notebook import Display, Displayed, Figure, Section
 from ._types import Name
 from .exceptions import BadOptionError, BadTableError, UnknownColumnError, UnknownOptionError
 from .frame import Table
@@ -84,7 +86,7 @@ _PROPERTIES = ("kind", "role", "missing", "labels", "guessed", "unsure", "unique
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Schema:
+class Schema(Displayed):
     """What is known of every column of a table.
 
     Parameters
@@ -286,9 +288,20 @@ class Schema:
     def __len__(self) -> int:
         return len(self.columns)
 
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = [(str(c.name), c.kind, c.role, c.why) for c in self.columns]
+        return [("column", "kind", "role", "why"), *rows]
+
+    def _display(self) -> Display:
+        roles = Counter(column.role for column in self.columns)
+        return Display(
+            title="Schema",
+            figures=[Figure(role, f"{count:,}") for role, count in roles.items()],
+            sections=[Section(rows=self._rows(), texts=range(4))],
+        )
+
     def __str__(self) -> str:
-        rows = [("column", "kind", "role", "why")]
-        rows += [(str(c.name), c.kind, c.role, c.why) for c in self.columns]
+        rows = self._rows()
         widths = [max(len(row[part]) for row in rows) for part in range(3)]
         return "\n".join(
             "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]])

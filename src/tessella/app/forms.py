@@ -115,9 +115,9 @@ def static(request: Request) -> Response:
     path = Path(__file__).parent / "static" / name
     text = path.read_text(encoding="utf-8")
     if name == "app.css":
-        style, drawing = (
-            environment().loader.get_source(environment(), one)[0]
-            for one in ("style.css", "drawing.css")
+        light, dark, drawing = (
+            environment().loader.get_source(environment(), f"{one}.css")[0]
+            for one in ("style", "dark", "drawing")
         )
-        text = style + text + drawing
+        text = f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n{text}{drawing}"
     return Response(text, media_type=STATIC[name])

@@ -15,8 +15,9 @@ from typing import Any
 
 import pandas as pd
 
+from .._notebook import COMPARED, Code, Display, Displayed, Figure, Section
 from .._types import Name
-from .._wording import align, counted, listed
+from .._wording import counted, listed
 
 
 def plain(name: Name) -> Any:
@@ -273,7 +274,7 @@ ROUNDING = 1e-12  # a relative change below is one of the order of summation
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Audit:
+class Audit(Displayed):
     """What a released table is, beside the original; every figure is counted in the tables.
 
     Printing, `to_dict` and the frames hold no original value of a single record, unless
@@ -409,19 +410,49 @@ class Audit:
         names = ["block", "stratum", *COUNTS]
         return pd.DataFrame(rows, columns=names).astype({"below": "Int64"})
 
-    def __str__(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """What was looked at, and whether it passed, in one sentence."""
         masked = len(self.columns) - len(self.unchanged)
         verdict = "passed" if self.passed else counted(len(self.problems), "problem")
         records, columns = counted(self.n_records, "record"), counted(len(self.columns), "column")
-        lines = [f"Audit of {records} in {columns}, of which {masked} changed: {verdict}."]
-        lines += _listed("Problems", self.problems)
-        lines += self._groups_account() + self._rules_account() + self._columns_account()
-        lines += _listed("Notes", self.notes)
-        return "\n".join(lines)
+        return f"Audit of {records} in {columns}, of which {masked} changed: {verdict}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.verdict, *(x for part in self._sections() for x in part.to_text())])
+
+    def _display(self) -> Display:
+        return Display(
+            title="Audit",
+            verdict=[self.verdict],
+            good=self.passed,
+            figures=self._figures(),
+            sections=self._sections(),
+            confidential=COMPARED,
+        )
+
+    def _figures(self) -> list[Figure]:
+        found = [Figure("Records", f"{self.n_records:,}")]
+        if self.blocks:
+            whom = "records" if self.unit is None else "units"
+            asked = "" if self.k is None else f", asked for: {self.k}"
+            found.append(
+                Figure("Alike, at least", f"{min(b.k for b in self.blocks):,}", whom + asked)
+            )
+        if self.rules:
+            held = sum(line.breaks_after == 0 for line in self.rules)
+            found.append(Figure("Rules that hold", f"{held:,}", f"of {len(self.rules):,}"))
+        return found
+
+    def _sections(self) -> list[Section]:
+        return [
+            *_listed("Problems", self.problems), *self._groups(), *self._diversity(),
+            *self._rules(), *self._columns(), *_listed("Notes", self.notes),
+        ]  # fmt: skip
 
     __repr__ = __str__
 
-    def _groups_account(self) -> list[str]:
+    def _groups(self) -> list[Section]:
         named = [(_block_name(place), line) for place, line in enumerate(self.blocks)]
         if self.joint is not None and len(self.blocks) > 1:
             named.append(("all blocks", self.joint))
@@ -432,30 +463,32 @@ class Audit:
             rows.append([name, *(f"{count:,}" for count in counts), listed(line.columns)])
         within = f", in each of {len(self.strata):,} strata" if len(self.strata) > 1 else ""
         whom = "Records" if self.unit is None else f"Units (distinct {self.unit})"
-        title = f"{whom} that share all released values{within}:"
-        return ["", title, *align(rows), *_more(named), *self._diversity()] if named else []
+        title = f"{whom} that share all released values{within}"
+        return [Section(title=title, rows=rows, more=_more(named))] if named else []
 
-    def _diversity(self) -> list[str]:
-        if not self.diversity:
+    def _diversity(self) -> list[Section]:
+        if not self.diversity or not self.blocks:
             return []
         rows = [["confidential", "worst", "broken", "asked for"]]
         for line in self.diversity[:SHOWN]:
             rows.append([str(line.column), f"{line.worst:.4g}", f"{line.records:,}", line.asked])
-        title = "Confidential values of records that share all released values:"
-        return ["", title, *align(rows), *_more(self.diversity)]
+        title = "Confidential values of records that share all released values"
+        return [Section(title=title, rows=rows, more=_more(self.diversity))]
 
-    def _rules_account(self) -> list[str]:
-        rows = [["rule", "broken before", "after", "unknown before", "after", "text"]]
+    def _rules(self) -> list[Section]:
+        rows: list[list[str | Code]] = [
+            ["rule", "broken before", "after", "unknown before", "after", "text"]
+        ]
         worst_first = sorted(self.rules, key=lambda line: line.breaks_after == 0)
         for line in worst_first[:SHOWN]:
             counts = (
                 line.breaks_before, line.breaks_after, line.unknown_before, line.unknown_after,
             )  # fmt: skip
             texts = ["?" if count is None else f"{count:,}" for count in counts]
-            rows.append([line.name, *texts, line.text])
-        return ["", "Rules:", *align(rows), *_more(self.rules)] if self.rules else []
+            rows.append([line.name, *texts, Code(line.text)])
+        return [Section(title="Rules", rows=rows, more=_more(self.rules))] if self.rules else []
 
-    def _columns_account(self) -> list[str]:
+    def _columns(self) -> list[Section]:
         rows = [["column", "changed", "missing", "mean before", "after", "change"]]
         for line in self.columns[:SHOWN]:
             figures = line.to_dict()
@@ -472,8 +505,8 @@ class Audit:
             change = "0 %" if abs(relative or 0.0) < ROUNDING else f"{100 * relative:+.2g} %"
             change = "" if relative is None or not line.changed else change
             rows.append([str(line.name), *cells, *means, change])
-        title = "Columns:" if self.weight is None else f"Columns, weighted by {self.weight}:"
-        return ["", title, *align(rows), *_more(self.columns)]
+        title = "Columns" if self.weight is None else f"Columns, weighted by {self.weight}"
+        return [Section(title=title, rows=rows, more=_more(self.columns))]
 
 
 def beside_loss(found: Audit) -> str:
@@ -497,9 +530,9 @@ def _number(value: float | None, few: bool = False) -> str:
     return ("withheld" if few else "") if value is None else f"{value:.6g}"
 
 
-def _listed(title: str, sentences: Sequence[str]) -> list[str]:
-    shown = [f"- {sentence}" for sentence in sentences[:SHOWN]]
-    return ["", f"{title}:", *shown, *_more(sentences)] if sentences else []
+def _listed(title: str, sentences: Sequence[str]) -> list[Section]:
+    shown = Section(title=title, lines=sentences[:SHOWN], more=_more(sentences))
+    return [shown] if sentences else []
 
 
 def _more(lines: Sequence[object]) -> list[str]:

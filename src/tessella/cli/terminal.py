@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperCommand
 
 from .. import io as files
 from .._clock import TimeLeft, watch_compilation
 from .._output import plain_data
+from .._progress import terminal_bar
 from ..exceptions import BadOptionError, TessellaError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ DONE, REFUSED = 0, 1  # exit codes
 
 COMPILING = "Compiling kernels, once; later runs start at once (tessella warm-up does it ahead)."
 
-Step = Callable[[int, int, str], None]
+Step = Callable[[int, int, str], object]
 _RESULT: ContextVar[TextIO] = ContextVar("result")
 _RUNNING: ContextVar[Any] = ContextVar("running")  # the context of the command
 
@@ -133,18 +133,11 @@ class Reporter:
             console.print(Text(what))
             yield lambda done, total, name: None  # noqa: ARG005
             return
-        bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f} of "
-            "{task.total:.0f}"), console=console, transient=True,
-        )  # fmt: skip
-        with bar:
-            task, left = bar.add_task(what, total=1), TimeLeft(limit)
-
-            def step(done: int, total: int, name: str) -> None:
-                name += left(done, total) if timed else ""
-                bar.update(task, completed=done, total=max(total, 1), description=name)
-
-            yield step
+        left = TimeLeft(limit)
+        with terminal_bar(console, what) as draw:
+            yield lambda done, total, name: draw(
+                done, total, name + (left(done, total) if timed else "")
+            )
 
 
 def as_json(data: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from .._notebook import RISK, Bar, Display, Displayed, Section
 from .._output import whole_or_nothing
 from .._parameters import NONE, Number, Whole, parameters
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
@@ -31,7 +32,7 @@ class _PerCent(Number):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Exploration:
+class Exploration(Displayed):
     """Candidates tried on one table, each with loss and risk from 0 to 100.
 
     **Confidential**: it tells how well attacks on the table work.
@@ -192,7 +193,9 @@ class Exploration:
             "seconds": None if math.isnan(self.seconds) else self.seconds,
         }
 
-    def __str__(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """How many candidates were tried, and what came of them."""
         front = self.front
         head = (
             f"{len(self.points)} candidates for {self.n_records:,} records, {self.n_columns} "
@@ -202,13 +205,43 @@ class Exploration:
             head += f", {len(self.refused)} refused"
         if self.broken:
             head += f", {len(self.broken)} with a broken promise"
-        lines = [head + ("." if self.finished else "; not finished: run it again to go on.")]
+        return head + ("." if self.finished else "; not finished: run it again to go on.")
+
+    @property
+    def _others(self) -> list[Point]:
+        """The points that are not on the front, by ascending score."""
+        on_front = {point.candidate for point in self.front}
+        others = [p for p in self.points if p.tried and p.candidate not in on_front]
+        return sorted(others, key=by_score)
+
+    def _display(self) -> Display:
+        front, others = self.front, self._others
+        best = [f"Least score: {self.best()}."] if front else []
+        more = [f"... and {len(others) - SHOWN} more: see frame()"] if len(others) > SHOWN else []
+        refused = [f"{p.candidate}: {p.error}" for p in self.refused]
+        tables = {"The front": front, "The best of the others": others[:SHOWN]}
+        parts = [
+            Section(
+                title=title, rows=[_HEAD, *map(_drawn_row, points)], texts=(4, 5),
+                more=more if points is not front else (), folded=points is not front,
+            )
+            for title, points in tables.items() if points
+        ]  # fmt: skip
+        parts += [Section(title="Refused", lines=refused, folded=True)] if refused else []
+        return Display(
+            title="Exploration",
+            verdict=[self.verdict, *best],
+            sections=parts,
+            confidential=RISK,
+            picture=self.picture if front else None,
+        )
+
+    def __str__(self) -> str:
+        front, others = self.front, self._others
+        lines = [self.verdict]
         if front:
             best = self.best()
             lines += ["", f"least score: {best}", "", "The front:", *_table(front)]
-        on_front = {point.candidate for point in front}
-        others = [p for p in self.points if p.tried and p.candidate not in on_front]
-        others.sort(key=by_score)
         if others:
             lines += ["", "The best of the others:", *_table(others[:SHOWN])]
             if len(others) > SHOWN:
@@ -262,15 +295,22 @@ def _nothing(
     return NoCandidateError(wished, nearest)
 
 
+_HEAD = ("loss", "risk", "score", "k", "worst attack", "candidate")
+
+
+def _row(p: Point) -> tuple[str, ...]:
+    broken = "" if p.passed else "  BROKEN: " + " ".join(p.problems)
+    figures = (f"{p.loss:.1f}", f"{p.risk:.1f}", f"{p.score:.1f}", str(p.k_reached))
+    return *figures, p.worst, f"{p.candidate}{broken}"
+
+
+def _drawn_row(p: Point) -> tuple[str | Bar, ...]:
+    loss, risk, *rest = _row(p)
+    return Bar(p.loss / 100, loss), Bar(p.risk / 100, risk), *rest
+
+
 def _table(points: list[Point]) -> list[str]:
-    rows = [("loss", "risk", "score", "k", "worst attack", "candidate")]
-    rows += [
-        (
-            f"{p.loss:.1f}", f"{p.risk:.1f}", f"{p.score:.1f}", str(p.k_reached), p.worst,
-            str(p.candidate) + ("" if p.passed else "  BROKEN: " + " ".join(p.problems)),
-        )
-        for p in points
-    ]  # fmt: skip
+    rows = [_HEAD, *map(_row, points)]
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
     lines = []
     for row in rows:

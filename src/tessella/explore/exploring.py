@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _clock
 from .._parameters import NONE, OneOf, Whole, parameters
+from .._progress import shows_progress
 from .._types import Progress
 from ..exceptions import BadOptionError
 from ..grouping.base import check_k
@@ -142,6 +143,7 @@ FIRST = 0.6  # share of a budget of points that goes to the first list
 UNITS = {"s": 1, "sec": 1, "seconds": 1, "min": 60, "minutes": 60, "h": 3600, "hours": 3600}
 
 
+@shows_progress
 @parameters(
     {"jobs": "n_jobs"},
     effort=[OneOf(("quick", "standard"))],
@@ -162,7 +164,7 @@ def explore(
     budget: int | timedelta | str | None = None,
     n_jobs: int | None = None,
     store: Any = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     found: Found | None = None,
     random_state: int | None = None,
 ) -> Exploration:
@@ -201,9 +203,10 @@ def explore(
     store : path of a folder, optional
         Where results are kept as they come. The same call finds them again, after an
         interruption, too: nothing is lost, nothing is tried twice. **Confidential.**
-    progress : callable, optional
-        Called as ``progress(done, total, name)`` after each point: how many there are, how many
-        are planned so far, and what the newest is.
+    progress : bool or callable, optional
+        True shows a bar, in a notebook too. A callable is called as
+        ``progress(done, total, name)`` after each point: how many there are, how many are planned
+        so far, and what the newest is.
     found : callable, optional
         Called as ``found(point)`` with each point as it is there, also with those of the store, and
         before `progress`: in whatever order they come; the answer has them in the order planned.
@@ -249,7 +252,8 @@ def explore(
     settings = Settings(attacks=chosen, measures=find_measures(measures), effort=effort, seed=seed)
     grid = _first_list(candidates, task, k, effort)
     many = min(n_jobs or n_cores(), len(grid))
-    walk = _Walk(grid, points_left, seconds_left, progress, found)
+    told = progress if callable(progress) else None
+    walk = _Walk(grid, points_left, seconds_left, told, found)
     with Crew(task, settings, kept, many) as crew:
         try:
             walk.go(crew)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._parameters import NONE, OneOf, Whole, parameters
+from .._progress import shows_progress
 from .._types import Name, Progress
 from .._wording import listed
 from ..exceptions import UnsureKindWarning
@@ -181,6 +182,7 @@ def _complete_enough(prepared: PreparedPlan, k: int) -> PreparedPlan:
     )
 
 
+@shows_progress
 @parameters(
     effort=[OneOf(("quick", "standard"))], n_jobs=[Whole(1), NONE], random_state=[Whole(0), NONE]
 )
@@ -194,7 +196,7 @@ def explore_plan(
     budget: Any = None,
     n_jobs: int | None = None,
     store: Any = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     found: Callable[[Point], object] | None = None,
     present: bool = False,
     random_state: int | None = None,

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypedDict, TypeVar, get_args
 import numpy as np
 import pandas as pd
 
+from .._notebook import COMPARED, Bar, Display, Displayed, Figure, Section
 from .._parameters import NONE, Instance, OneOf, parameters
 from .._types import Floats, Name, Truths
 from ..exceptions import BadTableError, TessellaError, UnknownOptionError, UnpairedError
@@ -266,7 +267,7 @@ SMALL = 1e-100  # a column of smaller numbers is refused
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Loss:
+class Loss(Displayed):
     """One measure of information loss.
 
     Attributes
@@ -313,9 +314,37 @@ class Loss:
         known = {"by_column": dict(self.by_column), "details": dict(self.details)}
         return partial(Loss, **vars(self) | known), ()
 
-    def __str__(self) -> str:
+    @property
+    def _limits(self) -> str:
+        """The range in words: "from 0 to 1"."""
         low, high = (f"{end:g}" if math.isfinite(end) else "no limit" for end in self.range)
-        lines = [f"{self.name} = {self.value:.4g} (from {low} to {high}): {self.verdict}"]
+        return f"from {low} to {high}"
+
+    def _display(self) -> Display:
+        columns: list[list[str | Bar]] = [["column", "loss"]]
+        for name, value in list(self.by_column.items())[:SHOWN]:
+            columns.append([str(name), self._cell(value)])
+        more = [f"... and {len(self.by_column) - SHOWN} more"][: len(self.by_column) > SHOWN]
+        beside = [f"{name}: {value:.4g}" for name, value in self.details.items()]
+        parts = [Section(rows=columns, more=more)] if self.by_column else []
+        parts += [Section(title="Beside", lines=beside)] if beside else []
+        how = [f"Formula: {self.formula}.", f"Source: {self.source}."]
+        return Display(
+            title=f"Loss: {self.name}",
+            verdict=[f"{self.verdict[0].upper()}{self.verdict[1:]}."],
+            figures=[Figure(self.name, f"{self.value:.4g}", self._limits)],
+            sections=[*parts, Section(title="How it is computed", lines=how, folded=True)],
+            confidential=COMPARED,
+        )
+
+    def _cell(self, value: float) -> str | Bar:
+        """Return a value for a table, with a bar where the range has an end."""
+        low, high = self.range
+        text = f"{value:.4g}"
+        return Bar((value - low) / (high - low), text) if math.isfinite(high - low) else text
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} = {self.value:.4g} ({self._limits}): {self.verdict}"]
         width = max((len(str(name)) for name in self.by_column), default=0)
         for name, value in list(self.by_column.items())[:SHOWN]:
             lines.append(f"  {str(name).ljust(width)}  {value:.4g}")
@@ -346,7 +375,7 @@ def worst(by_column: Mapping[Name, float]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Summary:
+class Summary(Displayed):
     """All measures that fit two tables: `summary["sse_sst"]` is one, iterating gives each.
 
     Attributes
@@ -379,14 +408,30 @@ class Summary:
     def __len__(self) -> int:
         return len(self.losses)
 
-    def __str__(self) -> str:
-        head = (
+    @property
+    def _head(self) -> str:
+        """What was compared."""
+        return (
             f"Information loss over {self.n_records:,} records, {len(self.numbers)} columns of "
             f"numbers and {len(self.categories)} of categories"
         )
+
+    def _display(self) -> Display:
+        rows = [[x.name, x._cell(x.value), x._limits, x.verdict] for x in self.losses]
+        return Display(
+            title="Loss",
+            verdict=[f"{self._head}."],
+            sections=[
+                Section(rows=[["measure", "value", "range", "what it says"], *rows], texts=(0, 3)),
+                *([Section(title="Notes", lines=self.notes)] if self.notes else []),
+            ],
+            confidential=COMPARED,
+        )
+
+    def __str__(self) -> str:
         width = max((len(loss.name) for loss in self.losses), default=0)
         lines = [f"  {x.name.ljust(width)}  {x.value:10.4g}  {x.verdict}" for x in self.losses]
-        return "\n".join([head, *lines, *(f"  note: {note}" for note in self.notes)])
+        return "\n".join([self._head, *lines, *(f"  note: {note}" for note in self.notes)])
 
     __repr__ = __str__
 

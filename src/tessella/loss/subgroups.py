@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from .._notebook import COMPARED, Bar, Display, Displayed, Section
 from .._parameters import NONE, Whole, parameters
 from .._types import Floats, Integers, Name
 from ..exceptions import UnpairedError
@@ -37,7 +38,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SubgroupLoss:
+class SubgroupLoss(Displayed):
     """How the loss is spread over groups of records, the one with the highest loss first.
 
     Attributes
@@ -78,6 +79,23 @@ class SubgroupLoss:
             f"{top.name} ({100 * top.records:.3g} % of the records) carries "
             f"{100 * top.carries:.3g} % of the loss; the groups explain "
             f"{100 * self.between:.3g} % of where it is"
+        )
+
+    def _display(self) -> Display:
+        rows: list[list[str | Bar]] = [
+            [g.name, f"{g.loss:.4g}", Bar(g.records, f"{100 * g.records:.1f} %"),
+             Bar(g.carries, f"{100 * g.carries:.1f} %")]
+            for g in self.groups
+        ]  # fmt: skip
+        how = [f"Formula: {self.formula}.", f"Source: {self.source}."]
+        return Display(
+            title="Loss: subgroups",
+            verdict=[f"Loss {self.value:.4g} a record: {self.verdict}."],
+            sections=[
+                Section(rows=[["group", "loss", "records", "of the loss"], *rows], texts=(0,)),
+                Section(title="How it is computed", lines=how, folded=True),
+            ],
+            confidential=COMPARED,
         )
 
     def __str__(self) -> str:

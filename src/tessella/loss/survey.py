@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._notebook import COMPARED, Display, Displayed, Section
 from .._types import Floats, Integers, Name
 from ..frame import group_ids
 
@@ -338,7 +339,7 @@ class SurveyEstimate:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class EstimateLoss:
+class EstimateLoss(Displayed):
     """Estimates before and after masking, those first that moved most for their sampling error.
 
     Attributes
@@ -401,21 +402,36 @@ class EstimateLoss:
         """The verdict as a sentence."""
         return f"{self.verdict[0].upper()}{self.verdict[1:]}."
 
+    def _rows(self) -> list[list[str]]:
+        rows = [["", "before", "after", "masking", "sampling", "ratio"]]
+        for one in self.estimates[:SHOWN]:
+            figures = [f"{x:.5g}" for x in (one.before, one.after, one.difference)]
+            rows.append([one.name, *figures, *(f"{x:.3g}" for x in (one.error, one.ratio))])
+        return rows
+
+    @property
+    def _more(self) -> list[str]:
+        left = len(self.estimates) - SHOWN
+        return [f"... and {left:,} that moved less"] if left > 0 else []
+
+    def _display(self) -> Display:
+        return Display(
+            title="Estimates beside their sampling errors",
+            verdict=[self.sentence],
+            sections=[
+                Section(rows=self._rows(), more=self._more, texts=(0,)),
+                *([Section(title="Notes", lines=self.notes)] if self.notes else []),
+            ],
+            confidential=COMPARED,
+        )
+
     def __str__(self) -> str:
         lines = [f"Estimates beside their sampling errors: {self.verdict}."]
-        shown = self.estimates[:SHOWN]
-        if shown:
-            width = max(len(one.name) for one in shown)
-            names = ("before", "after", "masking", "sampling", "ratio")
-            lines.append("  " + " " * width + "".join(f"  {name:>11}" for name in names))
-            lines += [
-                f"  {one.name.ljust(width)}"
-                + "".join(f"  {x:11.5g}" for x in (one.before, one.after, one.difference))
-                + "".join(f"  {x:11.3g}" for x in (one.error, one.ratio))
-                for one in shown
-            ]
-        if len(self.estimates) > SHOWN:
-            lines.append(f"  ... and {len(self.estimates) - SHOWN:,} that moved less")
+        if self.estimates:
+            width = max(len(one.name) for one in self.estimates[:SHOWN])
+            for name, *figures in self._rows():
+                lines.append(f"  {name.ljust(width)}" + "".join(f"  {x:>11}" for x in figures))
+        lines += [f"  {line}" for line in self._more]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     __repr__ = __str__

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from .._notebook import Display, Displayed, Figure, Section
 from .._types import Name
 from ..diversity import DiversityRule
 from ..exceptions import PlanError
@@ -264,7 +265,7 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class Plan(Displayed):
     """Strata, blocks, and the operator of each column: what `protect` will do.
 
     Attributes
@@ -399,6 +400,19 @@ class Plan:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the values of the original table that rules look up behind when saved."""
         return self.__dict__ | {"rules": self.rules.unfixed()}
+
+    def _display(self) -> Display:
+        head, *lines = self.explain().splitlines()
+        return Display(
+            title="Plan",
+            verdict=[head],
+            figures=[
+                Figure("k", f"{self.k:,}", "records" if self.unit is None else "units"),
+                Figure("Blocks", f"{len(self.blocks):,}", "groups of columns masked together"),
+                Figure("Rules", f"{len(self.rules):,}"),
+            ],
+            sections=[Section(lines=lines)],
+        )
 
     def __str__(self) -> str:
         return self.explain()

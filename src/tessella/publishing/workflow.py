@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .._clock import reported_to
 from .._output import State, toml_key, toml_value
 from .._parameters import memory_of
+from .._progress import shows_progress
 from .._types import Integers, Name, Progress
 from ..auditing.count import describe_dominance
 from ..auditing.stored import confirm_stored
@@ -131,12 +132,13 @@ def free_memory() -> int:
     return 4 << 30
 
 
+@shows_progress
 def publish(
     plan: PlanFile | str | Path,
     *,
     source: Source | None = None,
     folder: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     overwrite: bool = False,
     pictures: bool = True,
     engine: Any = None,
@@ -154,9 +156,10 @@ def publish(
         The table, if it was read already; otherwise the plan's input is read.
     folder : path, optional
         Where the files are written; by default the folder of the plan.
-    progress : callable, optional
-        Called with the number of steps done, their number, and the name of the next; within long
-        steps (searching, attacking) again, with how far it is and about how long it will take.
+    progress : bool or callable, optional
+        True shows a bar, in a notebook too. A callable is called with the number of steps done,
+        their number, and the name of the next; within long steps (searching, attacking) again,
+        with how far it is and about how long it will take.
     overwrite : bool, default False
         Whether files that exist may be replaced. Otherwise the call is refused before anything is
         read.
@@ -238,7 +241,8 @@ def publish(
     found = refuse_places(paths, inputs=inputs, overwrite=overwrite, in_pieces=pieces is not None)
     measured = plan.measures.loss + 2 * (plan.measures.risk != "none")
     # Besides the steps of the plan: read, check, audit, report, write.
-    steps = Steps(len(plan.steps) + measured + 5, progress)
+    told = progress if callable(progress) else None
+    steps = Steps(len(plan.steps) + measured + 5, told)
     with ExitStack() as stack:
         stack.enter_context(plain_memory())
         with warnings.catch_warnings(record=True) as caught:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._parameters import SEED, memory_of, parameters
+from .._types import Progress
 from ..exceptions import BadOptionError
 from ..grouping.base import check_seed
 from ..grouping.cells import LARGE
@@ -53,6 +54,7 @@ def protect(
     random_state: Any = None,
     memory: int | str | None = None,
     folder: Any = None,
+    progress: Progress | bool | None = None,
 ) -> Release:
     """Mask a table so that every record stands for at least k and every rule holds, or refuse.
 
@@ -110,6 +112,8 @@ def protect(
     folder : path, optional
         Where the files of a table go that was masked in pieces; by default a temporary folder,
         removed when Python ends.
+    progress : bool or callable, optional
+        True shows a bar while groups are searched, in a notebook too: see `Study`.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def protect(
     study = Study(
         table, schema=schema, rules=rules if plan is None else plan.rules, weights=weights,
         unit=unit, confidential=confidential, tolerance=tolerance,
-        random_state=_seed(random_state),
+        random_state=_seed(random_state), progress=progress,
     )  # fmt: skip
     refuse_identifying(study.schema)
     found = study.do("protect", k=k, **_unusual(given, rules)).release()

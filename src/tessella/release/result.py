@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._notebook import Display, Displayed, Figure, Section
 from .._types import Floats, Integers, Name
 from ..auditing import Audit, audit
 from ..auditing.recoded import Recoded
@@ -141,7 +142,7 @@ class Protocol:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Release:
+class Release(Displayed):
     """A masked table, how it came about, and what was found when it was looked at again.
 
     Attributes
@@ -223,6 +224,22 @@ class Release:
         }
 
     def __str__(self) -> str:
+        return "\n".join([*self._sentences(), *map(str, self.probabilistic), str(self.audit)])
+
+    __repr__ = __str__
+
+    def _display(self) -> Display:
+        audit = self.audit._display()
+        loss = Figure("Information loss", f"{self.loss:.2f} %", "of the variation (SSE/SST)")
+        told = [*self._sentences(), *map(str, self.probabilistic)]
+        return replace(
+            audit,
+            title="Release",
+            figures=[*audit.figures, *([loss] if self.column_loss else [])],
+            sections=[Section(lines=told), *audit.sections],
+        )
+
+    def _sentences(self) -> list[str]:
         lines = []
         if self.column_loss or not self.recoding_loss:
             lines.append(f"Information loss {self.loss:.2f} %{beside_loss(self.audit)}.")
@@ -244,9 +261,7 @@ class Release:
                 f"{self.donated} records share the values of a record that keeps all rules, for no "
                 "point nearer to the centre of their group was found that does."
             )
-        return "\n".join([*lines, *map(str, self.probabilistic), str(self.audit)])
-
-    __repr__ = __str__
+        return lines
 
 
 def judge(

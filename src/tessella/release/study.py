@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._parameters import NONE, OneOf, Whole, parameters
-from .._types import Name
+from .._progress import reporting
+from .._types import Name, Progress
 from ..exceptions import BadOptionError, PlanError, TessellaError
 from ..frame import Table, View
 from ..loss.base import reason_of
@@ -70,6 +71,9 @@ class Study:
         another table.
     folder : path, optional
         What the names of files that steps read are relative to, such as hierarchies.
+    progress : bool or callable, optional
+        True shows a bar while a step searches, in a notebook too; a callable is called with how
+        much is done, out of how much, and the name of what is being done.
 
     Examples
     --------
@@ -99,13 +103,14 @@ class Study:
         tolerance: float = 1e-9,
         random_state: int | None = None,
         folder: Any = None,
+        progress: Progress | bool | None = None,
     ) -> None:
         source = Table.read(table)
         self.rules = Rules() if rules is None else Rules.of(rules)
         known = roles.confirmed_schema(source, schema, weights, unit, self.rules, confidential)
         unknown = [rule for rule in self.rules if not set(rule.columns) <= set(source.columns)]
         Rules(unknown).fix(source, schema=known)  # raises, and names the columns
-        self.tolerance, self.folder = tolerance, folder
+        self.tolerance, self.folder, self.progress = tolerance, folder, progress
         self.random_state = None if random_state is None else int(random_state)
         self._states = [State(table=source, reference=View(source, known), schema=known, before=[])]
         self._undone: list[State] = []
@@ -225,7 +230,8 @@ class Study:
         if step.method in PREPARING and here.masked:
             raise PlanError(f"Do {step.method!r} before any masking: it changes what is compared.")
         seed = self._seed(sum(earlier.method not in PREPARING for earlier in self.steps))
-        after = STEPS.get(step.method, mask_by_masker)(self, here, step, seed)
+        with reporting(self.progress):
+            after = STEPS.get(step.method, mask_by_masker)(self, here, step, seed)
         return self._arrive(after, step, perf_counter() - began, seed)
 
     def adopt(self, step: Step, planned: Planned, seconds: float) -> Study:
@@ -268,7 +274,7 @@ class Study:
         first = self._states[0]
         again = Study(
             first.table, schema=first.schema, rules=self.rules, tolerance=self.tolerance,
-            random_state=self.random_state, folder=self.folder,
+            random_state=self.random_state, folder=self.folder, progress=self.progress,
         )  # fmt: skip
         again._states[0] = first  # with what was read and judged already
         for step in self.steps if steps is None else steps:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from .._notebook import RISK, Bar, Display, Displayed, Section
 from .._types import Floats, Integers, Name
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables
@@ -264,8 +265,15 @@ class Tried:
         return f"{self.name}: {str(self.found).splitlines()[-1 if self.about == 'table' else 0]}"
 
 
+TITLES = {
+    "identity": "Who is who (share of records found)",
+    "attribute": "What is true of somebody (share of right statements)",
+    "table": "What the table shows by itself",
+}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Assessment:
+class Assessment(Displayed):
     """What the attacks that fit found; the worst one counts.
 
     Attributes
@@ -375,22 +383,40 @@ class Assessment:
             "skipped": dict(self.skipped),
         }
 
-    def __str__(self) -> str:
-        lines = [f"{len(self.tried)} attacks on {self.n:,} records in {self.seconds:.1f} s."]
+    @property
+    def _verdict(self) -> list[str]:
+        """What was tried, and what the worst attack found: two sentences."""
+        tried = f"{len(self.tried)} attacks on {self.n:,} records in {self.seconds:.1f} s."
         if self.worst is None:
-            lines.append("No attack on who is who was tried: that risk is not known.")
-        else:
-            lines.append(f"The worst, {self.worst.name}: {str(self.worst.found).splitlines()[0]}")
-        titles = {
-            "identity": "Who is who (share of records found):",
-            "attribute": "What is true of somebody (share of right statements):",
-            "table": "What the table shows by itself:",
-        }
-        for about, title in titles.items():
+            return [tried, "No attack on who is who was tried: that risk is not known."]
+        return [tried, f"The worst, {self.worst.name}: {str(self.worst.found).splitlines()[0]}"]
+
+    def _display(self) -> Display:
+        several = len(self.scenarios) > 1
+        parts = []
+        for about, title in TITLES.items():
+            rows: list[list[str | Bar]] = [
+                [
+                    one.name, *[one.scenario] * several,
+                    Bar(one.found.value, f"{100 * one.found.value:.1f} %"),
+                    one.found.beside(), one.found.attack,
+                ]
+                for one in self.about(about)
+            ]  # fmt: skip
+            head = ["attack", *["scenario"] * several, "found", "beside", "how"]
+            texts = set(range(len(head))) - {1 + several}
+            parts += [Section(title=title, rows=[head, *rows], texts=texts)] if rows else []
+        skipped = [f"{name}: {why}" for name, why in self.skipped.items()]
+        parts += [Section(title="Not tried", lines=skipped, folded=True)] if skipped else []
+        return Display(title="Risk", verdict=self._verdict, sections=parts, confidential=RISK)
+
+    def __str__(self) -> str:
+        lines = self._verdict
+        for about, title in TITLES.items():
             own = self.about(about)
             if not own:
                 continue
-            lines += ["", title]
+            lines += ["", f"{title}:"]
             width = max(len(one.name) for one in own)
             for one in own:
                 scenario = f" [{one.scenario}]" if len(self.scenarios) > 1 else ""

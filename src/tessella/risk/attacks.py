@@ -17,6 +17,7 @@ from .. import (
     risk,  # whose names are loaded when they are first used
 )
 from .._parameters import EFFORT, NONE, SEED, Number, Whole, parameters
+from .._progress import shows_progress
 from .._types import Name, Progress
 from ..exceptions import BadOptionError, TessellaError, UnknownOptionError
 from ..frame import Pair, View
@@ -270,6 +271,7 @@ def find_attacks(given: Iterable[Any], known: Mapping[str, Attack] = ATTACKS) ->
     return tuple(found)
 
 
+@shows_progress
 @parameters(
     {"knowledge": "known", "household": "unit"},
     effort=[EFFORT],
@@ -296,7 +298,7 @@ def assess(
     sample: int | None = None,
     standardise: str = "each",
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     random_state: int | None = None,
 ) -> Assessment:
     """Attack a masked table in every way that fits, and report what the worst attack finds.
@@ -340,8 +342,9 @@ def assess(
         What nearest and learned distances standardise by: see `tessella.risk.link`.
     time_limit : float, optional
         Seconds after which no further attack is begun; those left out are named.
-    progress : callable, optional
-        Called with the number of attacks done, their number, and the name of the next.
+    progress : bool or callable, optional
+        True shows a bar, in a notebook too. A callable is called with the number of attacks done,
+        their number, and the name of the next.
     random_state : int, optional
         Seed of draws and searches.
 
@@ -363,7 +366,8 @@ def assess(
     >>> bool(found.worst.found.value > 1.5 * found["euclidean"].value)
     True
     """
-    began, progress = _clock.now(), progress or (lambda *_: None)
+    began = _clock.now()
+    told = progress if callable(progress) else lambda *_: None
     if attacks is None:
         efforts = EFFORTS[: EFFORTS.index(effort) + 1]
         efforts += () if population is None else (WITH_POPULATION,)
@@ -391,7 +395,7 @@ def assess(
     }
     for done, (scenario, attack) in enumerate(todo):
         label = attack.name if len(scenarios) == 1 else f"{attack.name} ({scenario})"
-        progress(done, len(todo), label)
+        told(done, len(todo), label)
         spent = _clock.now() - began
         if time_limit is not None and spent > time_limit:
             skipped[label] = f"the time limit of {time_limit:g} s was reached"
@@ -413,7 +417,7 @@ def assess(
                 seconds=_clock.now() - start,
             )
         )  # fmt: skip
-    progress(len(todo), len(todo), "done")
+    told(len(todo), len(todo), "done")
     return Assessment(
         tried=tuple(tried),
         skipped=skipped,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import pandas as pd
 
+from .._notebook import RISK, Display, Displayed, Figure, Section
 from .._types import Floats
 from ..exceptions import BadOptionError
 
@@ -40,7 +41,7 @@ def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(Displayed):
     """A share of records, with what is known about its error.
 
     Parameters
@@ -162,11 +163,28 @@ class Estimate:
     def __repr__(self) -> str:
         return str(self)
 
+    def _display(self) -> Display:
+        interval = f"{_per_cent(self.low, '')} to {_per_cent(self.high)}"
+        granted = Section(title="What it takes for granted", lines=self._granted(), folded=True)
+        return Display(
+            title=f"Risk: {self.attack}",
+            verdict=str(self).splitlines(),
+            figures=[
+                Figure("Records found", _per_cent(self.value), f"of {self.n:,}"),
+                *([] if self.exact else [Figure("95 % interval", interval)]),
+                Figure("By guessing", _per_cent(self.baseline)),
+            ],
+            sections=[granted] if granted.lines else [],
+            confidential=RISK,
+        )
+
+    def _granted(self) -> list[str]:
+        controls = [f"{CONTROLS[name]}: {one}" for name, one in self.controls.items()]
+        return [*self.assumptions, *controls]
+
     def explain(self) -> str:
         """Return the estimate and, line by line, what it takes for granted."""
-        lines = [str(self), *(f"- {line}" for line in self.assumptions)]
-        lines += [f"- {CONTROLS[name]}: {one}" for name, one in self.controls.items()]
-        return "\n".join(lines)
+        return "\n".join([str(self), *(f"- {line}" for line in self._granted())])
 
 
 class RecordEstimate(Estimate):

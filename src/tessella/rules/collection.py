@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from .._notebook import Code, Display, Displayed, Section
 from .._output import toml_text
 from .._parameters import Number
 from .._types import Name
+from .._wording import counted
 from ..exceptions import BadOptionError, Mistake, RuleSyntaxError, UnknownOptionError
 from . import expressions as tree
 from .grammar import Reader
@@ -26,11 +28,12 @@ if TYPE_CHECKING:
     from .suggest import Suggestions
 
 LARGEST = 10 * 2**20  # bytes of a rules file: far more than anybody writes
+SHOWN = 100  # rules that a notebook shows
 AT_LEAST_0 = Number(least=0)
 _KEYS = ("rule", "name", "label", "tolerance")
 
 
-class Rules(Sequence[Rule]):
+class Rules(Displayed, Sequence[Rule]):
     """What must be true of every record of a table.
 
     Parameters
@@ -350,6 +353,18 @@ class Rules(Sequence[Rule]):
 
     def __hash__(self) -> int:
         return hash(self._rules)
+
+    def _display(self) -> Display:
+        labelled = any(rule.label for rule in self)
+        rows: list[list[str | Code]] = [["rule", "text", *["label"] * labelled]]
+        for rule in self[:SHOWN]:
+            rows.append([rule.name, Code(rule.text), *[rule.label or ""] * labelled])
+        more = [f"... and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
+        columns = counted(len(self.columns), "column")
+        return Display(
+            title=f"{counted(len(self), 'rule')} on {columns}",
+            sections=[Section(rows=rows, more=more, texts=range(3))] if len(self) else [],
+        )
 
     def __str__(self) -> str:
         return self.to_text().rstrip("\n")
