@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tessella import Study, publish
+from tessella import Schema, Study, publish
 from tessella.exceptions import RefusedError
 from tessella.planfile import parse_plan
 from tessella.reports import external_report, internal_report, summarise
@@ -215,3 +215,16 @@ def test_keys_that_are_masked_before_protect_stay_under_one_k():
     promise = study.promise
     assert promise is not None
     assert (promise.blocks, promise.strata) == ([["pay"]], ("town", "job"))
+
+
+def test_a_break_at_the_largest_value_is_not_published():
+    """The manifest tells how intervals were made, but for an end that one record has."""
+    ages = pd.DataFrame({"age": [*range(1, 8), 60] * 3})
+    ages.loc[0, "age"] = 83
+    schema = Schema.guess(ages).override({"age": {"kind": "nominal"}})
+    study = Study(ages, schema=schema, random_state=0)
+    study.do("recoding", k=3, hierarchies={"age": {"breaks": [[5, 83], [5]]}})
+    summary = summarise(study, study.release(), pictures=False)
+    assert "83" not in manifest(summary, [])
+    (step,) = summary["public"]["steps"]
+    assert step["options"]["hierarchies"] == {"age": {"breaks": [[5, "withheld"], [5]]}}

@@ -377,6 +377,10 @@ def _step(entry: Entry, gone: Gone, ends: Extremes) -> dict[str, Any]:
     for name in ("breaks", "top", "bottom"):
         if name in options:
             options[name] = _without_ends(options[name], told)
+    if isinstance(forms := options.get("hierarchies"), Mapping):
+        options["hierarchies"] = {
+            name: _without_ends(form, ends.of_intervals(name)) for name, form in forms.items()
+        }
     return {
         "method": entry.method,
         "options": gone.clean(options),
