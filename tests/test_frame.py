@@ -415,3 +415,11 @@ def test_every_library_numbers_labels_alike(family: str, cells: list[int | None]
         place, texts = Table.read(table).labels("v")
         assert place.tolist() == want[0].tolist()
         assert texts == want[1]
+
+
+def test_true_and_1_of_objects_are_two_values():
+    """They are equal in Python; a file shows them as two, so that k must count them as two."""
+    mixed = pd.DataFrame({"a": pd.Series([1, True, 1, "x", None, False], dtype=object)})
+    codes, texts = Table.read(mixed).labels("a")
+    assert codes.tolist() == [0, 1, 0, 2, -1, 3]
+    assert texts == ["1", "True", "x", "False"]

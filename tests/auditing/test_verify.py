@@ -157,3 +157,31 @@ def test_suppressed_cells_are_noted_and_invented_ones_refused() -> None:
     assert not verify(original, invented, k=3, aligned=True).passed
     alone = verify(original, suppressed, k=3, aligned=False)
     assert not any("eleased as" in note for note in alone.notes)  # nothing was compared
+
+
+def test_a_manifest_says_where_an_empty_cell_equals_every_value(tmp_path):
+    random = np.random.default_rng(0)
+    keys = {name: random.choice(list("pqrs"), 80) for name in ("town", "job", "sex")}
+    pd.DataFrame(keys).to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "plan.toml").write_text(
+        """
+seed = 1
+[input]
+file = "people.csv"
+[[steps]]
+method = "local suppression"
+k = 3
+missing = "wildcard"
+[measures]
+risk = "none"
+[output]
+file = "release.csv"
+manifest = "manifest.json"
+"""
+    )
+    publish(tmp_path / "plan.toml")
+    files = tmp_path / "people.csv", tmp_path / "release.csv"
+    found = verify(*files, manifest=tmp_path / "manifest.json")
+    assert found.passed
+    assert any("wildcard" in note for note in found.notes)
+    assert not verify(*files, k=3, blocks=[list(keys)]).passed  # as values of their own

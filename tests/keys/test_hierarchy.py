@@ -166,3 +166,14 @@ def test_values_that_are_no_leaves_are_counted_not_shown():
         Hierarchy.of(Hierarchy(TOWNS), values=["Reus", "Secretville"], name="town")
     assert "Secretville" not in str(caught.value)
     assert "sorted(set(table['town'].dropna().astype(str))" in str(caught.value)
+
+
+def test_intervals_of_large_numbers_are_named_by_all_their_digits():
+    """1234561 is not below 1.23456e+06."""
+    made = Hierarchy.from_intervals([1234561, 1234566, 1234571, 1234599], width=[5, 10])
+    assert made.levels[1] == (
+        "below 1234565", "1234565 to below 1234570", "1234570 to below 1234575", "1234595 or more",
+    )  # fmt: skip
+    assert Hierarchy.from_intervals([0.05, 0.25, 0.35], width=[0.1, 0.2]).levels[1][1] == (
+        "0.2 to below 0.3"
+    )

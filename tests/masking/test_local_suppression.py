@@ -129,3 +129,10 @@ def test_weighted_cells_cost_their_weight():
     emptied = np.column_stack([released.missing(name) for name in KEYS])
     assert masker.cost_ == pytest.approx(float(emptied.sum(axis=1) @ (weights / weights.mean())))
     assert masker.bound_ <= masker.cost_
+
+
+@pytest.mark.parametrize("never", [3, 2.5, {"a": 1}])
+def test_never_is_a_list_of_keys(never):
+    table = pd.DataFrame({"a": list("ppqq"), "b": list("xyxy")})
+    with pytest.raises(BadOptionError, match="list of keys"):
+        LocalSuppression(2, never=never).fit_transform(table)

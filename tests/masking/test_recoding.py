@@ -269,3 +269,10 @@ def test_a_wrong_release_is_withheld():
     study.do("pram", columns=["age"], p=0.2)
     with pytest.raises(RefusedError, match="hierarchy that covers"):
         study.release()
+
+
+def test_a_column_without_a_known_value_is_named():
+    table = pd.DataFrame({"a": list("ppqq"), "b": [None] * 4})
+    forms = {"a": {"prefix": [0]}, "b": {"prefix": [0]}}
+    with pytest.raises(BadOptionError, match=r"'b'.*no known value"):
+        Recoding(k=2, hierarchies=forms).fit_transform(table)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tessella import Study, publish
+from tessella import Schema, Study, publish
 from tessella.exceptions import RefusedError
 from tessella.planfile import parse_plan
 from tessella.reports import external_report, internal_report, summarise
@@ -184,3 +184,47 @@ def test_records_that_rules_move_keep_k_or_are_refused():
         pytest.fail(str(error))
     assert (release.table.net + release.table.tax == release.table.gross).all()
     assert release.table.groupby(list(table)).size().min() >= 4
+
+
+def people_with_keys() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "town": random.choice(["Reus", "Valls", "Vic", "Salou"], 120),
+            "job": random.choice(["clerk", "nurse", "cook"], 120),
+            "pay": random.lognormal(7, 0.5, 120).round(),
+        }
+    )
+
+
+def test_keys_that_are_masked_after_protect_are_counted_too():
+    """What protect promises of its columns says nothing about the keys of a later step."""
+    study = Study(people_with_keys(), random_state=1).do("protect", k=5, columns=["pay"])
+    study.do("local suppression", k=2, columns=["town", "job"])
+    promise = study.promise
+    assert promise is not None
+    assert (promise.k, promise.blocks) == (2, [["pay"], ["town", "job"]])
+    audit = study.release().audit
+    assert audit.k == 2
+    assert any("Over all blocks together" in note for note in audit.notes)
+
+
+def test_keys_that_are_masked_before_protect_stay_under_one_k():
+    study = Study(people_with_keys(), random_state=1)
+    study.do("local suppression", k=5, columns=["town", "job"]).do("protect", k=5)
+    promise = study.promise
+    assert promise is not None
+    assert (promise.blocks, promise.strata) == ([["pay"]], ("town", "job"))
+
+
+def test_a_break_at_the_largest_value_is_not_published():
+    """The manifest tells how intervals were made, but for an end that one record has."""
+    ages = pd.DataFrame({"age": [*range(1, 8), 60] * 3})
+    ages.loc[0, "age"] = 83
+    schema = Schema.guess(ages).override({"age": {"kind": "nominal"}})
+    study = Study(ages, schema=schema, random_state=0)
+    study.do("recoding", k=3, hierarchies={"age": {"breaks": [[5, 83], [5]]}})
+    summary = summarise(study, study.release(), pictures=False)
+    assert "83" not in manifest(summary, [])
+    (step,) = summary["public"]["steps"]
+    assert step["options"]["hierarchies"] == {"age": {"breaks": [[5, "withheld"], [5]]}}

@@ -22,6 +22,8 @@ ALL = {"all masked"} | MASKED
 SOME = {"some masked", "kept"} | MASKED
 K = {"k", "k counted", "groups"}
 BLOCKS = {"k in blocks", "k counted in blocks", "groups in blocks"}
+WILDCARD = {"k by wildcard", "k counted by wildcard", "groups by wildcard"}
+UNCOUNTED = {"uncounted", "not counted in k"}
 EVERY = ["age", "pay"]
 
 
@@ -66,6 +68,20 @@ PLANS = {
     "protect in blocks": (
         [("protect", {"k": 4, "grouping": "mdav", "blocks": [["age"], ["pay", "town"]]})], [],
         ["pay >= 0"], {"loss"} | ALL | BLOCKS | RULES),
+    "protect, then another column": (
+        [("protect", {"k": 4, "columns": EVERY}), ("pram", {"p": 0.7, "columns": ["town"]})], [],
+        [], {"loss"} | ALL | K | UNCOUNTED | NO_RULES),
+    "protect, then keys": (
+        [("protect", {"k": 4, "columns": ["pay"]}),
+         ("local suppression", {"k": 2, "columns": ["age", "town"]})], [],
+        [], {"loss"} | ALL | BLOCKS | NO_RULES),
+    "subsets of keys, then protect": (
+        [("local suppression", {"k": 3, "subsets": 1, "columns": ["age", "town"]}),
+         ("protect", {"k": 4, "columns": ["pay"]})], [],
+        [], {"loss"} | ALL | K | UNCOUNTED | NO_RULES),
+    "wildcard": (
+        [("local suppression", {"k": 3, "missing": "wildcard", "columns": ["age", "town"]})],
+        ["pay"], [], SOME | WILDCARD | NO_RULES),
 }  # fmt: skip
 
 
@@ -90,6 +106,17 @@ def test_a_plan_gets_the_sentences_that_follow_and_no_other(plan):
     _, summary = summary_of(plan)
     found = names_that_hold(summary["public"]) - {"few", "dominated"}
     assert found == ALWAYS | PLANS[plan][3]
+
+
+def test_no_text_says_more_than_was_counted_in_the_released_table():
+    """The sentence of a plain k is a falsehood where other masked columns tell records apart."""
+    false = "has the same masked values as"
+    for plan in ("protect, then another column", "subsets of keys, then protect", "wildcard"):
+        study, summary = summary_of(plan)
+        masked = list(study.masked)
+        fewest = study.table.groupby(masked, dropna=False, observed=True).size().min()
+        assert fewest < summary["public"]["k"], plan  # or the sentence would be true
+        assert false not in external_report(summary), plan
 
 
 def test_every_sentence_has_a_name_and_a_plan_of_its_own():

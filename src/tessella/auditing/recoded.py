@@ -136,9 +136,9 @@ def read_hierarchies(
 
 
 def _can_be_rebuilt(form: Any) -> bool:
-    return isinstance(form, Mapping) and bool(
-        {"prefix", "width", "breaks"} & set(form) & set(FORMS)
-    )
+    if not isinstance(form, Mapping) or "withheld" in str(form):
+        return False
+    return bool({"prefix", "width", "breaks"} & set(form) & set(FORMS))
 
 
 def _build(form: Any, view: View, name: Name) -> Hierarchy:

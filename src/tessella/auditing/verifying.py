@@ -256,7 +256,7 @@ def verify(
         strata=strata if strata is not None else (promised.get("strata") or None),
         rules=_rules_of(rules, promised) or None,
         tolerance=float(promised.get("tolerance", 1e-9)) if tolerance is None else tolerance,
-        recoded=coarser,
+        recoded=coarser, wildcard=_loose(blocks, promised),
         **_diversity_of(l, t, confidential, promised),
     )  # fmt: skip
     if rows is None and any(line.asks_original for line in found.rules):
@@ -272,6 +272,14 @@ def verify(
         shapes=tuple(_shape(first, views.masked, name) for name in names if name not in recoded),
         hashes=hashes,
     )
+
+
+def _loose(
+    blocks: Sequence[Sequence[Name]] | None, promised: Mapping[str, Any]
+) -> list[list[Name]]:
+    """Return the blocks in which the manifest says that an empty cell equals every value."""
+    said = [set(b["columns"]) for b in promised.get("blocks", []) if b.get("wildcard")]
+    return [list(block) for block in blocks or () if set(map(str, block)) in said]
 
 
 def _diversity_of(

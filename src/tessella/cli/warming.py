@@ -153,7 +153,7 @@ def compiling_beside() -> Iterator[None]:
             beside.wait()
 
 
-def warm_up(step: Callable[[int, int, str], None]) -> list[str]:
+def warm_up(step: Callable[[int, int, str], object]) -> list[str]:
     """Compile what the commands use, as many processes at a time as there are cores.
 
     Returns the tasks that failed.

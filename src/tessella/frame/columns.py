@@ -17,6 +17,8 @@ from ..exceptions import BadTableError
 
 NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3  # states of cells
 
+MIXED = ("mixed", "mixed-integer", "mixed-integer-float")  # what pandas calls objects of two types
+
 Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]
 
 
@@ -111,6 +113,11 @@ def number_labels(values: Any) -> tuple[Integers, list[str]]:
     """
     import pandas as pd
 
+    objects = str(getattr(values, "dtype", "")) == "object"
+    if objects and pd.api.types.infer_dtype(values) in MIXED:
+        # True equals 1 in Python, and a file shows them as two values.
+        texts = [str(v) if isinstance(v, bool | np.bool_) else v for v in values]
+        values = np.array([*texts, None], dtype=object)[:-1]
     try:
         place, distinct = pd.factorize(values)
     except TypeError:

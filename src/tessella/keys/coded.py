@@ -131,6 +131,11 @@ def read_keys(
         used = np.zeros(len(texts) + 1, dtype=bool)
         used[codes] = True
         facts = view.table.facts(name)
+        if not used[:-1].any():
+            raise BadOptionError(
+                f"hierarchies[{name!r}]", "no known value in the column", "hierarchies of columns "
+                "that have some: leave it out, and drop the column or declare it untouched"
+            )  # fmt: skip
         ordered = None
         if facts.ordered or (view.schema is not None and view.kind(name) == "ordinal"):
             ordered = view.in_order(name, [text for text, own in zip(texts, used) if own])

@@ -285,6 +285,6 @@ def names_of_intervals(breaks: Any, labels: Sequence[str] | None = None) -> list
     """Name the intervals between breaks, the lowest first."""
     if labels is not None:
         return [str(label) for label in labels]
-    shown = [f"{end:g}" for end in breaks]
+    shown = [f"{end:.15g}" for end in breaks]  # all digits: 1234565 is not 1.23456e+06
     between = [f"{low} to below {high}" for low, high in pairwise(shown)]
     return [f"below {shown[0]}", *between, f"{shown[-1]} or more"]

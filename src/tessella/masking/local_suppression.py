@@ -223,7 +223,11 @@ class LocalSuppression(Masker):
         return suppress_subsets(task, size, solve=solve, seed=seed)
 
     def _names(self, given: Any, keys: tuple[Name, ...], who: str) -> set[Name]:
-        named = [] if given is None else [given] if isinstance(given, str) else list(given)
+        if given is None:
+            return set()
+        named = [given] if isinstance(given, str) else given
+        if not isinstance(named, list | tuple | set):
+            raise BadOptionError(who, given, f"a list of keys, such as {list(keys)[:1]!r}")
         by_column(dict.fromkeys(named), keys, who=who)
         return set(named)
 

@@ -40,6 +40,7 @@ from ..loss.base import Summary
 from ..parallel import return_memory
 from ..release import Entry, Protocol, Release
 from ..reports import external_report, internal_report
+from ..reports.sentences import PLAIN
 from ..risk import Assessment
 
 PRIVATE = ("internal report", "summary", "plan")
@@ -204,8 +205,10 @@ class Publication:
         lines = [f"{public['records']:,} records in {len(public['columns'])} columns released."]
         if public["k"] is not None:
             smallest = min(block["smallest"] for block in public["blocks"])
+            how = "" if public["shared"] == PLAIN else f" {public['shared']}"
             lines.append(
-                f"Alike: at least {smallest} {public['counted']}, asked for were {public['k']}."
+                f"Alike: at least {smallest} {public['counted']}{how}, asked for were "
+                f"{public['k']}."
             )
         lines += map(str, self.release.probabilistic)
         if len(self.release.rules):

@@ -64,6 +64,17 @@ class Promise:
         return cls(k=plan.k, blocks=blocks, strata=plan.strata, diversity=plan.diversity)
 
     @classmethod
+    def of_all_beside(cls, plan: Plan, promises: Iterable[Promise]) -> Promise | None:
+        """Return what a plan promises, together with promises about columns that it leaves out.
+
+        Keys that were masked before are strata or columns of the plan, which counts them. Others
+        are blocks of their own: what is counted in the plan's columns says nothing about them.
+        """
+        own = cls.of_plan(plan)
+        known = {*own.columns, *own.strata}
+        return cls.of_all([own, *(one for one in promises if not one.columns <= known)])
+
+    @classmethod
     def of_step(cls, step: Step, masker: Any, columns: list[Name], table: Table) -> Promise | None:
         """Return what a fitted masker promises; None where it does not, or rules moved records."""
         groups = registry.find(step.method).groups

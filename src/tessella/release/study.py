@@ -201,7 +201,7 @@ class Study:
         """The k that the audit counts, with its blocks and strata; None where none is promised."""
         here = self._states[-1]
         if here.by_protect and here.planned is not None and here.planned.plan.keeps_k:
-            return Promise.of_plan(here.planned.plan)
+            return Promise.of_all_beside(here.planned.plan, here.promises.values())
         return Promise.of_all(here.promises.values())
 
     @property

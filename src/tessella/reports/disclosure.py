@@ -178,20 +178,28 @@ class Extremes:
                 self._known[column] = set(self._ends(column))
         return self._known[column]
 
+    def of_intervals(self, column: Name) -> set[float | str]:
+        """Return the same where intervals cut a column, also one of numbers that are categories."""
+        known = self._view.table.has(column) and self._view.table.facts(column).numeric
+        return {*self.of(column), *(self._numbers(column) if known else ())}
+
     def _ends(self, column: Name) -> Iterator[float | str]:
         if self._view.is_number(column):
-            with suppress(BadTableError):  # infinity, or too many digits
-                numbers = self._view.numbers(column)
-                seen = numbers[~np.isnan(numbers)]
-                for end in {float(seen.min()), float(seen.max())} - {0.0} if len(seen) else ():
-                    if (seen == end).sum() < self._few:
-                        yield end
+            yield from self._numbers(column)
         elif self._view.table.facts(column).family in ("date", "datetime"):
             place, texts = self._view.labels(column)
             counts = np.bincount(place[place >= 0], minlength=len(texts))
             for day in {min(texts), max(texts)} if texts else ():
                 if counts[list(texts).index(day)] < self._few:
                     yield day
+
+    def _numbers(self, column: Name) -> Iterator[float]:
+        with suppress(BadTableError):  # infinity, or too many digits
+            numbers = self._view.numbers(column)
+            seen = numbers[~np.isnan(numbers)]
+            for end in {float(seen.min()), float(seen.max())} - {0.0} if len(seen) else ():
+                if (seen == end).sum() < self._few:
+                    yield end
 
     def without(self, text: str, columns: Iterable[Name]) -> str:
         """Return the text of a rule with … for each constant that is an end of its columns."""

@@ -124,7 +124,7 @@ def public_part(
         "steps": steps,
         "k": release.audit.k,
         "counted": "records" if release.audit.unit is None else "units",
-        "blocks": _blocks(release),
+        "blocks": _blocks(release, () if study.promise is None else study.promise.wildcard),
         "diversity": _diversity(study, release),
         "probabilistic": [
             {"aimed_size": one.k, "text": one.public} for one in release.probabilistic
@@ -326,8 +326,10 @@ def _diversity(study: Study, release: Release) -> dict[str, Any] | None:
     return options | {"reached": reached}
 
 
-def _blocks(release: Release) -> list[dict[str, Any]]:
+def _blocks(release: Release, loose: Iterable[Iterable[Name]]) -> list[dict[str, Any]]:
+    """Tell the blocks; in those of `loose` an empty cell was counted as equal to every value."""
     blocks = []
+    wildcard = [set(block) for block in loose]
     planned = () if release.plan is None else release.plan.blocks
     for place, line in enumerate(release.audit.blocks):
         own = planned[place] if place < len(planned) else None
@@ -340,6 +342,7 @@ def _blocks(release: Release) -> list[dict[str, Any]]:
                 "columns": [plain(name) for name in line.columns],
                 "combinations": sum(line.combinations),
                 "smallest": line.k,
+                "wildcard": set(line.columns) in wildcard,
                 "operators": [
                     {"says": words, "columns": names} for words, names in operators.items()
                 ],
@@ -374,6 +377,10 @@ def _step(entry: Entry, gone: Gone, ends: Extremes) -> dict[str, Any]:
     for name in ("breaks", "top", "bottom"):
         if name in options:
             options[name] = _without_ends(options[name], told)
+    if isinstance(forms := options.get("hierarchies"), Mapping):
+        options["hierarchies"] = {
+            name: _without_ends(form, ends.of_intervals(name)) for name, form in forms.items()
+        }
     return {
         "method": entry.method,
         "options": gone.clean(options),

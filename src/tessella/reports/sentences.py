@@ -17,6 +17,7 @@ from .rendering import percent, power
 
 Part = Mapping[str, Any]
 
+PLAIN = "share their masked values"  # what k records do where all that was masked was counted
 # What the sample of a table larger than memory has whole: see `Task.sampled_by`.
 IN_WHOLE = {"groups": " in whole groups", "units": " of whole units", "records": ""}
 
@@ -42,6 +43,32 @@ class PublicSentence:
         return all(known[one.removeprefix("not ")] != one.startswith("not ") for one in needs)
 
 
+def uncounted(part: Part) -> list[str]:
+    """List masked columns that no block and no stratum has: k says nothing about them."""
+    if part["k"] is None:
+        return []
+    counted = {str(name) for block in part["blocks"] for name in block["columns"]}
+    counted |= set(map(str, part["strata"]))
+    names = [str(column["name"]) for column in part["columns"] if column["masked"]]
+    return [name for name in names if name not in counted]
+
+
+def is_loose(part: Part) -> bool:
+    """Return whether k counts an empty cell as equal to every value."""
+    return part["k"] is not None and any(block.get("wildcard") for block in part["blocks"])
+
+
+def shared(part: Part) -> str:
+    """Return what k records have in common, as far as it was counted."""
+    values = "masked values"
+    if uncounted(part) and len(part["blocks"]) == 1:
+        values = f"values of {', '.join(map(str, part['blocks'][0]['columns']))}"
+    where = " in each block of columns" if len(part["blocks"]) > 1 else ""
+    if is_loose(part):
+        return f"match in their {values}{where}, an empty cell equal to every value"
+    return f"share their {values}{where}"
+
+
 def facts_of(part: Part) -> dict[str, Any]:
     """Return what sentences name: numbers and lists of columns of the public part."""
     columns, k = part["columns"], part["k"]
@@ -63,6 +90,10 @@ def facts_of(part: Part) -> dict[str, Any]:
             else f"at least {k - 1} others"
         ),
         "alike": alike,
+        "values": shared(part).removeprefix("share their "),
+        "shared": shared(part),
+        "counted": part["counted"],
+        "uncounted": ", ".join(uncounted(part)),
         "diverse": "; ".join(
             f"{own['column']}: {own['asked']}"
             for own in (part.get("diversity") or {}).get("reached", ())
@@ -95,6 +126,8 @@ def conditions_of(part: Part) -> dict[str, bool]:
         "rules": has_rules,
         "counted": counted,
         "blocks": counted and len(part["blocks"]) > 1,
+        "loose": is_loose(part),
+        "uncounted": bool(uncounted(part)),
         "diverse": bool(part.get("diversity")),
         "probabilistic": bool(part["probabilistic"]),
         "priced": part["loss"] is not None
@@ -124,11 +157,15 @@ _ROWS = [
      "released as they are otherwise."),
     ("verdict", "as they are", "not prepared, not some masked",
      "No value was changed: the columns are released as they are."),
-    ("verdict", "k", "counted, not blocks",
-     "Every record has the same masked values as {others}{alike}."),
-    ("verdict", "k in blocks", "blocks",
+    ("verdict", "k", "counted, not blocks, not loose",
+     "Every record has the same {values} as {others}{alike}."),
+    ("verdict", "k in blocks", "blocks, not loose",
      "In each block of columns, every record has the same masked values as "
      "{others}{alike}."),
+    ("verdict", "k by wildcard", "loose",
+     "At least {k} {counted}{alike} {shared}; fewer may have the same."),
+    ("verdict", "uncounted", "uncounted",
+     "Who is alike in further masked columns was not counted: {uncounted}."),
     ("verdict", "diverse", "diverse",
      "Among records with the same masked values, confidential values are diverse or close to those "
      "of the table: {diverse}."),
@@ -139,10 +176,15 @@ _ROWS = [
     ("method", "steps", "",
      "The steps and their parameters, without what chance drew, without names of columns that "
      "were left out, and without values that would disclose one of the original."),
-    ("guarantee", "k counted", "counted, not blocks",
-     "Every released record has the same masked values as {others}{alike}: "
+    ("guarantee", "k counted", "counted, not blocks, not loose",
+     "Every released record has the same {values} as {others}{alike}: "
      "k = {k}. This was counted in the released table."),
-    ("guarantee", "k counted in blocks", "blocks",
+    ("guarantee", "k counted by wildcard", "loose",
+     "At least {k} {counted}{alike} {shared}. This was counted in the released table. It is less "
+     "than {k} with the same values: some combinations may be those of fewer."),
+    ("guarantee", "not counted in k", "uncounted",
+     "k is not about {uncounted}: with these, fewer may be alike."),
+    ("guarantee", "k counted in blocks", "blocks, not loose",
      "In each block, every released record has the same masked values as "
      "{others}{alike}: k = {k}. This was counted in the released table, block by block; over all "
      "blocks together fewer may be alike."),
@@ -173,10 +215,13 @@ _ROWS = [
     ("analysis", "standard errors", "some masked",
      "Standard errors of usual formulas do not count the masking. Where a result matters, "
      "compare it with the information loss of the columns it uses."),
-    ("limits", "groups", "counted, not blocks",
+    ("limits", "groups by wildcard", "loose",
+     "Who knows a person's values sees which of the matching records agree in all of them, and "
+     "that may be fewer than {k}."),
+    ("limits", "groups", "counted, not blocks, not loose",
      "Groups of at least {k} hide which record is whose. They do not hide what all records of "
      "a group have in common."),
-    ("limits", "groups in blocks", "blocks",
+    ("limits", "groups in blocks", "blocks, not loose",
      "Groups of at least {k} hide which record is whose, within each block of columns. They do "
      "not hide what all records of a group have in common."),
     ("limits", "no groups", "not counted", "No least number of alike records is promised."),

@@ -27,7 +27,7 @@ from ..risk import Assessment
 from .disclosure import FEW, rounded
 from .public import public_part, told_by_constants
 from .rendering import draw
-from .sentences import advise, sentences
+from .sentences import advise, sentences, shared
 
 FORMAT = 1  # of the summary
 
@@ -147,7 +147,7 @@ def summarise(
         "warnings": [*warned, *told_by_constants(study, release), *_moved(study, release)],
         "pictures": draw(study, release) if pictures else [],
     }
-    public |= {"advice": advise(public), "sentences": sentences(public)}
+    public |= {"advice": advise(public), "sentences": sentences(public), "shared": shared(public)}
     return {"format": FORMAT, "public": public, "confidential": confidential}
 
 
