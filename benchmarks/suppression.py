@@ -96,8 +96,8 @@ def page() -> str:
     found = rows(TABLES, [2, 3, 5], MISSING, [100_000, 1_000_000])
     return (
         "## Local suppression\n\nCells that are emptied, the lower bound, and what sdcMicro's "
-        "`kAnon` empties (its default importance, alpha = 1, which counts an empty cell as wildcard; "
-        "measured once with the sources of its repository, NIST's table not at k = 5). "
+        "`kAnon` empties (its default importance, alpha = 1, which counts an empty cell as "
+        "wildcard; measured once with the sources of its repository, NIST's table not at k = 5). "
         f"testdata: {', '.join(TESTDATA)}; eusilc: {', '.join(EUSILC)}; NIST: ten columns. "
         "A process measures all rows, so that MB are those of the largest so far.\n\n"
         + page_table(found)
