@@ -25,8 +25,8 @@ from tessella.exceptions import BadOptionError, BadTableError
 from tessella.planfile import read_plan
 
 COMMANDS = [
-    "demo", "check", "plan", "protect", "loss", "risk", "explore", "report", "verify", "schema",
-    "app", "suggest",
+    "demo", "warm-up", "check", "plan", "protect", "loss", "risk", "explore", "report", "verify",
+    "schema", "app", "suggest",
 ]  # fmt: skip
 
 
@@ -252,11 +252,21 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 def test_the_demo_ends_with_a_release_and_two_reports(demo: tuple[str, Path]) -> None:
     text, folder = demo
     assert {path.name for path in folder.iterdir()} == {
-        "firms.csv", "rules.txt", "plan.toml", "firms-release.csv", "firms-release-report.html",
-        "firms-release-confidential.html", "firms-release-manifest.json",
-        "firms-release-summary.json",
+        "firms.csv", "firms-corrected.csv", "rules.txt", "plan.toml", "firms-release.csv",
+        "firms-release-report.html", "firms-release-confidential.html",
+        "firms-release-manifest.json", "firms-release-summary.json",
     }  # fmt: skip
-    for title in ("What was done", "Rules", "Groups", "Loss", "Risk", "Files", "Try next"):
+    for title in (
+        "First, wrong figures",
+        "What was done",
+        "Rules",
+        "Groups",
+        "Loss",
+        "Risk",
+        "Files",
+        "Turnover before and after",
+        "Try next",
+    ):
         assert f"\n{title}" in text
 
 
@@ -264,15 +274,22 @@ def test_the_figures_of_the_demo_are_those_of_the_files(demo: tuple[str, Path]) 
     """Independent: count in the files with pandas."""
     text, folder = demo
     flat = " ".join(text.split())
-    before, after = (pd.read_csv(folder / f"{n}.csv") for n in ("firms", "firms-release"))
+    before, corrected, after = (
+        pd.read_csv(folder / f"{n}.csv") for n in ("firms", "firms-corrected", "firms-release")
+    )
     masked = [name for name in after if name != "weight"]
     least = int(after.groupby(masked, dropna=False).size().min())
     assert least >= 5
     assert f"occurs at least {least} times" in flat
-    broken = (before["wages"] != before["hours"] * before["hourly_rate"]) & before[
-        ["wages", "hours", "hourly_rate"]
-    ].notna().all(axis=1)
-    assert re.search(rf"wages == hours \* hourly_rate +│ +{broken.sum()} │ +0 │", text)
+    numbers = ["wages", "costs", "turnover", "profit", "materials", "other_costs"]
+    changed = (before[numbers] != corrected[numbers]) & before[numbers].notna()
+    assert before.drop(columns=numbers).equals(corrected.drop(columns=numbers))
+    assert changed.sum(axis=1).max() == 1  # a slip is one number of a record
+    assert f"For {changed.any(axis=1).sum()} of them, one figure alone" in flat
+    apart = (before[numbers] - corrected[numbers]) ** 2
+    moved = 100 * apart.sum() / (len(before) * before[numbers].var(ddof=0))
+    assert f"takes away {moved.max():.0f} % of the variation of {moved.idxmax()}" in flat
+    assert re.search(r"wages == hours \* hourly_rate +│ +0 │ +0 │", text)
     known = after[["wages", "hours", "hourly_rate"]].dropna()
     assert (known["wages"] == known["hours"] * known["hourly_rate"]).all()
     assert list(before.drop(columns="firm")) == list(after)
@@ -283,6 +300,24 @@ def test_the_demo_runs_again_in_the_same_folder(demo: tuple[str, Path]) -> None:
     before = (folder / "firms-release.csv").read_bytes()
     run("demo", "--n", "400", "--method", "mdav", "--out", str(folder))
     assert (folder / "firms-release.csv").read_bytes() == before
+
+
+def test_check_writes_a_corrected_file(tmp_path: Path) -> None:
+    """By hand: 45,000 is 45; the original and other formats of cells stay."""
+    (tmp_path / "t.csv").write_text("name;net;tax;gross\nanna;80;20;100\nbert;45000;15;60\n")
+    (tmp_path / "r.txt").write_text("net + tax == gross\n")
+    given = ["check", str(tmp_path / "t.csv"), "--rules", str(tmp_path / "r.txt"), "--correct"]
+    text = run(*given, str(tmp_path / "c.csv"), code=1)
+    assert "row 2: net 45,000 must be 45: 1,000 times too large" in text
+    lines = (tmp_path / "c.csv").read_text().replace('"', "").splitlines()
+    assert lines == ["name;net;tax;gross", "anna;80;20;100", "bert;45;15;60"]
+    assert "45000" in (tmp_path / "t.csv").read_text()
+    again = CliRunner().invoke(app, [*given, str(tmp_path / "c.csv")])
+    assert again.exit_code != 0
+    assert "exists" in str(again.exception)
+    own = CliRunner().invoke(app, [*given, str(tmp_path / "t.csv"), "--overwrite"])
+    assert own.exit_code != 0
+    assert "45000" in (tmp_path / "t.csv").read_text()
 
 
 # Errors

@@ -23,6 +23,11 @@ from tessella.pictures.drawing import bars, before_after, sparkline
 from tessella.pictures.maps import LOOKS
 from tessella.pictures.pair_drawing import pair
 from tessella.pictures.profile import compare_columns, compare_pair, profile_columns
+from tessella.pictures.result_drawing import (
+    column_loss_bars,
+    correlation_panels,
+    group_size_bars,
+)
 from tessella.pictures.writing import fit, width_of
 
 from .test_profile import HOSTILE, ODD
@@ -300,3 +305,44 @@ def test_every_class_has_a_style():
     plain = {"draw-before-after", "draw-pair", "draw-label", "draw-map", "draw-legend"}
     for one in set(" ".join(re.findall(r'class="([^"]+)"', drawn)).split()) - plain:
         assert f".{one}" in style or re.fullmatch(r"draw-on-[0-4]", one), one
+
+
+# Pictures of a report.
+
+
+def test_correlation_panels_say_the_largest_change():
+    """By hand: b and c go from 0.5 to -0.25, the others stay."""
+    before = np.array([[1, 0.1, 0.2], [0.1, 1, 0.5], [0.2, 0.5, 1]])
+    after = before.copy()
+    after[1, 2] = after[2, 1] = -0.25
+    drawn = check(correlation_panels(before, after, ["a", "<b>", "c"]))
+    assert drawn.get("aria-label") == (
+        "Correlations of 3 columns: the largest change is that of c with <b>, "
+        "0.50 before and −0.25 after"
+    )
+    values = [text.text for text in drawn.iter("text") if text.text and "." in text.text]
+    assert sorted(values)[:2] == ["0.00", "0.00"]  # what did not change
+    assert "−0.75" in values
+
+
+@pytest.mark.parametrize("k", [None, 3, 6])
+def test_group_sizes_have_a_bar_each(k):
+    """By hand: sizes 3, 3, 5: bars of two heights, and those below k stand out."""
+    drawn = check(group_size_bars(np.array([3, 3, 5]), k))
+    bars = [one for one in drawn.iter("rect") if one.get("height")]
+    heights = sorted(float(one.get("height")) for one in bars)
+    assert heights[-1] == pytest.approx(2 * heights[0], abs=0.2)
+    below = [one for one in bars if "draw-gone" in one.get("class")]
+    assert len(below) == (2 if k == 6 else 0)
+    assert ("below k = 6" in drawn.get("aria-label")) == (k == 6)
+
+
+def test_many_sizes_of_groups_share_bars():
+    sizes = np.random.default_rng(0).integers(3, 5000, 400)
+    drawn = check(group_size_bars(sizes, 3))
+    assert len([one for one in drawn.iter("rect") if one.get("height")]) <= 31
+
+
+def test_losses_are_written_in_the_order_of_their_size():
+    drawn = check(column_loss_bars({"a": 0.1, "b": 0.5, "c": 0.0}))
+    assert drawn.get("aria-label") == "Loss of each column, SSE/SST: b 50 %; a 10 %; c 0 %"

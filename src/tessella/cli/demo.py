@@ -36,7 +36,8 @@ MOST_ROWS = 6  # of a group, shown
 MOST_SLIPS = 4
 BARS = 8  # of the picture in the terminal
 SLIPS, MISSING = 0.02, 0.005  # share of records that break a rule, chance of a cell to be missing
-SURVEY, CORRECTED, RULES, PLAN = "firms.csv", "firms-corrected.csv", "rules.txt", "plan.toml"
+SURVEY, CORRECTED, RELEASE = "firms.csv", "firms-corrected.csv", "firms-release.csv"
+RULES, PLAN = "rules.txt", "plan.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,19 +56,17 @@ class Account:
 def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
     """Make a survey, correct its slips, protect it, print the account."""
     console, reporter = Console(file=result_stream(), highlight=False), Reporter()
-    folder = Path(out)
+    folder, began = Path(out), perf_counter()
+    firms, rules = make_business_survey(
+        n, random_state=seed, inconsistent=SLIPS, missing=MISSING, weights=True, return_rules=True
+    )
     check_k(k, n)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFileError(out, f"no folder: {error.strerror}", "Give another --out") from None
-    firms, rules = make_business_survey(
-        n, random_state=seed, inconsistent=SLIPS, missing=MISSING, weights=True, return_rules=True
-    )
-    began = perf_counter()
     with compiling_beside():
         corrected, slips = correct_slips(firms, rules)
-        _print(console, [_introduction(firms, rules, k), _slips(firms, corrected, slips, rules)])
         write_file(firms, folder / SURVEY, overwrite=True)
         write_file(corrected, folder / CORRECTED, overwrite=True)
         write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=True)
@@ -75,9 +74,10 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
         schema = source.schema().override(weight={"role": "weight"})
         text = draft(
             source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
-            wishes={"grouping": method} if method != "search" else {},
+            output=RELEASE, wishes={"grouping": method} if method != "search" else {},
         )  # fmt: skip
         write_text(folder / PLAN, text, overwrite=True, private=True)
+        _print(console, [_introduction(firms, rules, k), _slips(firms, corrected, slips, rules)])
         with reporter.progress(f"Protecting {n:,} firms ...") as step:
             done = publish(folder / PLAN, progress=step, overwrite=True)
         with reporter.waiting("Proving how much of the loss is unavoidable ..."):
