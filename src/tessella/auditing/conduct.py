@@ -36,6 +36,7 @@ from .count import (
     count_diversity,
     count_groups,
     describe_dominance,
+    find_implied,
     find_strata,
     judge_totals,
     read_cells,
@@ -168,6 +169,25 @@ class Findings:
             "kept with empty cells as values of their own, too."
         )  # fmt: skip
         return again, sets
+
+    def of_implied(
+        self, pair: Pair, rules: Rules, groups: Sequence[tuple[GroupLine, Integers]],
+        strata: Strata, k: int | None, units: Integers | None,
+    ) -> None:  # fmt: skip
+        """Fill in emptied numbers that rules tell, and count k again."""
+        for place, (line, sets) in enumerate(groups):
+            if k is None or not (told := find_implied(pair, rules, line.columns)):
+                continue
+            filled = [np.unique(own, return_inverse=True)[1].ravel() for own in told.values()]
+            again, _ = count_groups(line.columns, [sets, *filled], strata, k, units)
+            cells = sum(int((~np.isnan(own)).sum()) for own in told.values())
+            if (again.n_below or 0) > (line.n_below or 0):
+                self.problems.append(
+                    f"The rules tell what {counted(cells, 'emptied cell')} of {named(told)} held. "
+                    f"With them, {_below(again, pair.n_rows, k, pair.original.unit)} in block "
+                    f"{place + 1}. Mask or drop the other columns of these rules, or name them "
+                    "as keys, too."
+                )
 
     def of_rules(self, lines: Sequence[RuleLine], unjudged: Mapping[str, str]) -> None:
         """Name the rules that the released table breaks, and those that cannot be judged."""
@@ -404,6 +424,7 @@ def audit(
 
     found.of_form(pair, schema, coarser)
     found.of_groups([line for line, _ in groups], joint, layers, k, unit)
+    found.of_implied(pair, wanted, groups, layers, k, units)
     found.of_diversity(spread, pair.n_rows)
     found.of_rules(lines, unjudged)
     found.of_columns(columns, unreadable, coarser, suppressed)

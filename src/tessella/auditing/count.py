@@ -19,6 +19,7 @@ from ..grouping.dominance import DominanceRule, find_dominated
 from ..keys.matches import count_matches
 from ..rules.collection import Rules
 from ..rules.confront import Confrontation
+from ..rules.correcting import solutions
 from ..rules.expressions import Aggregate, Observed
 from ..schema import Schema
 from .result import ColumnLine, DiversityLine, DominanceLine, GroupLine, RuleLine
@@ -163,6 +164,38 @@ def count_by_wildcard(
         few = np.where(sizes < k, records, 0)
         below = tuple(np.bincount(home, few, len(strata.names)).astype(np.int64).tolist())
     return replace(line, smallest=tuple(smallest.tolist()), below=below)
+
+
+def find_implied(pair: Pair, rules: Rules, block: Sequence[Name]) -> dict[Name, Floats]:
+    """Find emptied numbers of a block that an equality tells whoever knows the rules.
+
+    Returns, for each such column, the numbers, shape (n,), NaN where nothing is told. Only columns
+    whose released cells are the true ones tell anything.
+    """
+    emptied = {}
+    for name in block:
+        before, after = pair.states(name)
+        gone = (before == 0) & (after == NULL)
+        if gone.any() and all(facts.numeric for facts in pair.facts(name)):
+            emptied[name] = gone
+    if not emptied or not len(rules):
+        return {}
+    true = [name for name in pair.columns if not _changed(pair, name)]
+    found: dict[Name, Floats] = {}
+    for name, solved in solutions(rules.for_columns(true, only=True), pair.masked):
+        if name not in emptied:
+            continue
+        told = emptied[name] & np.isclose(solved, pair.numbers(name)[0], rtol=1e-9, atol=1e-9)
+        if told.any():
+            held = found.setdefault(name, np.full(pair.n_rows, np.nan))
+            held[told] = solved[told].round(6)
+    return found
+
+
+def _changed(pair: Pair, name: Name) -> bool:
+    """Return whether a cell that is known in both tables holds another value."""
+    cells = read_cells(pair, name)
+    return bool((cells.known & (cells.before != cells.after)).any())
 
 
 def judge_totals(

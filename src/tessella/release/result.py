@@ -357,7 +357,8 @@ def without_unit(table: Table, reference: View) -> View:
 
 def _withheld(found: Audit, before: Confrontation, after: Confrontation, plan: Plan | None) -> str:
     """Say what an audit found, which records are behind it, and what would release."""
-    text = f"The masked table is withheld, for its audit found: {'; '.join(found.problems)}."
+    problems = "; ".join(line.removesuffix(".") for line in found.problems)
+    text = f"The masked table is withheld, for its audit found: {problems}."
     places = [place for place, rows in enumerate(after.rows) if len(rows)]
     if not places:
         return text

@@ -100,7 +100,7 @@ def correct_slips(
         return source.native, ()
     part = View(Table.read(source.take(broken)), schema)
     best: dict[int, tuple[tuple[bool, float], Slip]] = {}
-    for column, solved in _solutions(fixed, part):
+    for column, solved in solutions(fixed, part):
         was, decimals = part.numbers(column, who="A rule"), part.table.facts(column).decimals
         now = solved if decimals is None else np.round(solved, decimals)
         usable = np.isfinite(now) & ~np.isnan(was) & (now != was)
@@ -130,11 +130,16 @@ def _spread(source: Table, column: Name, schema: Schema | None) -> float:
     return float(np.nanstd(numbers)) or 1.0
 
 
-def _solutions(rules: Rules, view: View) -> Iterator[tuple[Name, Floats]]:
-    """Give, for each equality and each of its columns, the number that makes both sides equal."""
+def solutions(rules: Rules, view: View) -> Iterator[tuple[Name, Floats]]:
+    """Give, for each equality and each of its columns, the number that makes both sides equal.
+
+    It is NaN where another column of the equality is missing. Rules about columns that the table
+    does not have are left out.
+    """
     for rule in rules:
-        for form in rule.forms:
-            yield from _solve(form, view)
+        if all(view.table.has(name) for name in rule.columns):
+            for form in rule.forms:
+                yield from _solve(form, view)
 
 
 def _solve(form: Form, view: View) -> Iterator[tuple[Name, Floats]]:
