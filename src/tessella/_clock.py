@@ -1,7 +1,6 @@
 """The clock of every time limit, which a test can drive; and the progress of long work.
 
-Progress is reported to whoever waits for the work, with an estimate of the time left. So is the
-compilation of kernels, which happens once and makes the first run longer.
+Progress is reported to whoever waits for the work, with an estimate of the time left.
 """
 
 from __future__ import annotations
@@ -45,26 +44,6 @@ def reported_to(progress: Progress | None) -> Iterator[None]:
 def waiting() -> Progress | None:
     """Return to whom long work is reported, if to anybody."""
     return _WAITING.get()
-
-
-_COMPILING: list[Callable[[], object]] = []
-
-
-@contextmanager
-def watch_compilation(call: Callable[[], object]) -> Iterator[None]:
-    """Call a function once, when the first kernel is compiled inside of a block, in any thread."""
-    _COMPILING.append(call)
-    try:
-        yield
-    finally:
-        if call in _COMPILING:
-            _COMPILING.remove(call)
-
-
-def compilation_begins() -> None:
-    """Tell those who watch that a kernel is being compiled."""
-    while _COMPILING:
-        _COMPILING.pop()()
 
 
 class TimeLeft:

@@ -8,23 +8,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba import njit
 
-from tessella._clock import compilation_begins, watch_compilation
 from tessella.cli import warming
 from tessella.cli.terminal import COMPILING
 from tessella.datasets import make_business_survey
+from tessella.kernels import watch_compilation
 
 
 def test_the_first_compilation_is_reported_once():
-    """By hand: two kernels are compiled, one call; none after the block."""
+    """By hand: two functions are compiled, one call; none for a compiled one, nor after."""
     calls: list[str] = []
+    one, other, last = (njit(lambda x, by=by: x * by) for by in (2, 3, 4))
     with watch_compilation(lambda: calls.append("first")):
-        compilation_begins()
-        compilation_begins()
+        assert (one(1), other(1)) == (2, 3)
     assert calls == ["first"]
     with watch_compilation(lambda: calls.append("second")):
-        pass
-    compilation_begins()
+        assert one(2) == 4
+    assert last(1) == 4
     assert calls == ["first"]
 
 

@@ -21,7 +21,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from .. import io as files
-from .._clock import TimeLeft, watch_compilation
+from .._clock import TimeLeft
 from .._output import plain_data
 from .._progress import terminal_bar
 from ..exceptions import BadOptionError, TessellaError
@@ -36,6 +36,7 @@ COMPILING = "Compiling kernels, once; later runs start at once (tessella warm-up
 Step = Callable[[int, int, str], object]
 _RESULT: ContextVar[TextIO] = ContextVar("result")
 _RUNNING: ContextVar[Any] = ContextVar("running")  # the context of the command
+_NOTED: ContextVar[list[str]] = ContextVar("noted")  # what is printed once in a command
 
 
 class Command(TyperCommand):
@@ -45,10 +46,9 @@ class Command(TyperCommand):
         """Run the command."""
         token = _RESULT.set(sys.stdout or io.StringIO())  # none if it is closed
         running = _RUNNING.set(ctx)
-        quiet = ctx.params.get("quiet", False) or ctx.params.get("json", False)
-        reporter = Reporter(quiet=quiet)
+        noted = _NOTED.set([])
         try:
-            with redirect_stdout(sys.stderr), watch_compilation(lambda: reporter.say(COMPILING)):
+            with redirect_stdout(sys.stderr):
                 return super().invoke(ctx)
         except TessellaError as error:
             from ..planfile.hints import reword
@@ -58,6 +58,7 @@ class Command(TyperCommand):
         finally:
             _RESULT.reset(token)
             _RUNNING.reset(running)
+            _NOTED.reset(noted)
 
 
 def in_options(text: str) -> str:
@@ -113,12 +114,13 @@ class Reporter:
     def waiting(self, what: str) -> Iterator[None]:
         """Print what is being waited for: in passing on a terminal, as a line elsewhere."""
         console = self.aside
-        if console.is_terminal and not console.quiet:
-            with console.status(what):
-                yield
-            return
-        console.print(Text(what))
-        yield
+        with noting_compilation(console):
+            if console.is_terminal and not console.quiet:
+                with console.status(what):
+                    yield
+                return
+            console.print(Text(what))
+            yield
 
     @contextmanager
     def progress(
@@ -131,13 +133,30 @@ class Reporter:
         console = self.aside
         if not console.is_terminal or console.quiet:
             console.print(Text(what))
-            yield lambda done, total, name: None  # noqa: ARG005
+            with noting_compilation(console):
+                yield lambda done, total, name: None  # noqa: ARG005
             return
         left = TimeLeft(limit)
-        with terminal_bar(console, what) as draw:
+        with terminal_bar(console, what) as draw, noting_compilation(console):
             yield lambda done, total, name: draw(
                 done, total, name + (left(done, total) if timed else "")
             )
+
+
+@contextmanager
+def noting_compilation(console: Console) -> Iterator[None]:
+    """Print, once in a command, that kernels are compiled, if any is."""
+    from ..kernels import watch_compilation
+
+    noted = _NOTED.get([])
+
+    def note() -> None:
+        if COMPILING not in noted:
+            noted.append(COMPILING)
+            console.print(Text(COMPILING))
+
+    with watch_compilation(note):
+        yield
 
 
 def as_json(data: Any) -> str:

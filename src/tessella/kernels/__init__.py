@@ -6,15 +6,14 @@ Kernels release the interpreter's lock, so threads run them side by side; they n
 of their own, so an answer cannot depend on the number of cores. No fastmath: sums keep their order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event
 
-from .._clock import compilation_begins
-
-__all__ = ["is_compiled", "kernel", "spliced"]
+__all__ = ["is_compiled", "kernel", "spliced", "watch_compilation"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -29,17 +28,32 @@ def spliced(function: Function) -> Function:
     return cast(Function, njit(nogil=True, error_model="numpy", inline="always")(function))
 
 
+_WATCHING: list[Callable[[], object]] = []
+
+
 class _Compilations(event.Listener):
-    """Reports that a kernel is compiled; one that is loaded from disk is not."""
+    """Calls those who watch when a kernel is compiled; one that is loaded from disk is not."""
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002
-        compilation_begins()
+        while _WATCHING:
+            _WATCHING.pop()()
 
     def on_end(self, event: Any) -> None:
         """Do nothing."""
 
 
 event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def watch_compilation(call: Callable[[], object]) -> Iterator[None]:
+    """Call a function once, when the first kernel is compiled inside of a block, in any thread."""
+    _WATCHING.append(call)
+    try:
+        yield
+    finally:
+        if call in _WATCHING:
+            _WATCHING.remove(call)
 
 
 def is_compiled(function: Callable[..., object]) -> bool:
