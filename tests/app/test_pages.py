@@ -99,7 +99,7 @@ def test_households_are_counted_and_said(visitor):
     homes.to_csv(visitor.folder / "homes.csv", index=False)
     assert "of 40 units" in visitor.get(visitor.start("homes.csv", risk="quick") + "/data").text
     page = visitor.run("/plans/homes-plan.toml").text
-    assert "records of at least 2 other respondents" in page
+    assert "at least 3 units share their masked values" in page
     assert "Units alike, at least" in page
     assert "on shuffled records" in page or "by guessing" in page
     assert "only here" in page or "riskiest" not in page
