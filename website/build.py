@@ -18,7 +18,7 @@ from .sources import Sources
 
 ROOT = Path(__file__).parents[1]
 GENERATOR = [sys.executable, "-m", "zensical", "build", "--strict"]
-BESIDE = ("javascripts", "pictures")  # folders of docs that are copied as they are
+BESIDE = ("gallery", "javascripts", "pictures")  # folders of docs that are copied as they are
 
 
 def build(sources: Sources, site: Path) -> None:
@@ -58,7 +58,7 @@ def stage(sources: Sources, folder: Path) -> None:
         shutil.copytree(
             sources.root / "docs" / name,
             folder / "docs" / name,
-            ignore=shutil.ignore_patterns("*.py", "__pycache__"),
+            ignore=shutil.ignore_patterns("*.py", "__pycache__", ".ipynb_checkpoints"),
         )
     shutil.copy(sources.root / "mkdocs.yml", folder)
     for name in ("src", "website"):

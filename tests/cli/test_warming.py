@@ -88,6 +88,6 @@ def test_compilation_is_announced_only_where_it_happens(tmp_path: Path):
         subprocess.run(command, env=cache, capture_output=True, text=True, check=True)
         for _ in range(2)
     )
-    assert COMPILING in first.stderr.replace("\n", " ")
+    assert COMPILING in " ".join(first.stderr.split())
     assert "ompil" not in second.stderr
     assert first.stdout == second.stdout

@@ -51,7 +51,8 @@ def mask() -> None:
     from ..release import protect
 
     table, rules = _firms(4 * N)
-    protect(table.drop(columns=["firm", "weight"]), k=3, rules=rules, random_state=0)
+    table = table.dropna().drop(columns=["firm", "weight"])  # missing cells cut parts too small
+    protect(table, k=3, rules=rules, random_state=0)
 
 
 def attack() -> None:
