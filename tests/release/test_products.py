@@ -13,6 +13,7 @@ from tessella.exceptions import PlanError, RuleTableError
 
 SETTINGS = [{"fit": "closed", "small": "refuse"}, {"fit": "project", "small": "merge"}]
 SIGNS = {"==": operator.eq, "<=": operator.le, ">=": operator.ge, "<": operator.lt}
+HEAVY = (pytest.mark.slow, pytest.mark.heavy)
 
 
 def check_release(table, rules, k=3, **wishes):
@@ -98,7 +99,7 @@ def orders(random, columns, *, whole):
     return rules
 
 
-@pytest.mark.parametrize("seeds", [30, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [30, pytest.param(400, marks=HEAVY)])
 def test_orders_beside_products(seeds):
     """Invariant: every table that keeps its rules, and every one that nearly does, is released."""
     for seed in range(seeds):

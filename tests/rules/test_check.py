@@ -180,6 +180,7 @@ def test_contradictions_about_one_column_are_never_missed(texts):
 
 
 IMPOSSIBLE = {"contradiction", "always false"}
+HEAVY = (pytest.mark.slow, pytest.mark.heavy)
 
 
 def test_a_condition_that_excludes_itself_may_contradict_others():
@@ -189,7 +190,7 @@ def test_a_condition_that_excludes_itself_may_contradict_others():
     assert kinds == {"excluded": ("R1",), "contradiction": ("R1", "R2", "R3")}
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=HEAVY)])
 def test_contradictions_are_those_of_an_independent_solver(count):
     """Independent: SciPy's linear programs on every choice of branches."""
     random = np.random.default_rng(count)
@@ -207,7 +208,7 @@ def test_contradictions_are_those_of_an_independent_solver(count):
     assert missed == 0
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=HEAVY)])
 def test_rules_that_a_record_obeys_do_not_contradict(count):
     """Invariant: a record is made first, of whole numbers up to 16 digits, then rules about it."""
     random = np.random.default_rng(count)
