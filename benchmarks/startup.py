@@ -67,7 +67,7 @@ def first_minute() -> list[dict[str, object]]:
         home = Path(folder)
         for what in ("empty cache", "again"):
             shown, whole = run_command(
-                "demo", "--out", str(home / "demo"), cache=home / "cache", until="wrong figures"
+                "demo", "--out", str(home / "demo"), cache=home / "cache", until="tessella demo:"
             )
             rows.append({"what": f"tessella demo, {what}: first screen", "seconds": shown})
             rows.append({"what": f"tessella demo, {what}: whole", "seconds": whole})

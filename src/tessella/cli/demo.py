@@ -65,19 +65,22 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFileError(out, f"no folder: {error.strerror}", "Give another --out") from None
+    _print(console, [_introduction(firms, rules, k)])
     with compiling_beside():
-        corrected, slips = correct_slips(firms, rules)
-        write_file(firms, folder / SURVEY, overwrite=True)
-        write_file(corrected, folder / CORRECTED, overwrite=True)
-        write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=True)
-        source = read_file(folder / CORRECTED)
-        schema = source.schema().override(weight={"role": "weight"})
-        text = draft(
-            source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
-            output=RELEASE, wishes={"grouping": method} if method != "search" else {},
-        )  # fmt: skip
-        write_text(folder / PLAN, text, overwrite=True, private=True)
-        _print(console, [_introduction(firms, rules, k), _slips(firms, corrected, slips, rules)])
+        with reporter.waiting("Looking for wrong figures ..."):
+            corrected, slips = correct_slips(firms, rules)
+        _print(console, [_slips(firms, corrected, slips, rules)])
+        with reporter.waiting("Reading the corrected survey, and drafting a plan ..."):
+            write_file(firms, folder / SURVEY, overwrite=True)
+            write_file(corrected, folder / CORRECTED, overwrite=True)
+            write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=True)
+            source = read_file(folder / CORRECTED)
+            schema = source.schema().override(weight={"role": "weight"})
+            text = draft(
+                source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
+                output=RELEASE, wishes={"grouping": method} if method != "search" else {},
+            )  # fmt: skip
+            write_text(folder / PLAN, text, overwrite=True, private=True)
         with reporter.progress(f"Protecting {n:,} firms ...") as step:
             done = publish(folder / PLAN, progress=step, overwrite=True)
         with reporter.waiting("Proving how much of the loss is unavoidable ..."):
