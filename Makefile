@@ -10,7 +10,8 @@
 #   make lint      ruff and mypy; workflows and CITATION.cff by their schemas
 #   make bench     the figures we publish, measured here
 #   make docs      the documentation as a site, in site/; a broken link is an error, and so is a load from outside
-#   make dist      sdist and wheel in dist/, the same bytes for the same commit; checked by twine
+#   make dist      sdist and wheels in dist/, one wheel for all platforms and one with machine code for
+#                  this one; the same bytes for the same commit; checked by twine
 #   make clean     remove .venv, dist/ and caches
 #
 # Another Python: make test PYTHON=python3.12
@@ -21,26 +22,29 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
+# Hundreds of tests start an interpreter; without bytecode each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-all test-e2e fuzz lint lint-style lint-format lint-types lint-github format bench docs dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 
-demo: $(VENV)/.test
+demo: $(VENV)/.first
 	$(BIN)/tessella demo
 
-# A file of tests stays with one worker: its kernels are compiled once, and not in both.
-test: $(VENV)/.test
+# A file of tests stays with one worker: what it prepares is prepared once, and not in both.
+test: $(VENV)/.test $(VENV)/.kernels
 	$(BIN)/python -m pytest -m "not slow and not e2e" --numprocesses=auto --dist=loadfile $(ARGS)
 
-test-slow: $(VENV)/.docs $(VENV)/.java
+test-slow: $(VENV)/.docs $(VENV)/.java $(VENV)/.kernels
 	$(BIN)/python -m pytest -m "slow and not heavy and not e2e" --numprocesses=auto --dist=load $(ARGS)
 
-test-all: $(VENV)/.docs $(VENV)/.java
+test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.kernels
 	$(BIN)/python -m pytest -m "not e2e" --numprocesses=auto --dist=loadfile $(ARGS)
 
-test-e2e: $(VENV)/.e2e
+test-e2e: $(VENV)/.e2e $(VENV)/.kernels
 	$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
 
 fuzz: $(VENV)/.test
@@ -71,22 +75,44 @@ format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.bench $(VENV)/.kernels
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m website
 
-# The wheel is built from the sdist. Files get the time of the last commit.
+# The wheels are built from the sdist. Files get the time of the last commit.
 dist: $(VENV)/.test
 	rm -rf dist
-	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
-	$(BIN)/python -m build --no-isolation --outdir dist .
+	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}; \
+	$(BIN)/python -m build --no-isolation --outdir dist . && \
+	TESSELLA_KERNELS=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation \
+		--wheel-dir dist dist/*.tar.gz
 	$(BIN)/twine check --strict dist/*
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "tessella needs Python 3.11 or later: make PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Only what a user installs, and what compiles the kernels.
+$(VENV)/.run: $(VENV)/.made pyproject.toml src/tessella/__init__.py
+	$(INSTALL) . "setuptools>=68"
+	@touch $@
+
+# Kernels are compiled ahead of time, those alone that were edited. Without a C compiler numba compiles
+# them when they are first called.
+KERNELS := $(wildcard src/tessella/kernels/*.py) src/tessella/kernels/signatures.txt
+COMPILE := $(BIN)/python build_kernels.py
+OR_NOT := || echo "No machine code was made ahead; numba compiles on first use."
+$(VENV)/.first: $(VENV)/.run build_kernels.py $(KERNELS)
+	@echo "Compiling the kernels that the demo uses; that takes less than a minute."
+	@$(COMPILE) --first $(OR_NOT)
+	@touch $@
+
+$(VENV)/.kernels: $(VENV)/.run build_kernels.py $(KERNELS)
+	@echo "Compiling the kernels; that takes a minute or two."
+	@$(COMPILE) $(OR_NOT)
 	@touch $@
 
 # The version is read from the package when it is installed.
@@ -117,5 +143,5 @@ $(VENV)/.bench: $(VENV)/.test pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site dist src/tessella/kernels/compiled .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,14 +1,20 @@
-"""The readme of the built package: README.md without links into the repository.
+"""What is computed when the package is built: its readme, and machine code of the kernels.
 
-A package index shows it apart from the repository, where `docs/risk.md` leads nowhere. Such links
-become their text, such pictures are left out. Once the repository has a public address, they can
-be completed instead.
+The readme is README.md without links into the repository. A package index shows it apart from the
+repository, where `docs/risk.md` leads nowhere. Such links become their text, such pictures are
+left out. Once the repository has a public address, they can be completed instead.
+
+A wheel holds machine code where TESSELLA_KERNELS=1 is in the environment, and is then one for this
+platform and this version of Python. Without, it is one for all, and numba compiles on first use.
 """
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 ABSOLUTE = r"(?:https?:|mailto:|#)"
@@ -34,3 +40,26 @@ class Readme(MetadataHookInterface):
             "content-type": "text/markdown",
             "text": without_repository_links(text),
         }
+
+
+class Kernels(BuildHookInterface[Any]):
+    """Put machine code of the kernels into a wheel."""
+
+    asked = os.environ.get("TESSELLA_KERNELS") == "1"
+
+    def dependencies(self) -> list[str]:
+        """Return what compiles it."""
+        return ["numba>=0.60", "numpy>=2.0", "setuptools>=68"] if self.asked else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile what is not compiled yet, and name the files."""
+        if not self.asked or version == "editable":
+            return
+        sys.path.insert(0, self.root)
+        from build_kernels import build, compiled, stale
+
+        build(stale(), note=self.app.display_info)
+        build_data["pure_python"], build_data["infer_tag"] = False, True
+        for path in compiled():
+            inside = path.relative_to(Path(self.root, "src"))
+            build_data["force_include"][str(path)] = inside.as_posix()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tessella.kernels.groups import kth_smallest
 from tessella.kernels.windows import nearest_in_window, scan_all
 
 
@@ -26,3 +29,9 @@ def test_screening_changes_no_list(n: int, d: int, kind: str) -> None:
     expected = np.empty((n, 24), dtype=np.int32)
     scan_all(X, np.ascontiguousarray(X.T), 0, expected)
     np.testing.assert_array_equal(nearest_in_window(X, 24), expected)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.5, -3.0, 1e300]) | st.floats(-9, 9), min_size=1))
+def test_kth_smallest_is_that_of_a_sorted_list(values: list[float]) -> None:
+    for k, expected in enumerate(sorted(values)):
+        assert kth_smallest(np.array(values), k) == expected

@@ -86,6 +86,7 @@ FORMS = {
     forms.POWER: r"-?\d+[eE][+-]?\d+",
     forms.POWER_POINT: r"-?(\d+\.\d*|\.\d+)[eE][+-]?\d+",
     forms.POWER_COMMA: r"-?(\d+,\d*|,\d+)[eE][+-]?\d+",
+    forms.DATE: r"\d{4}-\d\d-\d\d",  # the digits alone; whether there is such a day is asked later
 }
 
 

@@ -4,50 +4,130 @@ A kernel trusts its caller. Every array is C-ordered float64 or int64 unless it 
 
 Kernels release the interpreter's lock, so threads run them side by side; they never start threads
 of their own, so an answer cannot depend on the number of cores. No fastmath: sums keep their order.
+
+A kernel runs machine code that was compiled ahead of time where there is some for its arguments
+(`ahead.py`), and else what numba compiles on the first call and keeps on disk. Both are made by
+numba from the same lines. numba itself takes a third of a second to load, and is loaded only when
+it is needed.
 """
 
+from __future__ import annotations
+
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, cached_property, update_wrapper
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.core import event
+from . import ahead
 
-__all__ = ["is_compiled", "kernel", "spliced", "watch_compilation"]
+__all__ = ["is_compiled", "kernel", "missed", "spliced", "watch_compilation"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+_MISSED: dict[str, None] = {}  # an ordered set
+
+
+class Kernel:
+    """A function in machine code: compiled ahead of time, or by numba when it is called.
+
+    What else is asked of it, numba's dispatcher answers: so kernels can call each other.
+    """
+
+    def __init__(self, function: Callable[..., object], **options: Any) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._options = options
+
+    def __call__(self, *arguments: Any) -> Any:
+        missing = self.py_func.__code__.co_argcount - len(arguments)
+        if missing:
+            arguments += (self.py_func.__defaults__ or ())[-missing:]
+        forms = tuple(map(ahead.form_of, arguments))
+        code = self._compiled_ahead.get(forms)
+        if code is not None:
+            return code(*arguments)
+        if forms not in self._compiled_ahead:
+            self._note(forms)
+        return self.dispatcher(*arguments)
+
+    def _note(self, forms: tuple[Any, ...]) -> None:
+        """Note for which arguments there was no machine code."""
+        self._compiled_ahead[forms] = None
+        try:
+            texts = ", ".join(map(ahead.write_form, forms))
+        except ValueError:
+            return
+        _MISSED[f"{self.__module__.rpartition('.')[2]}.{self.__name__}: {texts}"] = None
+
+    @cached_property
+    def _compiled_ahead(self) -> dict[tuple[Any, ...], Callable[..., Any] | None]:
+        home, _, module = self.__module__.rpartition(".")
+        if home != __name__ or os.environ.get("TESSELLA_AHEAD") == "0":
+            return {}
+        return {**ahead.load(module).get(self.__name__, {})}
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of the function."""
+        _listen()
+        from numba import njit
+
+        return njit(**ahead.OPTIONS, **self._options)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("py_func", "_options"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__  # by reference, as a function
+
 
 def kernel(function: Function) -> Function:
-    """Compile a function on first call and keep the machine code on disk."""
-    return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+    """Run a function as machine code; what numba compiles is kept on disk."""
+    return cast(Function, Kernel(function, cache=True))
 
 
 def spliced(function: Function) -> Function:
     """Copy a small function into the kernels that call it, where a call would cost too much."""
-    return cast(Function, njit(nogil=True, error_model="numpy", inline="always")(function))
+    return cast(Function, Kernel(function, inline="always"))
+
+
+def missed() -> list[str]:
+    """Return the calls of kernels that had to be compiled, as lines of `signatures.txt`."""
+    return sorted(_MISSED)
 
 
 _WATCHING: list[Callable[[], object]] = []
 
 
-class _Compilations(event.Listener):
-    """Calls those who watch when a kernel is compiled; one that is loaded from disk is not."""
+@cache
+def _listen() -> None:
+    """Call those who watch when a kernel is compiled; one that is loaded from disk is not."""
+    from numba.core import event
 
-    def on_start(self, event: Any) -> None:  # noqa: ARG002
-        while _WATCHING:
-            _WATCHING.pop()()
+    class Compilations(event.Listener):
+        def on_start(self, event: Any) -> None:  # noqa: ARG002
+            while _WATCHING:
+                _WATCHING.pop()()
 
-    def on_end(self, event: Any) -> None:
-        """Do nothing."""
+        def on_end(self, event: Any) -> None:
+            """Do nothing."""
 
-
-event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", Compilations())  # type: ignore[no-untyped-call]
 
 
 @contextmanager
 def watch_compilation(call: Callable[[], object]) -> Iterator[None]:
     """Call a function once, when the first kernel is compiled inside of a block, in any thread."""
+    if "numba" in sys.modules:
+        _listen()
     _WATCHING.append(call)
     try:
         yield
@@ -61,6 +141,8 @@ def is_compiled(function: Callable[..., object]) -> bool:
 
     Numba has no public question for that; where its parts have other names, the answer is yes.
     """
+    if any(function._compiled_ahead.values()):  # type: ignore[attr-defined]
+        return True
     try:
         return bool(function._cache._cache_file._load_index())  # type: ignore[attr-defined]
     except (AttributeError, OSError):

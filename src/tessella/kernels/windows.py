@@ -11,7 +11,15 @@ import numpy as np
 
 from .._types import Bytes, Floats, Integers, SmallIntegers
 from . import kernel
-from .groups import insert, members_of, renumber, squared_distance, squared_error, weighted_centres
+from .groups import (
+    insert,
+    kth_smallest,
+    members_of,
+    renumber,
+    squared_distance,
+    squared_error,
+    weighted_centres,
+)
 from .random_moves import anneal, draw, draw_below, start_stream
 from .units import anneal_units, nearest_and_units
 
@@ -226,7 +234,7 @@ def start_in_tiles(X: Floats, order: Integers, starts: Integers, k: int) -> Inte
                 distance[a] = squared_distance(X, left[a], X, left[0])
             # The k nearest in O(n_left), in their order: those below the k-th smallest distance,
             # and of those that tie with it as many as are missing, the first ones.
-            bound = np.partition(distance, k - 1)[k - 1]
+            bound = kth_smallest(distance.copy(), k - 1)
             kept, n_closer = 0, 0
             for a in range(n_left):
                 if distance[a] < bound:
