@@ -6,7 +6,10 @@ one of them is skipped where it is not there, and says why.
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,17 @@ from numpy.typing import NDArray
 
 from tessella.datasets import load_census, load_eia, load_tarragona
 from tessella.exceptions import DataNotFoundError
+from tessella.kernels import missed
 
 Floats = NDArray[np.float64]
+
+# Where workers of pytest share the cores, threads only wait for each other. The numbers are read
+# when they are first asked for, and by the processes that tests start. Tests about cores set
+# their own.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("TESSELLA_CORES", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The first example of a test may compile a kernel, which takes as long as it takes.
 settings.register_profile("tessella", deadline=None)
@@ -50,3 +62,19 @@ def census() -> Floats:
 def eia() -> Floats:
     """4092 x 11, the literature's columns, as published (not standardised)."""
     return array_or_skip(load_eia)
+
+
+def pytest_collection_finish() -> None:
+    """Leave thousands of collected tests out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Note the kernels that had to be compiled, where TESSELLA_MISSED names a file for them.
+
+    They can be added to `signatures.txt`: see CONTRIBUTING.md.
+    """
+    if path := os.environ.get("TESSELLA_MISSED"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in missed())

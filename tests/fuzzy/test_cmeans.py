@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 from tessella.exceptions import (
     BadOptionError,
@@ -22,7 +23,9 @@ from tessella.exceptions import (
 )
 from tessella.fuzzy import EntropyFuzzyCMeans, FuzzyCMeans, TolerantFuzzyCMeans
 from tessella.fuzzy.field import Field, critical_lambda, critical_m, entropy_law, power_law
+from tests.amounts import HEAVY
 from tests.reference import fuzzy as reference
+from tests.scikit import holds_but_for
 
 ALL = [FuzzyCMeans, EntropyFuzzyCMeans, TolerantFuzzyCMeans]
 
@@ -40,16 +43,16 @@ def standardised(table):
     return (table - table.mean(axis=0)) / table.std(axis=0)
 
 
-@parametrize_with_checks(
-    [make() for make in ALL],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "starts are drawn: a record of weight 2 and two equal records draw different ones"
-        )
-    },
-)
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "starts are drawn: a record of weight 2 and two equal records draw different ones"
+    )
+}
+
+
+@parametrize_with_checks([make(n_init=2) for make in ALL])
 def test_scikit_learn(estimator, check):
-    check(estimator)
+    holds_but_for(estimator, check, EXPECTED_FAILURES)
 
 
 # The formulas
@@ -105,7 +108,8 @@ def test_m_of_one_is_k_means():
     for seed in range(5):
         V = X[np.random.default_rng(seed).choice(1000, 12, replace=False)]
         ours = FuzzyCMeans(12, m=1, init=V, tol=0).fit(X)
-        theirs = KMeans(12, init=V, n_init=1, tol=0, max_iter=1000, algorithm="lloyd").fit(X)
+        with threadpool_limits(1):  # others would wait for each other, on a busy machine
+            theirs = KMeans(12, init=V, n_init=1, tol=0, max_iter=1000, algorithm="lloyd").fit(X)
         assert (ours.labels_ == theirs.labels_).all()
         assert ours.objective_ == pytest.approx(theirs.inertia_, rel=1e-12)
         assert set(np.unique(ours.membership(X))) == {0.0, 1.0}
@@ -220,7 +224,7 @@ def test_leaving_out_far_centres_with_entropy():
 @pytest.mark.parametrize(
     ("columns", "c", "published"), [(2, 10, 225.27), (2, 20, 107.07), (13, 10, 2826.3)]
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=HEAVY) for s in (1, 2))])
 def test_published_objectives(census, columns, c, published, seed):
     X = standardised(census)[:, :columns]
     found = FuzzyCMeans(c, m=1.5, random_state=seed).fit(X)
@@ -277,7 +281,7 @@ def test_for_large_lambda_it_is_k_means():
 
 
 def test_collapse_is_an_error_that_helps():
-    X = normal(1500, 10)
+    X = normal(700, 10)
     with pytest.raises(CollapsedError, match=r"memberships are 1/50, and 50 of 50 centres") as told:
         FuzzyCMeans(50, m=2, n_init=2, random_state=0).fit(X)
     advised = float(str(told.value).split("In a trial m=")[1].split(" ")[0])
@@ -346,13 +350,13 @@ def test_more_clusters_than_records_or_different_records():
 
 @pytest.mark.parametrize("m", [0.99, 0, -1, np.nan, np.inf, "much", None, True])
 def test_senseless_m(m):
-    with pytest.raises(BadOptionError, match="m="):
+    with pytest.raises(BadOptionError, match=r"^m(=| is not given)"):
         FuzzyCMeans(2, m=m).fit(normal())
 
 
 @pytest.mark.parametrize("rate", [0, -1, np.nan, np.inf, "much", None, True])
 def test_senseless_lambda(rate):
-    with pytest.raises(BadOptionError, match="lambda_="):
+    with pytest.raises(BadOptionError, match=r"^lambda_(=| is not given)"):
         EntropyFuzzyCMeans(2, lambda_=rate).fit(normal())
 
 
@@ -404,9 +408,9 @@ def test_sweeps_that_do_not_end_are_told():
 
 @pytest.mark.parametrize("make", ALL)
 def test_a_saved_model_holds_no_record(make):
-    X = np.random.default_rng(0).normal(size=(5000, 3))
+    X = np.random.default_rng(0).normal(size=(1500, 3))
     found = make(4, n_init=1, random_state=0).fit(X)
-    assert len(pickle.dumps(found)) < 5000 * 8 + 15_000  # labels, and little else
+    assert len(pickle.dumps(found)) < 1500 * 8 + 15_000  # labels, and little else
 
 
 @pytest.mark.parametrize("make", ALL)

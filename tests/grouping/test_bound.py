@@ -20,6 +20,7 @@ from tessella.grouping import bound as module
 from tessella.grouping import lower_bound
 from tessella.grouping.base import Grouping
 from tessella.grouping.bound import bound_of_parts
+from tests.amounts import few_or_many, try_examples
 from tests.clock import driven_clock
 from tests.reference.optimum import least_sse, least_sse_of_strata, sse_of
 
@@ -147,9 +148,7 @@ def test_integers_and_zeros_in_large_numbers():
         assert 0.0 <= bound.value <= bound.upper
 
 
-@given(st.integers(0, 10**6), st.integers(2, 5))
-@settings(max_examples=25)
-def test_no_grouping_is_below(seed, k):
+def no_grouping_is_below(seed, k):
     random = np.random.default_rng(seed)
     n = int(random.integers(2 * k, 40))
     X = np.round(random.standard_t(2, size=(n, 2)), int(random.integers(0, 3)))
@@ -160,6 +159,11 @@ def test_no_grouping_is_below(seed, k):
     quick = lower_bound(X, k, effort="quick", upper=bound.upper)
     assert quick.value <= bound.value * (1 + 1e-9) + 1e-12
     assert bound.value <= bound.upper
+
+
+@few_or_many(12, 25)
+def test_no_grouping_is_below(count):
+    try_examples(count, no_grouping_is_below, st.integers(0, 10**6), st.integers(2, 5))
 
 
 @given(st.integers(0, 10**6))
@@ -180,7 +184,7 @@ def test_weights_of_one_are_no_weights():
 
 
 def test_same_bound_on_one_core(monkeypatch):
-    X = np.random.default_rng(1).normal(size=(300, 4))
+    X = np.random.default_rng(1).normal(size=(150, 4))
     bound = lower_bound(X, 4)
     monkeypatch.setenv("TESSELLA_CORES", "1")
     assert lower_bound(X, 4).value == bound.value

@@ -148,7 +148,7 @@ def test_rounds_never_make_it_worse_and_no_border_shows(monkeypatch):
     X = np.random.default_rng(0).standard_normal((12_000, 4))
 
     def search(cell):
-        return in_cells(X, 5, cell=cell, moves=60.0).sse
+        return in_cells(X, 5, cell=cell, moves=20.0).sse
 
     anew, whole = search(500), search(12_000)
     grow, trees = CutTree.grow, []
@@ -172,6 +172,7 @@ def test_the_same_on_one_core_and_on_three(monkeypatch):
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_search_takes_cells_above_their_size(monkeypatch):
     monkeypatch.setattr(searching, "LARGE", 7_000)
     X = np.random.default_rng(2).standard_normal((9_000, 3))
@@ -187,6 +188,7 @@ def test_search_takes_cells_above_their_size(monkeypatch):
     assert len(seen) > 2 * rounds  # each round reports its cells, too
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_a_search_in_cells_ends_when_told(monkeypatch):
     """By a time limit (each look at the clock is a second), by `progress`, and by Ctrl-C."""
     monkeypatch.setattr(searching, "LARGE", 500)

@@ -17,6 +17,7 @@ from tessella.exceptions import GroupSizeError
 from tessella.grouping import lower_bound
 from tessella.grouping.covering import cyclic_covering, find_covering
 from tessella.kernels.covering import draw_matching
+from tests.amounts import few_or_many, try_examples
 
 
 def normal(n, d=2, seed=0):
@@ -118,10 +119,7 @@ def test_no_memberships_are_better_than_the_best_covering():
         assert least_memberships(X, w, 3, own) == pytest.approx(best)
 
 
-@settings(max_examples=30)
-@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 40), st.integers(1, 30))
-def test_every_record_is_in_k_groups_of_k(seed, k, n, values):
-    """An invariant, with equal records and weights: counts, and the order of three losses."""
+def every_record_is_in_k_groups_of_k(seed, k, n, values):
     random = np.random.default_rng(seed)
     X = random.integers(0, values, (max(n, k), 2)).astype(float)
     w = random.integers(1, 3, len(X)).astype(float)
@@ -129,6 +127,19 @@ def test_every_record_is_in_k_groups_of_k(seed, k, n, values):
     assert is_covering(found.members, k)
     assert found.sse == pytest.approx(sum(sse(X, w, g) for g in found.members) / k, abs=1e-9)
     assert found.bound <= found.sse + 1e-9 <= found.crisp + 2e-9
+
+
+@few_or_many(15, 30)
+def test_every_record_is_in_k_groups_of_k(count):
+    """An invariant, with equal records and weights: counts, and the order of three losses."""
+    try_examples(
+        count,
+        every_record_is_in_k_groups_of_k,
+        st.integers(0, 10**6),
+        st.integers(2, 5),
+        st.integers(2, 40),
+        st.integers(1, 30),
+    )
 
 
 @settings(max_examples=20)
@@ -151,6 +162,7 @@ def test_no_group_has_two_records_of_a_unit(seed, k, n, size):
     assert found.bound <= found.sse * (1 + 1e-9) + 1e-9
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_windows_of_a_large_table():
     X = normal(7_000, 3)
     found = quick(X, 4)
@@ -158,6 +170,7 @@ def test_windows_of_a_large_table():
     assert lower_bound(X, 4, effort="quick").value <= found.bound <= found.sse < found.crisp
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_the_same_seed_gives_the_same_groups():
     X = normal(300, 4)
     again = [quick(X, 3, seed=5).members for _ in range(2)]

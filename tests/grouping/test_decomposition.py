@@ -12,6 +12,7 @@ from tessella.exceptions import BadOptionError
 from tessella.grouping import IGD, MDAV, VMDAV, OrderedGrouping
 from tessella.grouping.refining import nearest_groups, refine
 from tessella.kernels.decompose import decompose, partition_of, shrink
+from tests.amounts import few_or_many, try_examples
 from tests.reference.sequences import sse_of_labels
 
 coarse = st.integers(1, 3).flatmap(
@@ -92,9 +93,13 @@ def test_the_books_balance_after_each_step(X, seed, k):
                 assert partition.centres[g] == pytest.approx(centre, abs=1e-9)
 
 
-@given(seeds, st.integers(2, 5))
-def test_nothing_is_left_to_gain_by_a_single_record(seed, k):
+@few_or_many(30, 100)
+def test_nothing_is_left_to_gain_by_a_single_record(count):
     """By trying every record in every group; up to 16 groups, all of which IGD looks at."""
+    try_examples(count, nothing_is_left_to_gain, seeds, st.integers(2, 5))
+
+
+def nothing_is_left_to_gain(seed, k):
     X, weights = smooth(seed, n=12 * k), np.ones(12 * k)
     labels = refine(X, weights, some_labels(12 * k, k, seed), k)
     error = sse_of_labels(X, weights, labels)
@@ -107,8 +112,12 @@ def test_nothing_is_left_to_gain_by_a_single_record(seed, k):
             assert sse_of_labels(X, weights, moved) >= error * (1 - 1e-6)
 
 
-@given(coarse, st.integers(2, 5))
-def test_k_holds_and_the_start_is_never_beaten(X, k):
+@few_or_many(40, 100)
+def test_k_holds_and_the_start_is_never_beaten(count):
+    try_examples(count, k_holds_and_nothing_is_lost, coarse, st.integers(2, 5))
+
+
+def k_holds_and_nothing_is_lost(X, k):
     k = min(k, len(X))
     start = OrderedGrouping(k=k, order="pca").fit(X)
     refined = IGD(k=k, start=OrderedGrouping(order="pca")).fit(X)

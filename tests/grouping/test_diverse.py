@@ -15,7 +15,7 @@ from tessella.grouping.cells import MemoryCells, search_in_cells
 from tessella.grouping.diverse import mend, merge_lacking
 
 from ..reference.diversity import satisfies
-from .test_units import groupings, partitions, sse
+from .test_units import groupings, least_sse
 
 KINDS = ["distinct", "entropy", "recursive", "equal", "ordered"]
 
@@ -73,30 +73,18 @@ def check_promise(seed: int, share: int = 1) -> None:
 
 
 def test_every_group_of_every_grouping_is_diverse():
-    for seed in range(60):
+    for seed in range(35):
         check_promise(seed, share=5)
 
 
 @pytest.mark.slow
 @pytest.mark.heavy
-@pytest.mark.parametrize("seeds", [range(s, s + 100) for s in range(1000, 3000, 100)])
+@pytest.mark.parametrize(
+    "seeds", [range(35, 135), *(range(s, s + 100) for s in range(1000, 3000, 100))]
+)
 def test_every_group_of_every_grouping_is_diverse_in_2000_tables(seeds):
     for seed in seeds:
         check_promise(seed, share=2)
-
-
-def least_sse(X: Any, weights: Any, k: int, allowed: Any) -> float:
-    """The least SSE of all partitions into groups that are allowed."""
-    costs: dict[tuple[int, ...], float] = {}
-
-    def cost(part: list[int]) -> float:
-        key = tuple(part)
-        if key not in costs:
-            fits = len(part) >= k and allowed(part)
-            costs[key] = sse(X, weights, part) if fits else np.inf
-        return costs[key]
-
-    return min(sum(map(cost, parts)) for parts in partitions(list(range(len(X)))))
 
 
 def check_against_all_partitions(seed: int, n: int) -> bool:
@@ -105,8 +93,9 @@ def check_against_all_partitions(seed: int, n: int) -> bool:
     if not satisfies(asked, values, values):
         return False
     least = least_sse(
-        X, weights, k, lambda part: satisfies(asked, [values[i] for i in part], values)
-    )
+        X, weights,
+        lambda part: len(part) >= k and satisfies(asked, [values[i] for i in part], values),
+    )  # fmt: skip
     wanted = Diversity.of(np.array(values, dtype=float), **option_of(asked))
     given = {"sample_weight": weights, "diversity": wanted}
     found = Search(k, effort="quick", random_state=0).fit(X, **given)
@@ -131,6 +120,7 @@ def test_the_same_with_9_records():
     assert missed <= 3
 
 
+@pytest.mark.usefixtures("few_moves")
 @pytest.mark.parametrize("kind", KINDS)
 def test_units_and_values_together(kind):
     """k counts units, l and t count records."""
@@ -175,6 +165,7 @@ def test_groups_that_satisfy_it_anyway_are_left_as_they_are():
     assert (MDAV(3).fit(X, diversity=wanted).labels_ == MDAV(3).fit(X).labels_).all()
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_the_same_seed_gives_the_same_groups():
     X, values, _, _, _ = random_table(7, n=200, k=3)
     wanted = Diversity.of(np.array(values, dtype=float), l=2)
@@ -184,6 +175,7 @@ def test_the_same_seed_gives_the_same_groups():
     assert (first == again).all()
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_search_loses_less_than_mending_and_mending_less_than_merging():
     random = np.random.default_rng(5)
     X, values = random.normal(size=(300, 2)), random.choice(3, 300, p=[0.7, 0.2, 0.1])
@@ -230,7 +222,7 @@ def test_what_is_no_diversity_is_refused():
     X = np.arange(6.0)[:, None]
     with pytest.raises(BadOptionError, match="Diversity"):
         MDAV(2).fit(X, diversity=[1, 2, 3, 4, 5, 6])
-    with pytest.raises(ValueError, match="inconsistent"):
+    with pytest.raises(BadTableError, match="must be 6, one for each record"):
         MDAV(2).fit(X, diversity=Diversity.of([0, 1], l=2))
     with pytest.raises(BadTableError, match="diversity"):
         lower_bound(

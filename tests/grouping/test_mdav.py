@@ -73,7 +73,7 @@ def test_same_partition_as_the_reference(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_partition_on_a_table_large_enough_for_the_tree(kind: str) -> None:
-    X = made(kind, 4_000, 3, 1)
+    X = made(kind, 2_500, 3, 1)
     expected = renumbered(reference.mdav(X, np.ones(len(X)), 7))
     assert MDAV(7).fit(X).labels_.tolist() == expected
 

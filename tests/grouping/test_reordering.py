@@ -15,6 +15,7 @@ from tessella.grouping import IteratedOrdering, OrderedGrouping, RepOrdMic
 from tessella.grouping.ordering import ORDERS
 from tessella.grouping.reordering import (
     FULL,
+    OWN,
     SAMPLE,
     fewer,
     first_records,
@@ -102,6 +103,14 @@ def test_never_worse_than_the_first_orders():
     for order in ORDERS:
         once = OrderedGrouping(k=4, order=order).fit(X, sample_weight=weights)
         assert iterated.inertia_ <= once.inertia_
+
+
+def test_the_best_of_all_first_orders_is_kept():
+    X = smooth(1, n=200)
+    found = IteratedOrdering(k=4).fit(X).inertia_
+    each = [IteratedOrdering(k=4, orders=[order]).fit(X).inertia_ for order in OWN]
+    assert found == pytest.approx(min(each), rel=1e-12)
+    assert len(set(each)) > 1
 
 
 def test_walks_only_help():
@@ -236,10 +245,15 @@ def loss(grouping, X):
 @pytest.mark.parametrize("k", [3, 5, 10])
 @pytest.mark.parametrize("name", IMHM_PUBLISHED)
 def test_iterated_ordering_meets_the_published_figures(name, k, request):
-    """All but one are beaten; Tarragona at k = 10 stays 0.8 % above."""
+    """All but one are beaten; Tarragona at k = 10 stays 0.8 % above.
+
+    One first order does it already, and of all the best is kept: see above.
+    """
+    order = "cbfs" if name == "tarragona" else "mdav"
+    assert order in OWN
     X = standardised(request.getfixturevalue(name))
     margin = 1.01 if (name, k) == ("tarragona", 10) else 1.0
-    assert loss(IteratedOrdering(k=k), X) <= margin * IMHM_PUBLISHED[name][k]
+    assert loss(IteratedOrdering(k=k, orders=[order]), X) <= margin * IMHM_PUBLISHED[name][k]
 
 
 @pytest.mark.slow
@@ -255,7 +269,7 @@ def test_repordmic_meets_the_published_figures(name, k, seed, request):
 @pytest.mark.parametrize("k", [3, 10])
 def test_repordmic_meets_the_published_figures_with_fewer_starts(k, census):
     X = standardised(census)
-    found = loss(RepOrdMic(k=k, max_clusters=40, walks=100, random_state=0), X)
+    found = loss(RepOrdMic(k=k, max_clusters=6, walks=25, random_state=0), X)
     assert found <= 1.005 * REPORDMIC_LOSS["census"][k]
 
 

@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,6 +13,7 @@ from tessella.exceptions import BadOptionError, UnfinishedWarning, UnknownOption
 from tessella.grouping import MDAV, Search, cells
 from tessella.grouping import search as searching
 from tessella.grouping.refining import Pool
+from tests.amounts import few_or_many, try_examples
 from tests.clock import driven_clock
 from tests.reference.optimum import least_sse
 
@@ -47,15 +47,7 @@ def test_reaches_the_optimum_of_small_tables(seed: int, k: int) -> None:
     assert found.inertia_ == pytest.approx(least_sse(X, k, weights), rel=1e-9)
 
 
-@given(
-    n=st.integers(4, 60),
-    d=st.integers(1, 4),
-    k=st.integers(2, 7),
-    values=st.sampled_from(["normal", "whole", "zeros", "heavy"]),
-    seed=st.integers(0, 10_000),
-)
-@settings(max_examples=60)
-def test_no_group_is_smaller_than_k(n: int, d: int, k: int, values: str, seed: int) -> None:
+def no_group_is_smaller_than_k(n: int, d: int, k: int, values: str, seed: int) -> None:
     random = np.random.default_rng(seed)
     X = {
         "normal": random.standard_normal((n, d)),
@@ -73,6 +65,20 @@ def test_no_group_is_smaller_than_k(n: int, d: int, k: int, values: str, seed: i
     assert len(found.labels_) == n
 
 
+@few_or_many(30, 100)
+def test_no_group_is_smaller_than_k(count: int) -> None:
+    try_examples(
+        count,
+        no_group_is_smaller_than_k,
+        n=st.integers(4, 60),
+        d=st.integers(1, 4),
+        k=st.integers(2, 7),
+        values=st.sampled_from(["normal", "whole", "zeros", "heavy"]),
+        seed=st.integers(0, 10_000),
+    )
+
+
+@pytest.mark.usefixtures("few_moves")
 def test_same_seed_same_groups_on_one_core_and_on_two(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     for n in (300, 7_000):  # whole-table runs, and windows alone
@@ -95,6 +101,7 @@ def test_strata_never_mix_and_share_the_work() -> None:
     assert np.bincount(found.labels_).min() >= 5
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_large_tables_keep_k_and_beat_mdav() -> None:
     X = np.random.default_rng(3).standard_normal((12_000, 5))
     found = quick(5).fit(X)
@@ -104,6 +111,7 @@ def test_large_tables_keep_k_and_beat_mdav() -> None:
     assert found.inertia_ < 0.9 * MDAV(5).fit(X).inertia_
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_records_cross_the_borders_between_tiles() -> None:
     """Clusters of k far apart in random order: only a search without borders finds them all."""
     random = np.random.default_rng(4)
@@ -116,6 +124,7 @@ def test_records_cross_the_borders_between_tiles() -> None:
     assert len(pairs) == found.n_groups_ == 2_000
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_many_equal_records_keep_k() -> None:
     """What they cost: `python -m benchmarks.equal_records`."""
     random = np.random.default_rng(5)
@@ -136,9 +145,9 @@ def test_all_records_equal() -> None:
 def test_records_whose_distances_overflow_keep_k(method: Search, units: int | None) -> None:
     """Search with units ended the process: a ball found no k-th unit at a finite distance."""
     random = np.random.default_rng(0)
-    X = random.standard_normal((1000, 3))
+    X = random.standard_normal((300, 3))
     X[0] = 1e200
-    unit = np.arange(1000) if units is None else random.integers(units, size=1000)
+    unit = np.arange(300) if units is None else random.integers(units, size=300)
     labels = method.fit_predict(X, units=None if units is None else unit)
     assert min(len(np.unique(unit[labels == label])) for label in np.unique(labels)) >= 20
 
@@ -150,6 +159,7 @@ def test_an_offset_changes_nothing() -> None:
     assert far.inertia_ == pytest.approx(near.inertia_, rel=0.01)
 
 
+@pytest.mark.usefixtures("few_moves")
 @pytest.mark.parametrize("n", [300, 7_000])  # whole-table runs, and windows alone
 def test_ends_when_the_time_is_up(n: int) -> None:
     """Each look at the clock is a second: the limit cuts after so many rounds, and goes on as long
@@ -305,6 +315,7 @@ def test_standard_meets_its_marks(name: str, k: int, request: pytest.FixtureRequ
     assert loss(Search(k, random_state=0), X) <= STANDARD[name][k]
 
 
+@pytest.mark.usefixtures("few_moves")
 def test_long_rounds_report_their_parts_and_may_be_stopped_there(monkeypatch) -> None:
     """A bug once met: progress of 200,000 records stood still for seconds."""
     monkeypatch.setattr(searching, "WHOLE_TABLE", 2_000)

@@ -219,7 +219,7 @@ def test_clusters_that_cannot_be():
 
 
 def test_a_classifier_learns_less_from_noise():
-    x = survey(400).assign(old=lambda t: np.where(t.age > 45, "yes", "no"))
+    x = survey(200).assign(old=lambda t: np.where(t.age > 45, "yes", "no"))
     assert classifier_loss(x, x, target="old", features=["age", "hours"]).value == 0.0
     noise = noisy(x, 3)
     found = classifier_loss(x, noise, target="old", features=["age", "hours"])

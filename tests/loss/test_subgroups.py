@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeRegressor
 
 from tessella.exceptions import BadOptionError, UnknownColumnError
 from tessella.loss import record_loss, sse_sst, subgroup_loss
+from tessella.loss.splitting import CodedColumn, Growing
 
 
 @pytest.fixture
@@ -58,6 +60,45 @@ def test_ranges_of_numbers_and_missing_values(pair):
     assert len(found.groups) == 5
     assert sum(group.name == "age missing" for group in found.groups) == 1
     assert sum(group.n for group in found.groups) == 500
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 8), st.booleans())
+def test_leaves_are_those_of_scikit_learn(seed, n_groups, weighted):
+    """An independent way to the same groups: a column of many values has no equal splits."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(200, 3))
+    x[rng.random(x.shape) < 0.1] = np.nan
+    lost = rng.exponential(size=200) * np.where(np.isnan(x[:, 0]) | (x[:, 1] > 0), 3, 1)
+    weights = rng.uniform(0.5, 2, 200) if weighted else np.ones(200)
+    columns = []
+    for name, values in enumerate(x.T):
+        labels, codes = np.unique(values, return_inverse=True)  # NaN is the last
+        codes = np.where(np.isnan(values), -1, codes)
+        columns.append(CodedColumn(name=name, codes=codes, labels=labels[:-1], is_number=True))
+    growing = Growing(
+        columns=columns, values=lost, weights=weights, least_records=5, least_fall=0.0
+    )
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=n_groups, min_samples_leaf=5, max_depth=4, random_state=0
+    )
+    found = tree.fit(x, lost, sample_weight=weights).apply(x)
+    leaves = growing.leaves(n_groups)
+    assert len(leaves) == len(np.unique(found))
+    assert sorted(leaf.rows.tolist() for leaf in leaves) == sorted(
+        np.flatnonzero(found == leaf).tolist() for leaf in np.unique(found)
+    )
+
+
+def test_equal_splits_take_the_first_column_and_label():
+    """By hand: both columns split the records alike, and both labels of each."""
+    x = pd.DataFrame({"sex": ["m", "m", "f", "f"] * 5, "code": [1, 1, 2, 2] * 5})
+    y = x.assign(code=np.where(x.sex == "m", 1, 3))
+    assert [group.name for group in subgroup_loss(x, y, min_records=1).groups] == [
+        "code > 1.5", "code <= 1.5",
+    ]  # fmt: skip
+    assert [group.name for group in subgroup_loss(
+        x.astype({"code": str}), y.astype({"code": str}), min_records=1
+    ).groups] == ["sex = f", "sex = m"]  # fmt: skip
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 0, 1]), st.integers(1, 6))

@@ -173,7 +173,7 @@ def test_made_up_households_keep_rules_across_members(seed):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_rare_shapes_share_groups_with_others(seed, whole):
     """Households of up to six members, many of which are alone in their shape."""
-    table = homes(seed, most=9, n=160)
+    table = homes(seed, most=9, n=110)
     rules = [*KEPT, *ACROSS]
     out, cells, after = masked(table, "household", 3, rules, seed=seed, whole=whole)
     check(table, out, "household", 3, after, cells)

@@ -18,6 +18,7 @@ from tessella.masking.repair import Grid, project_claims
 from tessella.masking.repair_dates import nearest_dates
 from tessella.masking.repair_products import project_mixed, project_products
 from tessella.plan.plan import cases_of
+from tests.amounts import few_or_many, try_examples
 
 
 def claims(*lines):
@@ -174,12 +175,7 @@ COMPARE = {"<": op.lt, "<=": op.le, "==": op.eq, "!=": op.ne, ">=": op.ge, ">": 
 DAY = 86_400 * 10**6
 
 
-@settings(max_examples=300, deadline=None)
-@given(
-    steps=st.lists(st.sampled_from([1, 1, DAY // 2, DAY]), min_size=2, max_size=3),
-    data=st.data(),
-)
-def test_dates_against_every_combination(steps, data):
+def dates_against_every_combination(steps, data):
     # in half days, a column of days, of half days or of microseconds; all within three days
     sides = st.one_of(
         st.integers(0, len(steps) - 1), st.integers(1, 5).map(lambda half: (half * DAY // 2,))
@@ -209,3 +205,13 @@ def test_dates_against_every_combination(steps, data):
         assert not (found[0] % np.array(steps)).any()
         if keeps(dates):
             assert found[0].tolist() == dates.tolist()
+
+
+@few_or_many(80, 300)
+def test_dates_against_every_combination(count):
+    try_examples(
+        count,
+        dates_against_every_combination,
+        steps=st.lists(st.sampled_from([1, 1, DAY // 2, DAY]), min_size=2, max_size=3),
+        data=st.data(),
+    )

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, States, Truths
 from ..exceptions import BadTableError
+from .arrow import to_numpy
 
 NUMBER, NULL, NAN, FIRST_CODE = 0, 1, 2, 3  # states of cells
 
 MIXED = ("mixed", "mixed-integer", "mixed-integer-float")  # what pandas calls objects of two types
+HASHED = 10_000  # values from which on loading pandas, which numbers them sooner, is worth it
 
 Family = Literal["float", "integer", "decimal", "boolean", "text", "category", "date", "other"]
 
@@ -153,7 +155,7 @@ def number_arrow(values: Any) -> tuple[Integers, list[str]]:
     if pa.types.is_dictionary(array.type):  # its dictionary may be in another order
         array = array.cast(array.type.value_type)
     coded = array.dictionary_encode()
-    place = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    place = to_numpy(coded.indices, missing=-1)
     return place.astype(np.int64), [text_of(v) for v in coded.dictionary.to_pylist()]
 
 
@@ -251,6 +253,11 @@ def matches_code(label: str, code: object) -> bool:
 
 def number_values(values: NDArray[Any]) -> Integers:
     """Number the values of one array 0, 1, ... as they first appear; NaN is a value."""
+    if len(values) < HASHED and values.dtype.kind in "biuf":
+        _, first, places = np.unique(values, return_index=True, return_inverse=True)
+        number = np.empty(len(first), dtype=np.int64)
+        number[np.argsort(first)] = np.arange(len(first))
+        return number[places]
     import pandas as pd
 
     places, _ = pd.factorize(values, use_na_sentinel=False)

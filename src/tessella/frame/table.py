@@ -18,8 +18,10 @@ from narwhals import dependencies as libraries
 from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, Truths
+from .._wording import counted
 from ..exceptions import BadTableError, UnknownColumnError
 from . import writing
+from .arrow import to_numpy
 from .columns import Facts, describe, facts_of, number_arrow, number_labels, text_of
 
 EXACT = 2**53  # every whole number up to here is a float64
@@ -108,8 +110,8 @@ class Table:
         _refuse_duplicates(table.columns)
         if not table.columns or not table.n_rows:
             raise BadTableError(
-                f"The table is empty: it has {table.n_rows} records and {len(table.columns)} "
-                "columns. Give a table with at least one of each."
+                f"The table is empty: it has {counted(table.n_rows, 'record')} and "
+                f"{counted(len(table.columns), 'column')}. Give a table with at least one of each."
             )
         return table
 
@@ -373,7 +375,11 @@ class Table:
 
     def _read_numbers(self, column: Name) -> tuple[Floats, Truths | None]:
         series, facts = self._series(column), self.facts(column)
-        null: Truths | None = series.is_null().to_numpy().astype(bool)
+        gone = series.is_null()
+        in_arrow = self.kind == "pyarrow"
+        null: Truths | None = (
+            to_numpy(gone.to_native()) if in_arrow else gone.to_numpy().astype(bool)
+        )
         if null is not None and not null.any():
             null = None
         if facts.family in ("integer", "decimal") and (null is None or not null.all()):
@@ -384,7 +390,9 @@ class Table:
                     "float64 keeps (beyond 2**53, about 9e15). They are rarely measurements: drop "
                     "the column if it is an identifier, or divide it by a power of ten."
                 )
-        if self.kind in ("pandas", "numpy"):
+        if in_arrow:
+            numbers = to_numpy(series.cast(nw.Float64).to_native())
+        elif self.kind in ("pandas", "numpy"):
             numbers = series.to_native().to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             numbers = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError
+from .arrow import from_numpy
 
 if TYPE_CHECKING:
     from .table import Table
@@ -42,7 +43,9 @@ def rearrange(table: Table, places: Mapping[int, Integers]) -> Any:
             frame = frame.with_columns(table._frame.to_series(place).gather(taken))
         else:
             field = frame.schema.field(place)
-            frame = frame.set_column(place, field, table._frame.column(place).take(taken))
+            frame = frame.set_column(
+                place, field, table._frame.column(place).take(from_numpy(taken))
+            )
     return frame
 
 
@@ -113,7 +116,7 @@ def take(table: Table, rows: Integers) -> Any:
         return table._like[rows]
     if table.kind == "pandas":
         return table._frame.iloc[rows].reset_index(drop=True)
-    return table._frame[rows] if table.kind == "polars" else table._frame.take(rows)
+    return table._frame[rows] if table.kind == "polars" else table._frame.take(from_numpy(rows))
 
 
 def blank(table: Table, place: int, where: Truths) -> Any:
@@ -169,9 +172,7 @@ def relabel(table: Table, place: int, codes: Integers, distinct: list[str], orde
 
 
 def _arrow_array(values: Floats, null: Truths, dtype: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, mask=null, from_pandas=False).cast(dtype)
+    return from_numpy(values, null).cast(dtype)
 
 
 def _pandas_array(values: Floats, null: Truths, dtype: Any, as_float: bool) -> Any:

@@ -19,9 +19,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
+from .._estimator import Clusterer, refuse_unfitted
 from .._parameters import Constraint, Number, OneOf, Whole, check, check_parameters
 from .._types import Floats, Integers
 from ..exceptions import BadTableError, ClusterCountError, CollapsedError, UnfinishedWarning
@@ -172,7 +171,7 @@ def _fill_empty(field: Field, swept: Swept, law: Law) -> Floats:
     return centres
 
 
-class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class FuzzyClusterer(Clusterer):
     """Base of all fuzzy clusterers.
 
     Attributes
@@ -285,7 +284,7 @@ class FuzzyClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "cluster_centers_")
 
     def _field_of(self, X: ArrayLike) -> tuple[Field, Floats]:
-        check_is_fitted(self)
+        refuse_unfitted(self, "cluster_centers_")
         records = check_records(X, self, reset=False)
         field = Field.of(records, np.ones(len(records)), len(self.cluster_centers_))
         return field, field.inward(self.cluster_centers_)

@@ -93,6 +93,8 @@ class FuzzyCMeans(FuzzyClusterer):
 
     _fuzziness, _shrink = ("m", "m_"), MILDER
 
+    m: Any
+
     def __init__(
         self, n_clusters: int = 3, *, m: Any = "auto", init: Any = "k-means++",
         n_init: int = 20, max_iter: int = 1000, tol: float = 1e-5, fall: float = 0.0,
@@ -198,6 +200,8 @@ class EntropyFuzzyCMeans(FuzzyClusterer):
     """
 
     _fuzziness, _shrink = ("lambda_", "lambda_used_"), 0.5
+
+    lambda_: Any
 
     def __init__(
         self, n_clusters: int = 3, *, lambda_: Any = "auto", init: Any = "k-means++",

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
 
+from .._estimator import clone
 from .._parameters import Number, OneOf, parameters
 from .._types import Floats, Integers
 from ..exceptions import BadTableError

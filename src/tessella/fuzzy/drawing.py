@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import entr, logsumexp
-from sklearn.base import clone
 
+from .._estimator import clone
 from .._types import Floats, Integers
 from ..exceptions import ClusterCountError
 from ..grouping.base import Chance, Grouping

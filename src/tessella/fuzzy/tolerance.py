@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2, norm
-from sklearn.base import clone
 
+from .._estimator import clone
 from .._parameters import Constraint, OneOf
 from .._types import Floats
 from ..exceptions import BadOptionError, BadTableError
@@ -180,6 +179,8 @@ class TolerantFuzzyCMeans(FuzzyCMeans):
             return self._stable(check_records(X, self), weights)
         if not isinstance(self.kappa, Mapping):
             return self.kappa
+        from scipy.stats import chi2, norm
+
         d, box = check_records(X, self).shape[1], self.shape == "box"
         try:
             ((kind, size),) = self.kappa.items()

@@ -10,19 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from numbers import Integral
 from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
 
+from .._estimator import Clusterer, refuse_unfitted
 from .._parameters import Constraint, Whole, check_parameters
 from .._types import Floats, Integers
 from ..diversity import Diversity
@@ -39,8 +34,16 @@ def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Float
     """Return records as a table of floats, checked against what an estimator was fitted on.
 
     The array is writeable: numba takes a read-only one (pandas gives such) for another type, and
-    would compile everything again.
+    would compile everything again. Finite floats need no scikit-learn, and at most another order;
+    everything else is converted, or refused, by its own checks.
     """
+    named = hasattr(estimator, "feature_names_in_")
+    if not named and reset and _is_checked(X):
+        if estimator is not None:
+            estimator.n_features_in_ = X.shape[1]
+        return cast(Floats, np.require(X, requirements=["C", "W"]))
+    from sklearn.utils.validation import check_array, validate_data
+
     asked: dict[str, Any] = {"dtype": np.float64, "order": "C", "force_writeable": True}
     try:
         if estimator is None:
@@ -59,6 +62,25 @@ def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Float
                 "leave their columns out."
             ) from None
         raise
+
+
+def _is_checked(X: Any) -> bool:
+    """Return whether records are an array whose values all checks of scikit-learn leave."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.size > 0
+        and bool(np.isfinite(X).all())
+    )
+
+
+def one_each(values: ArrayLike, n: int, what: str) -> Any:
+    """Return values as an array with one for each record, or raise an error."""
+    found = np.asarray(values)
+    if found.shape not in ((n,), (n, 1)):
+        raise BadTableError(f"{what} must be {n}, one for each record.")
+    return found.ravel()
 
 
 def check_k(k: object, n: int, n_units: int | None = None) -> int:
@@ -81,8 +103,7 @@ def check_units(units: ArrayLike | None, n: int) -> Units:
         return None
     import pandas as pd
 
-    names = column_or_1d(np.asarray(units))
-    check_consistent_length(names, np.empty(n))
+    names = one_each(units, n, "The units")
     numbers, found = pd.factorize(names)
     if (numbers < 0).any():
         raise BadTableError(
@@ -126,19 +147,21 @@ def check_weights(sample_weight: ArrayLike | None, X: Floats) -> Floats:
 
 def check_seed(random_state: Any) -> np.random.RandomState:
     """Return the generator that scikit-learn makes of a `random_state`, or say what is wrong."""
-    try:
-        generator: np.random.RandomState = check_random_state(random_state)
-    except ValueError:
-        raise BadOptionError("random_state", random_state, "None or a whole number") from None
-    return generator
+    if random_state is None or random_state is np.random:
+        return np.random.mtrand._rand  # NumPy's own, as seeded there
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    with suppress(TypeError, ValueError):
+        if isinstance(random_state, Integral):
+            return np.random.RandomState(int(random_state))
+    raise BadOptionError("random_state", random_state, "None or a whole number")
 
 
 def split_strata(strata: ArrayLike | None, n: int, k: int, units: Units = None) -> list[Integers]:
     """Return the row numbers of each stratum, in the order of the strata's sorted names."""
     if strata is None:
         return [np.arange(n)]
-    names = column_or_1d(np.asarray(strata))
-    check_consistent_length(names, np.empty(n))
+    names = one_each(strata, n, "The names of the strata")
     if names.dtype.kind == "f" and np.isnan(names).any():
         raise BadTableError(
             f"The strata have {int(np.isnan(names).sum())} missing values. "
@@ -164,7 +187,8 @@ def refuse_unattainable(
     if not isinstance(diversity, Diversity):
         expected = "a tessella.diversity.Diversity, such as Diversity.of(values, l=2)"
         raise BadOptionError("diversity", type(diversity).__name__, expected)
-    check_consistent_length(diversity.codes, np.empty(n))
+    if len(diversity.codes) != n:
+        raise BadTableError(f"The confidential values must be {n}, one for each record.")
     names = None if strata is None else np.asarray(strata)
     diversity.refuse_unattainable(
         None if names is None else {str(names[rows[0]]): rows for rows in parts}
@@ -183,7 +207,7 @@ def sse_of(X: Floats, weights: Floats, labels: Integers) -> float:
     return float(squared_error(X, weights, labels, centres))
 
 
-class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class Grouping(Clusterer):
     """Base of all groupings; a method implements `_group`.
 
     Attributes
@@ -200,6 +224,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Share of `inertia_` that is not yet proved unavoidable, computed on demand.
     """
 
+    one_column: ClassVar = False  # whether it groups tables of one column only
     # What parameters may be; k is checked with the number of records.
     _parameters: ClassVar[Mapping[str, Sequence[Constraint]]] = {}
 
@@ -312,9 +337,10 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _seeds(self, count: int) -> Integers:
         """One seed for each stratum, drawn from random_state where the method has one."""
-        if "random_state" not in self.get_params():
+        params = self.get_params(deep=False)
+        if "random_state" not in params:
             return np.zeros(count, dtype=np.int64)
-        seeds: Integers = check_seed(self.random_state).randint(2**31 - 1, size=count)
+        seeds: Integers = check_seed(params["random_state"]).randint(2**31 - 1, size=count)
         return seeds
 
     def _finish(
@@ -343,7 +369,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         from .bound import bound_of_parts
 
-        check_is_fitted(self, "labels_")
+        refuse_unfitted(self, "labels_")
         if not hasattr(self, "_fitted_on"):
             raise AttributeError(
                 "gap_ needs the records, which a saved grouping does not keep. "
@@ -357,7 +383,7 @@ class Grouping(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the original rows behind when saved or copied."""
-        state: dict[str, Any] = dict(super().__getstate__())
+        state = vars(self).copy()
         state.pop("_fitted_on", None)
         return state
 

@@ -15,7 +15,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .. import _clock
 from .._parameters import EFFORT, NONE, Number, parameters
@@ -31,6 +30,7 @@ from .base import (
     check_records,
     check_units,
     check_weights,
+    one_each,
     one_group,
     refuse_unattainable,
     split_strata,
@@ -331,8 +331,7 @@ def _check_labels(
     diversity: Diversity | None = None,
 ) -> Integers:  # fmt: skip
     """Return group numbers 0, 1, ... of a grouping that keeps k and the strata, or say why not."""
-    names = column_or_1d(np.asarray(labels))
-    check_consistent_length(names, np.empty(n))
+    names = one_each(labels, n, "The labels")
     _, groups = np.unique(names, return_inverse=True)
     smallest = int(count_units(groups, units).min())
     if smallest < k:

@@ -104,6 +104,7 @@ class UnivariateOptimal(Grouping):
             return cut_units(X, weights, order, k, units)[0]
         return best_sorted_cut(X, weights, order, k)[0]
 
+    one_column = True
     _group_units = _group
 
     def __sklearn_tags__(self) -> Any:

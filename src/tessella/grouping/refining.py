@@ -21,8 +21,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse import csc_matrix
 from scipy.spatial import cKDTree
-from sklearn.base import clone
 
+from .._estimator import clone
 from .._parameters import NONE, Instance
 from .._types import Bytes, Floats, Integers
 from ..diversity import Diversity
@@ -147,6 +147,7 @@ MOST_NODES = 2
 MOST_COLUMNS = 6000
 # Pieces of a round that cores take in turn; a fixed number, so that answers do not depend on cores.
 PIECES = 64
+AT_ONCE = 1_000_000  # numbers of groups that are held together: 8 megabytes
 MOST_SPARED = 4  # times k: larger groups of few units are pooled as they are
 
 
@@ -173,11 +174,16 @@ class Pool:
         """Add the groups of a partition, and each group that is one record short of them."""
         order = np.argsort(labels, kind="stable")
         for group in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
-            if not self._hold(group):
+            if group.tobytes() in self.groups:
                 continue
+            self._hold(group[None])
             # A group of more than k often misses an optimum by one record that another wants.
-            for a in self._spared(group):
-                self._hold(np.delete(group, a))
+            if len(spared := self._spared(group)):
+                others = np.arange(len(group) - 1)
+                step = max(1, AT_ONCE // (len(group) * self.X.shape[1]))
+                for start in range(0, len(spared), step):
+                    without = np.array(spared[start : start + step])[:, None]
+                    self._hold(group[others + (others >= without)])
 
     def _spared(self, group: Integers) -> Sequence[int]:
         """Return the places of records without which it is a group (of k units, if given)."""
@@ -196,14 +202,18 @@ class Pool:
         counts = np.bincount(own)
         return [a for a, u in enumerate(own) if counts[u] > 1 or (counts > 0).sum() > self.k]
 
-    def _hold(self, group: Integers) -> bool:
-        key = group.tobytes()
-        if key in self.groups:
-            return False
-        own, weights = self.X[group], self.weights[group]
-        centre = own[0] + np.average(own - own[0], axis=0, weights=weights)
-        self.groups[key] = float(weights @ ((own - centre) ** 2).sum(axis=1))
-        return True
+    def _hold(self, groups: Integers) -> None:
+        """Hold groups of one size, of shape (count, size), each with its SSE."""
+        own, weights = self.X[groups], self.weights[groups]
+        first, heavy = own[:, :1], weights[:, :, None]
+        centre = first + ((own - first) * heavy).sum(axis=1, keepdims=True) / heavy.sum(
+            axis=1, keepdims=True
+        )
+        squares = ((own - centre) ** 2).sum(axis=2)
+        for group, weight, square in zip(groups, weights, squares):
+            key = group.tobytes()
+            if key not in self.groups:
+                self.groups[key] = float(weight @ square)
 
     def recombine(self, labels: Integers, seed: int) -> Integers:
         """Improve a partition with the pool's groups, in windows that grow while that is easy."""

@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from .._estimator import clone
 from .._parameters import SEED, Number, OneOf, Whole, check
 from .._types import Floats, Integers
 from ..exceptions import BadOptionError
@@ -293,6 +291,9 @@ def kmeans_starts(
     X: Floats, weights: Floats, max_clusters: int, random: np.random.Generator
 ) -> list[Integers]:
     """Cluster the records by k-means with 1, 2, ... max_clusters clusters; return the labels."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
     n, seed = len(X), int(random.integers(2**31 - 1))
     sample = np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
     largest = min(max_clusters, len(np.unique(X[sample], axis=0)))

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, get_args
 
 import numpy as np
-import pandas as pd
 
 from .._notebook import COMPARED, Bar, Display, Displayed, Figure, Section
 from .._parameters import NONE, Instance, OneOf, parameters
@@ -23,6 +22,9 @@ from ..exceptions import BadTableError, TessellaError, UnknownOptionError, Unpai
 from ..frame import Pair, PairedCategories
 from ..keys import Hierarchy
 from ..schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Kept = TypeVar("Kept")
 OnUnpaired = Literal["error", "skip"]
@@ -453,6 +455,8 @@ class Summary(Displayed):
         by_column : bool, default False
             One row for each measure and column instead.
         """
+        import pandas as pd
+
         if by_column:
             names = ["measure", "column", "value"]
             rows: list[tuple[Any, ...]] = [

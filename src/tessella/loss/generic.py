@@ -390,7 +390,8 @@ def _notes(pair: ComparedTables) -> Iterator[str]:
         if name in pair.recoded:
             yield f"column {name!r} was recoded: its frequencies are not compared"
         elif new:
-            yield f"column {name!r} has {new} categories that the original does not have"
+            noun = "category" if new == 1 else "categories"
+            yield f"column {name!r} has {new} {noun} that the original does not have"
         known = int(pair.categorised(name).sum())
         if known < pair.n_rows:
             yield f"column {name!r} is compared in {known:,} of {pair.n_rows:,} records"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, stdtrit
 
 from .._parameters import Number, OneOf, parameters
 from .._types import Floats, Integers, Name, Truths
@@ -321,11 +321,9 @@ def with_target(reading: Reading, target: Name, features: Iterable[Name] | None)
 
 
 def _overlap(first: Fit, second: Fit, level: float) -> Floats:
-    from scipy.stats import t
-
     ends = []
     for fit in (first, second):
-        half = t.ppf(0.5 + level / 2, fit.freedom) * fit.errors
+        half = stdtrit(fit.freedom, 0.5 + level / 2) * fit.errors  # the quantile of Student's t
         ends.append((fit.coefficients - half, fit.coefficients + half))
     (low, high), (low_after, high_after) = ends
     common = np.minimum(high, high_after) - np.maximum(low, low_after)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import pandas as pd
 
 from .._notebook import COMPARED, Bar, Display, Displayed, Section
 from .._parameters import NONE, Whole, parameters
@@ -18,6 +17,10 @@ from .._types import Floats, Integers, Name
 from ..exceptions import UnpairedError
 from .base import ComparedTables, Reading, compare
 from .moments import column_sums
+from .splitting import CodedColumn, Growing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEAST = 1e-3  # a split must explain so much of the variance of losses: no words for rounding
 
@@ -121,6 +124,8 @@ class SubgroupLoss(Displayed):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with one row for each group."""
+        import pandas as pd
+
         return pd.DataFrame([vars(group) for group in self.groups])
 
 
@@ -301,63 +306,27 @@ def _found(
     pair: ComparedTables, losses: Floats, weights: Floats, n_groups: int, least: int
 ) -> tuple[Integers, list[str]]:
     """Split the records where their losses differ most, and name the leaves."""
-    from sklearn.tree import DecisionTreeRegressor
-
-    features: list[Any] = []
-    names: list[tuple[Name, Any]] = []
+    columns: list[CodedColumn] = []
     for name in pair.numbers:
-        # A tree holds numbers as float32: ranks fit where large or close values would not.
         values = pair.number(name).before
-        distinct, rank = np.unique(values, return_inverse=True)
-        features.append(np.where(np.isnan(values), np.nan, rank.reshape(-1)).astype(np.float32))
-        names.append((name, distinct))
+        known = ~np.isnan(values)
+        distinct, rank = np.unique(values[known], return_inverse=True)
+        codes = np.full(len(values), -1, dtype=np.int64)
+        codes[known] = rank
+        columns.append(CodedColumn(name=name, codes=codes, labels=distinct, is_number=True))
     for name in pair.categories:
-        codes = pair.category(name)
-        for place in range(min(codes.n_original, 50)):  # the first fifty are enough for words
-            features.append((codes.before == place).astype(np.float32))
-            names.append((name, codes.labels[place]))
-    if n_groups < 2 or pair.n_rows < 2 * least:
-        return np.zeros(pair.n_rows, dtype=np.int64), ["all records"]
-    X = np.column_stack(features)
+        cells = pair.category(name)
+        labels = cells.labels[: cells.n_original]
+        codes = np.where(cells.before < len(labels), cells.before, -1).astype(np.int64)
+        columns.append(CodedColumn(name=name, codes=codes, labels=labels, is_number=False))
     lost = np.nan_to_num(losses)
     mean = np.average(lost, weights=weights)
-    tree = DecisionTreeRegressor(
-        max_leaf_nodes=n_groups,
-        min_samples_leaf=least,
-        max_depth=4,
-        min_impurity_decrease=LEAST * float(np.average((lost - mean) ** 2, weights=weights)),
-        random_state=0,
-    )
-    tree.fit(X, lost, sample_weight=weights)
-    leaves = tree.apply(X)
-    words = _leaf_names(tree.tree_, names)
-    used, numbers = np.unique(leaves, return_inverse=True)
-    return numbers.reshape(-1).astype(np.int64), [words[int(leaf)] for leaf in used]
-
-
-def _leaf_names(tree: Any, names: list[tuple[Name, Any]]) -> dict[int, str]:
-    """Describe which records each leaf holds; of two bounds on a number the tighter stays."""
-    out: dict[int, str] = {}
-    todo: list[tuple[int, dict[tuple[Any, str], str]]] = [(0, {})]
-    while todo:
-        node, path = todo.pop()
-        left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        if left < 0:
-            out[node] = " and ".join(path.values()) or "all records"
-            continue
-        name, label = names[tree.feature[node]]
-        if np.isinf(tree.threshold[node]):  # known numbers on one side, missing on the other
-            lower = {(name, "missing"): f"{name} known"}
-            upper = {(name, "missing"): f"{name} missing"}
-            if tree.threshold[node] < 0:
-                lower, upper = upper, lower
-        elif not isinstance(label, str):
-            below = int(tree.threshold[node])
-            edge = f"{(label[below] + label[below + 1]) / 2:.6g}"
-            lower = {(name, "<="): f"{name} <= {edge}"}
-            upper = {(name, ">"): f"{name} > {edge}"}
-        else:
-            lower = {(name, label): f"{name} is not {label}"}
-            upper = {(name, label): f"{name} = {label}"}
-        todo += [(left, path | lower), (right, path | upper)]
-    return out
+    growing = Growing(
+        columns=columns, values=lost, weights=weights, least_records=least,
+        least_fall=LEAST * float(weights @ (lost - mean) ** 2),
+    )  # fmt: skip
+    leaves = growing.leaves(n_groups)
+    place = np.empty(pair.n_rows, dtype=np.int64)
+    for number, leaf in enumerate(leaves):
+        place[leaf.rows] = number
+    return place, [str(leaf) for leaf in leaves]

@@ -32,14 +32,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from .._notebook import COMPARED, Display, Displayed, Section
 from .._types import Floats, Integers, Name
 from ..frame import group_ids
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 POOR = 0.6  # of the median: Eurostat's threshold
 SHOWN = 20  # estimates that a printed result lists
@@ -390,9 +392,9 @@ class EstimateLoss(Displayed):
             return f"all {n:,} estimates stayed within their sampling errors"
         what = [f"{'a ' * (one.kind == 'share')}{one.kind} of {one.column}" for one in moved]
         names = list(dict.fromkeys(what))
-        more = len(names) - NAMED
+        more, whose = len(names) - NAMED, "its" if len(moved) == 1 else "their"
         return (
-            f"of {n:,} estimates {len(moved):,} moved by more than their sampling error: "
+            f"of {n:,} estimates {len(moved):,} moved by more than {whose} sampling error: "
             + ", ".join(names[:NAMED])
             + (f" and {more:,} more" if more > 0 else "")
         )
@@ -448,4 +450,6 @@ class EstimateLoss(Displayed):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with one row for each estimate, those within categories last."""
+        import pandas as pd
+
         return pd.DataFrame([one.to_dict() for one in (*self.estimates, *self.within)])

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator
 
+from .._estimator import Estimator
 from .._parameters import FLAG, NONE, Constraint, Instance, check_parameters, parameters
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import BadTableError, BrokenPromiseError
@@ -56,7 +56,7 @@ class MaskedColumns:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Masker(BaseEstimator):  # type: ignore[misc]
+class Masker(Estimator):
     """Base of all maskers; a subclass masks in `_mask`."""
 
     columns: Any = None
@@ -124,7 +124,7 @@ class Masker(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave everything that belongs to single records behind when saved."""
-        state: dict[str, Any] = dict(super().__getstate__())
+        state = vars(self).copy()
         for name in ("labels_", "uncertainty_"):
             state.pop(name, None)
         return state

@@ -13,9 +13,9 @@ from inspect import isclass, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from .. import grouping as groupings
+from .._estimator import clone
 from .._types import Floats, Integers, Name, Truths
 from ..exceptions import (
     BadOptionError,
@@ -335,7 +335,7 @@ def _group(
     if plan.grouping == "search" and not options:
         options = {"effort": "quick"}
     grouping = make_grouping(plan.grouping, k=plan.k, options=options, seed=seed)
-    if embedded.shape[1] > 1 and not grouping.__sklearn_tags__().input_tags.two_d_array:
+    if embedded.shape[1] > 1 and grouping.one_column:
         raise BadTableError(
             f"{type(grouping).__name__} groups one column, and a block has {embedded.shape[1]}. "
             "Give blocks=1 to group each column apart, or take another grouping."
@@ -376,16 +376,16 @@ def make_grouping(
         known = [name for name in signature(kind).parameters if name != "k"]
         for name in options or {}:
             if name not in known:
-                raise UnknownOptionError(f"option of {kind.__name__}", name, known)
+                hidden = ("progress", "random_state")  # nobody writes these into a plan
+                offered = [one for one in known if one not in hidden]
+                raise UnknownOptionError(f"option of the grouping {grouping!r}", name, offered)
         made = kind(k, **options or {})
     elif isclass(grouping) and issubclass(grouping, Grouping):
         raise BadTableError(
             f"grouping is the class {grouping.__name__}: give {grouping.__name__}()."
         )
     else:
-        raise UnknownOptionError(
-            "grouping", grouping, [*METHODS, "a grouping of tessella.grouping"]
-        )
+        raise UnknownOptionError("grouping", grouping, [*METHODS, "fuzzy", "overlapping"])
     if seed is not None and made.get_params().get("random_state", seed) is None:
         made.set_params(random_state=seed)
     return made

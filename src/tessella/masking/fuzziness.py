@@ -14,9 +14,8 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from sklearn.base import clone
 
+from .._estimator import clone
 from .._lazy import optional
 from .._parameters import check_parameters
 from ..exceptions import BadTableError, CollapsedError, UnreachableError
@@ -27,6 +26,7 @@ from .fuzzy_groups import FuzzyOptions, FuzzyPart
 from .fuzzy_microaggregation import FuzzyMicroaggregation, Prepared
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 Line = Callable[[float], tuple[float, float]]  # from m2 to loss and bits
@@ -165,6 +165,8 @@ def choose_fuzziness(
     >>> round(found.bits, 3)
     1.0
     """
+    import pandas as pd
+
     if (max_loss is None) == (min_bits is None):
         raise BadTableError("Give one wish: max_loss=... in per cent, or min_bits=... in bits.")
     if not isinstance(masker, FuzzyMicroaggregation):

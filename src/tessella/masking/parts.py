@@ -250,6 +250,8 @@ def parts_of(
 
 def _refuse_small_strata(strata: Strata, k: int, units: Integers | None) -> None:
     sizes = count_units(strata.ids, units)
+    if units is not None and len(sizes) == 1 and sizes[0] < k:
+        raise GroupSizeError.more_than_units(k=k, n=len(units), n_units=int(sizes[0]))
     if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
         raise GroupSizeError.small_strata(k=k, sizes=few, what=_respondents(units))
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from .._parameters import Number
 from .._types import Floats, Integers, Name, Truths
@@ -199,7 +198,9 @@ def normal_scores(values: Floats) -> Floats:
     seen = ~np.isnan(values)
     scores = np.full(len(values), np.nan)
     if seen.any():
-        scores[seen] = ndtri((rankdata(values[seen]) - 0.5) / seen.sum())
+        _, place, sizes = np.unique(values[seen], return_inverse=True, return_counts=True)
+        mean_ranks = np.cumsum(sizes) - (sizes - 1) / 2
+        scores[seen] = ndtri((mean_ranks[place] - 0.5) / seen.sum())
     return scores
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from .._types import Integers, Name
 from ..frame import View
@@ -55,6 +54,8 @@ class UnitClasses:
 
 def hashed(keys: Sequence[Any], n: int) -> Integers:
     """Return a number for each of n combinations of keys, the same wherever they are."""
+    import pandas as pd
+
     frame = pd.DataFrame({at: np.asarray(own).astype(np.int64) for at, own in enumerate(keys)})
     if not len(keys):
         return np.zeros(n, dtype=np.int64)
@@ -63,6 +64,8 @@ def hashed(keys: Sequence[Any], n: int) -> Integers:
 
 def hash_texts(codes: Integers, texts: Sequence[str]) -> Integers:
     """Return a number for each text that codes stand for, the same wherever they are."""
+    import pandas as pd
+
     own = pd.util.hash_array(np.array([*texts, "\0missing"], dtype=object), categorize=False)
     found: Integers = shortened(own)[codes]
     return found
