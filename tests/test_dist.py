@@ -19,7 +19,9 @@ pytest.importorskip("build", reason="the extra test is not installed")
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "tessella"
+SIGNATURES = SOURCE / "kernels" / "signatures.txt"
 WHEEL_BYTES = 3_000_000
+PLATFORM_WHEEL_BYTES = 6_000_000  # with machine code
 SDIST_BYTES = 8_000_000
 TABLES = {".arrow", ".csv", ".dta", ".feather", ".parquet", ".sas7bdat", ".sav", ".tsv", ".xlsx"}
 EXAMPLE = "examples/firms.csv"  # made up
@@ -28,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 def built(folder: Path) -> tuple[Path, Path]:
-    """The sdist, and the wheel that is built from it, as `make dist` builds them."""
+    """The sdist, and the wheel for all platforms that is built from it, as `make dist` does."""
     done = subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)],
         env=os.environ | {"SOURCE_DATE_EPOCH": "1800000000"}, capture_output=True, text=True,
@@ -52,7 +54,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     here = {
         f"tessella/{path.relative_to(SOURCE).as_posix()}"
         for path in SOURCE.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not {"__pycache__", "compiled"} & set(path.parts)
     }
     assert held == here
     assert "tessella/py.typed" in held
@@ -135,9 +137,27 @@ class Environment:
         return " ".join(done.stderr.split())
 
 
+def with_machine_code(sdist: Path, folder: Path) -> Path:
+    """The wheel for this platform, as `make dist` builds it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir",
+         str(folder), str(sdist)],
+        env=os.environ | {"TESSELLA_KERNELS": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
 def test_the_wheel_runs_in_an_empty_environment(distributions, tmp_path):
     """One test, as several would be spread over workers, each with an environment of its own."""
-    _, wheel = distributions
+    wheel = with_machine_code(distributions[0], tmp_path / "wheels")
+    assert not wheel.name.endswith("-none-any.whl")
+    assert wheel.stat().st_size < PLATFORM_WHEEL_BYTES
+    held = zipfile.ZipFile(wheel).namelist()
+    modules = {line.partition(".")[0] for line in SIGNATURES.read_text().splitlines()[2:]}
+    code = {Path(name).name.partition("-")[0] for name in held if "/kernels/compiled/" in name}
+    assert code == modules
     here = Environment(tmp_path)
     pip = ("-m", "pip", "--disable-pip-version-check")
     reached = here.run("python", *pip, "download", "--no-deps", "--dest", ".", "threadpoolctl>=3.1")
@@ -155,7 +175,11 @@ def test_the_wheel_runs_in_an_empty_environment(distributions, tmp_path):
     assert "numba" in installed
     assert not installed & {"starlette", "uvicorn", "matplotlib", "polars", "pyspark", "duckdb"}
 
-    here.must("tessella", "demo", "--out", "demo", "-n", "300")
+    said = here.must("tessella", "demo", "--out", "demo", "-n", "300")
+    assert "ompil" not in said
+    loaded = "import sys; from tessella.cli.demo import run; run(out='again', n=300, k=5, seed=0, "
+    loaded += "method='search'); print([n for n in ('numba', 'sklearn') if n in sys.modules])"
+    assert here.must("python", "-c", loaded).splitlines()[-1] == "[]"
     release = ("demo/firms.csv", "demo/firms-release.csv", "--plan", "demo/plan.toml")
     here.must("tessella", "verify", *release)
     tampered = here.work / "demo" / "firms-release.csv"

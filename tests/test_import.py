@@ -15,6 +15,7 @@ import pytest
 
 import tessella
 from tessella._lazy import homes_of
+from tessella.datasets import make_business_survey
 
 HEAVY = ("numba", "sklearn", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "numpy")
 DOORS = [
@@ -118,3 +119,79 @@ def test_start_up_loads_little():
     assert len(loaded) < 100
     assert len([name for name in loaded if name.startswith("tessella")]) < 10
     assert {name.partition(".")[0] for name in loaded} <= {*sys.stdlib_module_names, "tessella"}
+
+
+RARE = (
+    "sklearn", "scipy.stats", "pandas", "matplotlib", "joblib", "polars", "duckdb", "pyreadstat",
+    "openpyxl", "starlette",
+)  # fmt: skip
+
+
+def loaded_by(*commands: list[str]) -> dict[str, list[str]]:
+    """Which packages that commands seldom need are loaded when each ends, one after the other."""
+    code = "import json, sys\nfrom tessella.cli import main\nfound = {}\n"
+    for command in commands:
+        code += (
+            f"sys.argv = {['tessella', *command]!r}\n"
+            "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+            f"found[{command[0]!r}] = [name for name in {RARE!r} if name in sys.modules]\n"
+        )
+    code += "print(json.dumps(found))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def test_commands_load_only_what_they_use(tmp_path):
+    """What makes a small table quick; the seconds: `python -m benchmarks.startup`."""
+    firms, rules = make_business_survey(60, random_state=1, return_rules=True)
+    firms.to_csv(tmp_path / "firms.csv", index=False)
+    (tmp_path / "rules.txt").write_text("\n".join(rules))
+    given = [str(tmp_path / "firms.csv"), "--rules", str(tmp_path / "rules.txt")]
+    loaded = loaded_by(
+        ["plan", *given, "-k", "3"],
+        ["protect", *given, "-k", "3", "--effort", "quick", "--seed", "1"],
+        ["check", str(tmp_path / "firms-release.csv"), "--rules", str(tmp_path / "rules.txt")],
+    )
+    assert loaded == {"plan": [], "protect": [], "check": []}
+
+
+@pytest.mark.parametrize("first", ["tessella.grouping", "sklearn.base"])
+def test_estimators_are_those_of_scikit_learn_whichever_is_loaded_first(first):
+    code = f"""
+    import pickle, {first}
+    from tessella.grouping import MDAV, Search
+    from tessella.masking import Microaggregation
+    early = Search(5, effort="quick")
+    masker = Microaggregation(3, grouping=MDAV())
+    assert masker.set_params(k=4).get_params()["grouping__k"] == 3
+    before = early.get_params(), masker.get_params(deep=False)
+    kept = pickle.dumps(early)
+    from sklearn.base import BaseEstimator, ClusterMixin, clone, is_clusterer
+    assert isinstance(early, ClusterMixin) and issubclass(MDAV, BaseEstimator)
+    assert is_clusterer(early) and isinstance(masker, BaseEstimator)
+    assert before == (early.get_params(), masker.get_params(deep=False))
+    assert clone(early).get_params() == pickle.loads(kept).get_params() == early.get_params()
+    assert hasattr(Search, "set_fit_request")
+    class Own(MDAV):
+        pass
+    assert isinstance(Own(), ClusterMixin)
+    assert repr(early) == "Search(effort='quick', k=5)"
+    """
+    lines = "\n".join(line[4:] for line in code.splitlines())
+    ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_what_scikit_learn_alone_can_do_loads_it():
+    code = """
+    import sys
+    import numpy as np
+    from tessella.grouping import MDAV
+    assert MDAV(4).fit_predict(np.arange(16.0).reshape(8, 2)).shape == (8,)
+    assert "sklearn" not in sys.modules
+    """
+    lines = "\n".join(line[4:] for line in code.splitlines())
+    asked = lines + "\nassert repr(MDAV(4)) == 'MDAV(k=4)'\nassert 'sklearn.base' in sys.modules"
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ ROOT = Path(tessella.__file__).parent
 # From the ground up. Rooms on the same floor do not know each other.
 FLOORS = [
     {"_types", "_wording"},
-    {"_clock", "exceptions"},
+    {"_clock", "_estimator", "exceptions"},
     {"_lazy", "_notebook", "_parameters", "_progress", "_output", "parallel", "kernels"},
     {"frame", "linear"},
     {"guessing", "datasets"},
@@ -58,13 +59,33 @@ def is_typing_only(node: ast.AST) -> bool:
 
 
 def statements(tree: ast.AST, *, only_at_import: bool) -> Iterator[ast.AST]:
-    """Walk a file; without functions and `if TYPE_CHECKING` where only the import counts."""
+    """Walk a file; without functions and `if TYPE_CHECKING` where only the import counts.
+
+    No expression holds an import: none is entered.
+    """
     for child in ast.iter_child_nodes(tree):
-        inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(child, ast.expr):
+            continue
+        inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         if only_at_import and (inner or is_typing_only(child)):
             continue
         yield child
         yield from statements(child, only_at_import=only_at_import)
+
+
+@cache
+def imports_in(path: Path) -> tuple[list[ast.AST], list[ast.AST]]:
+    """All imports of a file, and those that run when it is imported."""
+    tree = ast.parse(path.read_text())
+    both = (
+        [
+            node
+            for node in statements(tree, only_at_import=only)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        for only in (False, True)
+    )
+    return next(both), next(both)
 
 
 def imports(name: str, *, only_at_import: bool) -> set[str]:
@@ -72,7 +93,7 @@ def imports(name: str, *, only_at_import: bool) -> set[str]:
     path = MODULES[name]
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: set[str] = set()
-    for node in statements(ast.parse(path.read_text()), only_at_import=only_at_import):
+    for node in imports_in(path)[only_at_import]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.startswith("tessella")}
         if not isinstance(node, ast.ImportFrom):

@@ -143,11 +143,20 @@ def test_only_jobs_that_build_nothing_may_sign_or_publish(workflows):
     assert workflows["release"]["permissions"] == {}
     assert workflows["test"]["permissions"] == {"contents": "read"}
     jobs = workflows["release"]["jobs"]
-    assert jobs["build"]["permissions"] == {"contents": "read"}
+    assert jobs["build"]["permissions"] == jobs["wheels"]["permissions"] == {"contents": "read"}
     for job in jobs.values():
         if "write" in job["permissions"].values():
             assert not any("run" in step for step in job["steps"])
     assert jobs["publish"]["environment"] == "pypi"
     assert jobs["publish"]["permissions"] == {"id-token": "write"}
     assert jobs["publish"]["needs"] == "attest"
-    assert jobs["attest"]["needs"] == "build"
+    assert jobs["attest"]["needs"] == ["build", "wheels"]
+
+
+def test_wheels_with_machine_code_are_built_for_each_python_that_is_promised(workflows):
+    (build,) = [
+        step["env"] for step in workflows["release"]["jobs"]["wheels"]["steps"] if "env" in step
+    ]
+    assert build["CIBW_ENVIRONMENT"] == "TESSELLA_KERNELS=1"
+    built = {f"3.{name[3:].rstrip('-*')}" for name in build["CIBW_BUILD"].split()}
+    assert built == set(workflows["test"]["jobs"]["test"]["strategy"]["matrix"]["python"])

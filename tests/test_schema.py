@@ -29,7 +29,7 @@ def guess(values: Any, name: Any = "x") -> Column:
     [
         (np.linspace(0, 1, N), "continuous", "numbers"),
         (np.arange(N) * 3, "integer", "whole numbers"),
-        ([1.0, 2.0, np.nan] * 5, "integer", "whole numbers stored as float64"),
+        ([1.0, 2.0, np.nan] * 5, "integer", "whole numbers stored with decimals"),
         (["a", "b"] * 10, "nominal", "text"),
         ([True, False] * 10, "nominal", "yes or no"),
         (pd.Categorical(["a", "b"] * 10), "nominal", "categories"),
@@ -165,7 +165,7 @@ def test_a_schema_must_fit_its_table() -> None:
 @pytest.mark.parametrize(
     ("known", "error", "words"),
     [
-        ({"kind": "number"}, UnknownOptionError, "kind of column 'x'='number'.*'continuous'"),
+        ({"kind": "number"}, UnknownOptionError, "kind of column 'x': 'number'.*'continuous'"),
         ({"kind": "integer", "role": "key"}, UnknownOptionError, "role.*'quasi-identifier'"),
         ({"role": "identifier"}, BadTableError, "no kind"),
         ({"kind": "integer", "rôle": "x"}, UnknownOptionError, "property of column 'x'"),
@@ -179,7 +179,7 @@ def test_bad_descriptions(known: Any, error: type[Exception], words: str) -> Non
 
 def test_bad_overrides() -> None:
     schema = Schema({"income": {"kind": "integer"}})
-    with pytest.raises(UnknownColumnError, match=r"override names.*'incme'.*'income'"):
+    with pytest.raises(UnknownColumnError, match=r"schema names.*'incme'.*'income'"):
         schema.override(incme={"kind": "nominal"})
     with pytest.raises(UnknownOptionError, match="property"):
         schema.override(income={"knd": "nominal"})

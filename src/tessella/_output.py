@@ -179,18 +179,24 @@ def _lock(folder: Path) -> int:
         raise unwritable(folder, error) from error
 
 
-@contextmanager
-def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a file to write; it gets its name if the block ends well, and no trace is left if not.
-
-    Only its owner may read a `private` file.
-    """
+def refuse_place(path: str | Path, *, overwrite: bool) -> None:
+    """Refuse a name under which no file can be written."""
+    path = Path(path)
     if not path.parent.is_dir():
         raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
     if path.is_dir():
         raise BadFileError(path, "it is a folder", "Give the name of a file")
     if path.exists() and not overwrite:
         raise exists_already(path)
+
+
+@contextmanager
+def whole_or_nothing(path: Path, *, overwrite: bool, private: bool = False) -> Iterator[BinaryIO]:
+    """Open a file to write; it gets its name if the block ends well, and no trace is left if not.
+
+    Only its owner may read a `private` file.
+    """
+    refuse_place(path, overwrite=overwrite)
     mode = 0o600 if private else 0o666
     try:
         nameless = _open_nameless(path.parent, mode)

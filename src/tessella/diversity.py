@@ -212,7 +212,7 @@ class DiversityRule:
             return None
         if not names:
             raise BadOptionError(
-                "confidential", [], "the names of the columns that l and t are about, or columns "
+                "confidential", None, "the names of the columns that l and t are about, or columns "
                 'with the role "confidential" in the schema'
             )  # fmt: skip
         return cls(confidential=names, requirements=tuple(wanted))

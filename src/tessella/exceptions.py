@@ -13,8 +13,10 @@ from ._wording import Mistake, Sentence, as_it_was, fill, itemise, list_mistakes
 
 __all__ = [
     "AttackError", "BadFileError", "BadOptionError", "BadTableError", "BrokenPromiseError",
-    "ClusterCountError", "CollapsedError", "ContradictionError", "DataNotFoundError",
-    "DiversityError", "GroupSizeError", "IncomparableError", "InterruptedWarning", "LinkageError",
+    "ClusterCountError", "CollapsedError", "CommandError", "ContradictionError",
+    "DataNotFoundError", "DiversityError", "EmptiedColumnWarning", "GroupSizeError",
+    "IncomparableError",
+    "InterruptedWarning", "LinkageError",
     "MissingPackageError", "MissingValuesError", "Mistake", "NoCandidateError",
     "NoWholeSolutionError", "PlanError", "PlanFileError", "RefusedError", "RuleSyntaxError",
     "RuleTableError", "RuleTranslationError", "SmallJointGroupsWarning", "TessellaError",
@@ -128,12 +130,23 @@ class CollapsedError(TessellaError, ValueError):
         )
 
 
+def _stated(name: str, given: object) -> str:
+    """Write what was given as it stands in Python, after a command, or after its description."""
+    if name.isidentifier():
+        return f"{name}={given!r}"
+    if name.startswith("-"):
+        from shlex import quote
+
+        return f"{name} {quote(str(given))}"
+    return f"{name}: {given!r}"
+
+
 class UnknownOptionError(TessellaError, ValueError):
     """An option that is not one of those offered."""
 
     def __init__(self, name: str, given: object, offered: Iterable[object]) -> None:
         choices = ", ".join(repr(choice) for choice in offered)
-        super().__init__(f"{name}={given!r} is not known. Give one of: {choices}.")
+        super().__init__(f"{_stated(name, given)} is not known. Give one of: {choices}.")
 
 
 class PlanError(TessellaError, ValueError):
@@ -159,9 +172,11 @@ class NoCandidateError(TessellaError, LookupError):
 
     def __init__(self, wished: Sequence[str], nearest: Sequence[str]) -> None:
         self.wished, self.nearest = list(wished), list(nearest)
+        what = f"No candidate has {' and '.join(wished)}"
         super().__init__(
-            f"No candidate has {' and '.join(wished)}. The nearest: {'; '.join(nearest)}. Allow "
-            "more, or explore more candidates."
+            f"{what}. The nearest: {'; '.join(nearest)}. Allow more, or explore more candidates."
+            if nearest
+            else f"{what}: all were refused. Correct what their reasons say, or give a smaller k."
         )
 
 
@@ -169,7 +184,15 @@ class BadOptionError(TessellaError, ValueError):
     """An argument or option whose value cannot be used."""
 
     def __init__(self, name: str, given: object, expected: str) -> None:
-        super().__init__(f"{name}={given!r} cannot be used. Give {expected}.")
+        what = f"{name} is not given" if given is None else f"{_stated(name, given)} cannot be used"
+        super().__init__(f"{what}. Give {expected}.")
+
+
+class CommandError(TessellaError, ValueError):
+    """Arguments of a command that are missing, or do not go together."""
+
+    lacking = Sentence("{command} needs {what}.")
+    stated_twice = Sentence("Leave out {twice}: the plan says it. Or leave out --plan {plan}.")
 
 
 class UnknownColumnError(TessellaError, KeyError):
@@ -299,7 +322,7 @@ class AttackError(BadTableError):
     )
     no_such_values = Sentence(
         "Column {column!r} cannot come from {method}: {count:,} of its released values {why}. "
-        "Check the method, its parameters, and which columns= it masked."
+        "Check the method, its parameters, and which columns it masked."
     )
     incomplete = Sentence(
         "{what} reads group sizes from the release, so it needs all records: the original has "
@@ -310,8 +333,8 @@ class AttackError(BadTableError):
         "{known!l}. Name at least one of them in known=, or correct columns=."
     )
     not_numbers = Sentence(
-        "These columns are declared as masked numbers, and hold something else: {columns!l}. Leave "
-        "them out of columns=; they then count as released as they are."
+        "These columns are declared as masked numbers, and hold something else: {columns!l}. Left "
+        "out of the columns that were masked, they count as released as they are."
     )
     no_attack = Sentence(
         "No attack here knows the method of {given.__class__.__name__}. There is one for: "
@@ -367,12 +390,15 @@ class BadFileError(TessellaError, ValueError):
         The file.
     line : int or None
         The line of the file (or row of the sheet), counted from 1.
+    problem : str
+        What is wrong with it, with the place and without advice.
     """
 
     def __init__(self, path: object, problem: str, advice: str, *, line: int | None = None) -> None:
         self.path, self.line = str(path), line
         where = f"{self.path}, line {line}" if line else self.path
-        super().__init__(f"{where}: {problem}. {advice}.")
+        self.problem = f"{where}: {problem}."
+        super().__init__(f"{self.problem} {advice}.")
 
 
 class BrokenPromiseError(TessellaError, AssertionError):
@@ -470,6 +496,16 @@ class UnfinishedWarning(TessellaWarning):
 
 class InterruptedWarning(UnfinishedWarning):
     """A search that Ctrl-C stopped gives the best that it had."""
+
+
+class EmptiedColumnWarning(TessellaWarning):
+    """A column lost all its values when cells were suppressed."""
+
+    of_patterns = Sentence(
+        "All values of {columns} are suppressed: fewer than k = {k} records or units lack one, and "
+        "what is missing stays missing. Fill these gaps in the file, leave such records out of "
+        "it, or drop the column."
+    )
 
 
 class UnchangedWarning(TessellaWarning):

@@ -193,11 +193,14 @@ class Schema(Displayed):
         assign(() if unit is None else [unit], "unit")
         assign(confidential, "confidential")
         assign(identifiers, "identifier")
+        for name in changes:
+            if name not in known._by_name:
+                raise UnknownColumnError(name, list(known._by_name), who="A role")
         rest = [column.name for column in known if column.name not in changes]
         if rest and others is None:
             raise BadTableError(
                 f"Nothing is said of these columns: {', '.join(map(repr, rest[:8]))}. Name them, "
-                'or say others="untouched" to release them as they are.'
+                'or give others="untouched" to release them as they are.'
             )
         assign(rest, str(others))
         ordered = {c.name for c in known if c.kind == "ordinal"}
@@ -245,7 +248,7 @@ class Schema(Displayed):
         known = dict(self._by_name)
         for name, change in {**(changes or {}), **named}.items():
             if name not in known:
-                raise UnknownColumnError(name, list(known), who="The schema's override")
+                raise UnknownColumnError(name, list(known), who="The schema")
             change = _properties(name, change)
             fresh: dict[str, Any] = {"why": "given"} if {"kind", "role"} & set(change) else {}
             fresh |= {"guessed": False} if "role" in change else {}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from tessella.app import forms
 from tessella.app.folder import Folder
 from tessella.app.forms import whole_number
+from tessella.cli import app
 from tessella.datasets import make_business_survey
 from tessella.exceptions import TessellaError
 from tessella.planfile import read_plan
@@ -28,7 +28,7 @@ HTMX = {"HX-Request": "true"}
 # The whole way.
 
 
-def test_the_whole_way_is_that_of_the_library(visitor):
+def test_the_whole_way_is_that_of_the_library(visitor, monkeypatch):
     """An independent way to the same answer: the command that is shown gives the same bytes."""
     files = visitor.get("/").text
     assert "firms.csv" in files
@@ -58,13 +58,16 @@ def test_the_whole_way_is_that_of_the_library(visitor):
     manifest = (home / "firms-release-manifest.json").read_bytes()
     assert json.loads(manifest)["k"] == 3
     command = unescape(re.search(r'<pre id="command">(.*?)</pre>', page)[1])
-    words = [sys.executable, "-m", *command.split()]
-    subprocess.run(words, cwd=home, check=True, capture_output=True)
+    program, *words = command.split()
+    assert program == "tessella"
+    monkeypatch.chdir(home)
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
     assert (home / "firms-release.csv").read_bytes() == released
     assert (home / "firms-release-manifest.json").read_bytes() == manifest
     code = unescape(re.search(r'<pre id="python">(.*?)</pre>', page, re.S)[1])
     (home / "firms-release.csv").unlink()
-    subprocess.run([sys.executable, "-c", code], cwd=home, check=True, capture_output=True)
+    exec(code, {"__name__": "__main__"})
     assert (home / "firms-release.csv").read_bytes() == released
     listed = visitor.get("/").text
     assert '<span class="tag good">release</span>' in listed

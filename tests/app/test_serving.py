@@ -66,10 +66,10 @@ def others() -> list[str]:
 
 
 def test_it_stops_when_nobody_uses_it(folder):
-    with served(folder, "--idle", "0.02") as (server, _):
+    with served(folder, "--idle", "0.005") as (server, _):
         said = server.communicate()
         assert server.returncode == 0
-        assert "Not used for 0.02 minutes" in said[0]
+        assert "Not used for 0.005 minutes" in said[0]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="looks for processes as POSIX does")

@@ -39,7 +39,7 @@ from .six import MASKED, SIX, line, public_text
         (SIX.set_axis(list("abcdef")), "another index"),
         (SIX.rename_axis("person"), "another index"),
         (SIX.astype({"net": float}), "'net' held integer (int64) and now holds float (float64)"),
-        (SIX.astype({"net": "int32"}), "'net' had dtype int64 and now has int32"),
+        (SIX.astype({"net": "int32"}), "'net' was stored as int64 and now is as int32"),
         (SIX.astype({"sex": "category"}), "'sex' held text"),
         (SIX.astype({"net": str}), "'net' held integer (int64) and now holds text"),
         (pl.from_pandas(SIX), "a pandas table, the released one a polars table"),

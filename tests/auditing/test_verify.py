@@ -161,7 +161,7 @@ def test_suppressed_cells_are_noted_and_invented_ones_refused() -> None:
 
 def test_a_manifest_says_where_an_empty_cell_equals_every_value(tmp_path):
     random = np.random.default_rng(0)
-    keys = {name: random.choice(list("pqrs"), 80) for name in ("town", "job", "sex")}
+    keys = {name: random.choice(list("pqrs"), 40) for name in ("town", "job", "sex")}
     pd.DataFrame(keys).to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "plan.toml").write_text(
         """
@@ -179,7 +179,7 @@ file = "release.csv"
 manifest = "manifest.json"
 """
     )
-    publish(tmp_path / "plan.toml")
+    publish(tmp_path / "plan.toml", pictures=False)
     files = tmp_path / "people.csv", tmp_path / "release.csv"
     found = verify(*files, manifest=tmp_path / "manifest.json")
     assert found.passed

@@ -12,12 +12,33 @@ import pytest
 from typer.testing import CliRunner
 
 from tessella.cli import app
+from tessella.planfile import parse_plan
 from tessella.planfile.hints import for_command, for_plan
 
-# An argument with a value, or without one; a call. Options (--read='x=y') are none.
-PYTHON = re.compile(
-    r"(?<![-\w.])[a-z_]+=(?:[\[{\"']|True|False|None|(?=[\s,.;)]))|\b[a-z_.]+\((?!s\))[^)]*\)"
-)
+# What no message of a command may have, and why: whoever reads it may not know Python.
+PYTHON = {
+    "an argument with a value, or without one (options, --read='x=y', are none)":
+        r"(?<![-\w.])[a-z_]+=(?:[\[{\"']|True|False|None|(?=[\s,.;)]))",
+    "a call": r"\b[a-z_.]+\((?!s\))[^)]*\)",
+    "a value": r"\b(?:None|True|False)\b",
+    "a name in a module": r"\btessella\.[a-z]\w*",
+    "an error or a warning by its class": r"\b[A-Z]\w+(?:Error|Warning)\b",
+    "a type of a column": r"\bdtypes?\b|\b(?:u?int|float)\d+\b|\blarge_string\b|\(object: ",
+    "a library": r"\b(?:numpy|pydantic|DataFrame|ndarray)\b",
+    "a traceback, or a line of code": r"Traceback|\.py\b|site-packages|^  File ",
+    "a library's words for wrong types": r"Input should|unable to parse|valid (?:string|list)\b",
+    "rows from 0": r"\(from 0\)",
+}  # fmt: skip
+
+
+def python_in(text: str) -> list[str]:
+    """What of Python a text has, each with the reason why it may not."""
+    return [
+        f"{why}: {found[0]!r}"
+        for why, pattern in PYTHON.items()
+        for found in re.finditer(pattern, text, re.M)
+    ]
+
 
 PLAN = '[input]\nfile = "{file}"\n{input}\n{rules}\n{steps}\n[output]\nfile = "out.csv"\n'
 PROTECT = '[[steps]]\nmethod = "protect"\nk = 3\n'
@@ -52,6 +73,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in texts.items():
         (folder / name).write_text(text)
     (folder / "old.csv").write_bytes(b"name,x\nJos\xe9,1\n\x81,3\n")
+    (folder / "binary.csv").write_bytes(np.random.default_rng(0).bytes(500))
+    (folder / "header.csv").write_text("age,income\n")
+    (folder / "dots.rules").write_text("income.tax > 3\n")
+    (folder / "never.rules").write_text("income >= 10\nincome <= 5\n")
     return folder
 
 
@@ -87,7 +112,22 @@ BAD = [
     "risk t.csv t.csv --known zzz", "risk t.csv t.csv --confidential zzz",
     "risk t.csv t.csv --effort quick", "risk t.csv t.csv --id town",
     "explore few.csv -k 10", "explore t.csv --budget soon", "explore t.csv --effort odd",
-    "explore ids.csv",
+    "explore ids.csv", "check binary.csv", "check header.csv", "check none.csv", "check .",
+    "check t.csv --read foo", "check t.csv --read skip=two", "check t.csv --read columns=zzz",
+    "check t.csv --read names=a,b", "check t.csv --read types.age=odd",
+    "check t.csv --rules none.rules", "check t.csv --rules .", "check t.csv --rules dots.rules",
+    "check t.csv --correct x.csv", "plan t.csv -k five", "plan t.csv -k 3 --seed -1",
+    "plan t.csv -k 3 --strata zzz", "plan t.csv -k 3 --keys zzz", "plan t.csv -k 3 -o t.csv",
+    "plan t.csv -k 3 --dominance x", "protect", "protect t.csv -k 3 --confidential zzz",
+    "protect t.csv -k 3 --option foo=3", "protect t.csv -k 3 --time -1", "protect t.csv --plan p",
+    "protect t.csv -k 3 --l 3", "protect t.csv -k 3 --rules never.rules", "protect --plan none",
+    "protect --plan binary.csv", "explore", "explore t.csv --columns zzz",
+    "explore t.csv --rules never.rules --budget 2", "explore t.csv --out t.odd",
+    "explore t.csv --picture t.odd", "explore t.csv --max-risk low", "suggest t.csv --unit zzz",
+    "suggest t.csv --holds 2", "verify t.csv binary.csv", "verify t.csv mixed.csv",
+    "verify t.csv t.csv --strata zzz", "loss t.csv mixed.csv", "loss t.csv t.csv --columns zzz",
+    "risk t.csv t.csv --time-limit -3", "report none.json --external x.html", "report t.csv",
+    "report t.csv --external x.html", "chek t.csv", "check t.csv --colour",
 ]  # fmt: skip
 
 STEPS = {
@@ -103,6 +143,14 @@ STEPS = {
     ),
     "edit": (PROTECT + 'edit = "refuse"\n', 'edit = "fix"'),
     "identifiers": (PROTECT, 'columns = ["person_id", "email"]'),
+    "column as a text": (PROTECT + 'columns = "age"\n', 'columns = ["age"]'),
+    "dominance": (PROTECT + 'dominance = "ten"\n', "{ n = 1, k = 85 }"),
+    "method": ('[[steps]]\nmethod = "noise"\namount = 0.1\n', "The method 'noise' masks numbers"),
+    "grouping": (PROTECT + 'grouping = "magic"\n', "'univariate', 'fuzzy', 'overlapping'"),
+    "option": (PROTECT + 'options = { effrt = "quick" }\n', "Give one of: 'effort', 'time_limit'."),
+    "twice": (PROTECT + "[output]\n", "Cannot declare [output] twice"),
+    "seed": (PROTECT + "[measures]\ntime_limit = \"long\"\n", "It must be a number."),
+    "lists": (PROTECT + "[columns.age]\nkind = \"integer\"\nmissing = 99\n", "It must be a list"),
     "recode": ('[[steps]]\nmethod = "recode"\ncolumn = "town"\n' + PROTECT, "breaks = [10, 20]"),
 }  # fmt: skip
 
@@ -111,7 +159,7 @@ STEPS = {
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_no_message_of_a_command_has_python(words: str) -> None:
     text = message(*shlex.split(words))
-    assert not PYTHON.findall(text), text
+    assert not python_in(text), text
 
 
 @pytest.mark.parametrize("wish", ["-k 1", "-k 61", "-k 3 --grouping magic"])
@@ -130,7 +178,7 @@ def test_messages_of_a_plan_are_lines_of_a_plan(name: str, home: Path) -> None:
     (home / f"{name}.toml").write_text(text)
     said = message("protect", "--plan", f"{name}.toml")
     assert hint in said
-    assert not PYTHON.findall(said), said
+    assert not python_in(said), said
 
 
 PASTED = {
@@ -182,6 +230,36 @@ def test_lines_for_a_plan_work_when_they_are_pasted(home: Path) -> None:
     ).exit_code == 0  # fmt: skip
 
 
+READING = {
+    "delimiter = 5": "'delimiter' must be text in quotes", "skip = 1.5": "'skip' must be a whole",
+    "header = 1": "'header' must be true or false", 'types = "text"': "'types' must be a table",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", READING)
+def test_options_of_reading_have_types(line: str, home: Path) -> None:
+    """A bug once met: a number for the delimiter ended in a TypeError."""
+    (home / "read.toml").write_text(PLAN.format(file="t.csv", input=line, rules="", steps=PROTECT))
+    assert READING[line] in message("protect", "--plan", "read.toml")
+
+
+def test_a_release_that_cannot_be_read_is_not_helped_by_options(home: Path) -> None:
+    """A bug once met: --read was offered, which is for the original."""
+    assert "--read" in message("verify", "mixed.csv", "t.csv")
+    said = message("verify", "t.csv", "mixed.csv")
+    assert "mixed.csv, line" in said
+    assert "--read" not in said
+
+
+def test_lines_to_paste_stand_on_one_line() -> None:
+    """A bug once met: a comment of a plan broke a line of TOML in two."""
+    said = "word " * 18
+    line = 'options = { effort = "standard" }'
+    plan = parse_plan(PLAN.format(file="t.csv", input="", rules="", steps=PROTECT))
+    text = plan.to_toml(notes={"output": [f"{said}write {line} or more."]})
+    assert any(line in one for one in text.splitlines())
+
+
 def test_by_hand() -> None:
     text = "Give small='merge', fit=\"project\", aligned=True or strata=['a b']."
     assert for_plan(text) == (
@@ -191,4 +269,8 @@ def test_by_hand() -> None:
     assert for_command(text, flags, planned=True) == (
         'Give small = "merge", fit = "project", --aligned or --strata \'a b\'.'
     )
+    assert for_plan(
+        "The rows 0, 9, ... (from 0): give {'p': 10}, or 3 or None. NoiseAddition."
+    ) == ("The records 1, 10, ...: give { p = 10 }, or 3, or leave it out. the method 'noise'.")
+    assert for_plan("The schema names a column 'x'.") == "[columns] of the plan names a column 'x'."
     assert for_command("a == b, x=1.5y, a.k=3", flags) == "a == b, x=1.5y, a.k=3"

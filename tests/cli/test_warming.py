@@ -82,7 +82,8 @@ def test_what_compiles_beside_a_command_ends_with_it(monkeypatch):
 def test_compilation_is_announced_only_where_it_happens(tmp_path: Path):
     """Two real commands, the second of which finds everything compiled."""
     make_business_survey(60, random_state=0).to_csv(tmp_path / "firms.csv", index=False)
-    cache = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TESSELLA_CORES": "1"}
+    cache = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TESSELLA_CORES": "1",
+             "TESSELLA_AHEAD": "0"}  # fmt: skip
     command = [sys.executable, "-m", "tessella", "check", str(tmp_path / "firms.csv")]
     first, second = (
         subprocess.run(command, env=cache, capture_output=True, text=True, check=True)

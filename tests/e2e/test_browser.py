@@ -190,6 +190,19 @@ def test_a_lost_server_is_told_on_the_page(browser, folder):
     watched.end()
 
 
+def test_a_change_made_while_the_page_loads_is_kept(watched):
+    """A bug once met: whoever chose before the scripts had come changed nothing, without a word."""
+    page, plan = watched.page, watched.draft()
+    waiting: list[Any] = []
+    page.route("**/static/htmx.min.js", lambda route: waiting.append(route))
+    with page.expect_request("**/static/htmx.min.js"):
+        page.goto(watched.plan(plan, "/data"), wait_until="commit")
+    page.select_option("[aria-label='Role of turnover']", "confidential")
+    (held,) = waiting
+    held.continue_()
+    page.wait_for_selector(".kept:has-text('turnover is confidential')")
+
+
 def test_hostile_names_are_text_on_every_page(watched, folder):
     name = "<img src=x onerror=alert(2)>.csv"
     table = pd.DataFrame({
@@ -212,8 +225,8 @@ def test_hostile_names_are_text_on_every_page(watched, folder):
     page.wait_for_selector("h1:text-is('What is each column?')")
     is_text()
     for at in range(3):
-        page.select_option(f"#role-{at}", "quasi-identifier")
-    page.wait_for_load_state("networkidle")
+        with page.expect_response("**/data"):
+            page.select_option(f"#role-{at}", "quasi-identifier")
     plan = page.url.split("/plans/")[1].partition("/")[0]
     page.goto(watched.plan(plan, "/rules"))
     page.fill("#rules", f"`{HOSTILE}` >>= 0")

@@ -59,11 +59,16 @@ def slide_k(hand: Any, key: str) -> tuple[str, str]:
 
 
 def watch_the_map(page: Any) -> int:
-    """See points come in while others are tried; return in how many steps they came."""
+    """See points come in while others are tried; return in how many steps they came.
+
+    The page looks again by itself, less often than points come where the machine is fast; so the
+    same page is asked for as well, without a pause, until this one shows that all is done.
+    """
     counts = set()
     while page.locator("#map progress").count():
-        counts.add(page.locator("#map .draw-hit").count())
-        page.wait_for_timeout(200)
+        counts.add(page.request.get(page.url).text().count("draw-hit"))
+    page.wait_for_load_state()  # at the end the page loads itself again
+    page.wait_for_selector("#map .draw-hit")
     counts.add(page.locator("#map .draw-hit").count())
     return len(counts - {0})
 

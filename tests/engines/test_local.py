@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -97,14 +97,20 @@ def first_rows(labels):
     return first[inverse]
 
 
+@cache
+def whole(units):
+    """What one process finds in memory; two tests compare with it."""
+    return by_memory(*table(10_000, units=units), k=4, cell=6_000)
+
+
 @pytest.mark.parametrize("units", [None, 300])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_same_groups_as_in_memory(tmp_path, monkeypatch, units, n_jobs):
     """Cells have several windows, which are drawn by the numbers of groups."""
-    monkeypatch.setattr(base, "PIECE", 3_000)  # the pieces of another number than those given
-    X, weights, unit = table(16_000, units=units)
-    memory = by_memory(X, weights, unit, k=4, cell=9_000)
-    cells, found = by_files(tmp_path, X, weights, unit, k=4, cell=9_000, n_jobs=n_jobs)
+    monkeypatch.setattr(base, "PIECE", 2_000)  # the pieces of another number than those given
+    X, weights, unit = table(10_000, units=units)
+    memory = whole(units)
+    cells, found = by_files(tmp_path, X, weights, unit, k=4, cell=6_000, n_jobs=n_jobs)
     np.testing.assert_array_equal(found, first_rows(memory.labels))
     assert cells.sse == pytest.approx(memory.sse, rel=1e-12)
 

@@ -150,7 +150,7 @@ def test_a_present_plan_is_stored_and_read_again(plan, tmp_path):
 def test_a_present_plan_that_is_refused_is_a_point_with_an_error(plan):
     steps = [*plan.steps[:1], Step(method="protect", options={"k": 61})]
     point = evaluate_plan(plan.model_copy(update={"steps": steps}), plan.read(), attacks=QUICK)
-    assert "GroupSizeError" in point.error
+    assert "k=" in point.error
 
 
 def point_of(*steps):

@@ -140,7 +140,7 @@ store, log, jobs = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
 def slow(case):
     note("began", case)
-    time.sleep(0.15)
+    time.sleep(0.08)
     note("ended", case)
     return Estimate.of(1, 60, baseline=0.0, attack="slow")
 

@@ -32,7 +32,7 @@ def drawn(*values: Any, shares: Any = None, n: int = N) -> Any:
 
 def apart(low: int, high: int, n: int = N) -> Any:
     """Different whole numbers, evenly spread, in any order."""
-    return np.random.default_rng(2).choice(np.arange(low, high), n, replace=False)
+    return low + np.random.default_rng(2).choice(high - low, n, replace=False)
 
 
 FIRST = ["Ana", "Luis", "Eva", "Jon", "Mia", "Tom", "Zoe", "Leo", "Ida", "Max", "Pau", "Kim"]

@@ -141,12 +141,12 @@ def kill_at_random(tmp_path: Path, way: str, times: int) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_killed_at_random_moments(tmp_path):
-    kill_at_random(tmp_path, "nameless", 10)
+    kill_at_random(tmp_path, "nameless", 4)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_killed_at_random_moments_beside(tmp_path):
-    kill_at_random(tmp_path, "named", 10)
+    kill_at_random(tmp_path, "named", 4)
 
 
 @pytest.mark.slow

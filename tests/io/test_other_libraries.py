@@ -390,7 +390,7 @@ def test_excel_with_entities_or_damage_is_refused_in_our_words(tmp_path):
         with zipfile.ZipFile(tmp_path / "y.xlsx", "w") as archive:
             for name, content in (parts | {page: wrong}).items():
                 archive.writestr(name, content)
-        with pytest.raises(BadFileError, match="no excel file, or a damaged one"):
+        with pytest.raises(BadFileError, match="no Excel file, or a damaged one"):
             read_file(tmp_path / "y.xlsx")
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(BadFileError, match="no ordinary file"):

@@ -386,3 +386,11 @@ def test_what_is_converted_is_said(tmp_path):
     nan = pa.table({"x": [float("nan"), 1.0]})
     assert "NaN" in str(write_file(nan, tmp_path / "x.csv"))
     assert str(read_file(write_file(nan, tmp_path / "x.parquet").path).table["x"][0]) == "nan"
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta", "xpt"])
+def test_empty_texts_that_become_missing_are_told(tmp_path, ending):
+    """A bug once met: without a missing text beside them, not a word was said."""
+    written = write_file(pa.table({"town": ["Reus", "", "Valls"]}), tmp_path / f"t.{ending}")
+    assert any("empty and missing texts are one" in str(one) for one in written.statements)
+    assert read_file(tmp_path / f"t.{ending}").table["town"].to_pylist() == ["Reus", None, "Valls"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tessella.exceptions import BadFileError, BadOptionError, DataNotFoundError
 from tessella.keys import Hierarchy
+from tests.amounts import few_or_many, try_examples
 from tests.keys.trees import random_hierarchy
 
 TOWNS = [("Reus", "coast", "all"), ("Lleida", "inland", "all"), ("Salou", "coast", "all")]
@@ -127,12 +128,21 @@ def test_intervals():
         Hierarchy.from_intervals(["a"], width=[5])
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(0.01, 50))
-def test_intervals_are_nested_and_hold_their_values(values, width):
+def intervals_are_nested_and_hold_their_values(values, width):
     h = Hierarchy.from_intervals(values, width=[width * 1000, width * 3000])
     numbers = np.array([float(text) for text in h.leaves])
     assert (np.diff(numbers) >= 0).all()
     assert (np.diff(h.penalty[h.table], axis=0) >= -1e-12).all()
+
+
+@few_or_many(35, 100)
+def test_intervals_are_nested_and_hold_their_values(count):
+    try_examples(
+        count,
+        intervals_are_nested_and_hold_their_values,
+        st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
+        st.floats(0.01, 50),
+    )
 
 
 def test_trees_and_orders():

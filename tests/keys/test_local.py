@@ -10,6 +10,7 @@ from tessella.frame import View, count_units
 from tessella.grouping.base import check_seed
 from tessella.keys.coded import read_keys
 from tessella.keys.local import LocalRecoder, nodes_of_groups
+from tests.amounts import few_or_many
 from tests.keys.trees import random_hierarchy, random_table
 
 
@@ -53,9 +54,10 @@ def plain_loss(recoder, labels, emptied):
 
 @pytest.mark.parametrize("units", [False, True])
 @pytest.mark.parametrize("numbers", [0, 2])
-def test_moves_keep_k_and_the_sums_are_right(units, numbers):
-    """An independent way: 60 random tables, everything counted anew from the labels."""
-    for seed in range(60):
+@few_or_many(24, 60)
+def test_moves_keep_k_and_the_sums_are_right(units, numbers, count):
+    """An independent way: random tables, everything counted anew from the labels."""
+    for seed in range(count):
         recoder = recoder_of(seed, numbers=numbers, units=units, parts=1 + seed % 2)
         enough = count_units(recoder.parts, recoder.units).min() >= recoder.k
         if not enough:

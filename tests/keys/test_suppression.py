@@ -7,6 +7,7 @@ import pytest
 
 from tessella.exceptions import RefusedError
 from tessella.frame import count_units, group_ids
+from tessella.keys import category, suppression
 from tessella.keys.bound import price_bound
 from tessella.keys.classes import list_classes
 from tessella.keys.combinations import Combinations
@@ -14,6 +15,8 @@ from tessella.keys.matches import count_matches
 from tessella.keys.suppression import Task, suppress_keys, suppress_subsets
 from tessella.keys.wildcard import suppress_by_wildcard
 from tests.reference.local_suppression import fewest_by_wildcard, fewest_cells, matches
+
+HEAVY = (pytest.mark.slow, pytest.mark.heavy)
 
 
 def task_of(codes, k, *, never=(), limit=None, importance=None, **others):
@@ -57,7 +60,7 @@ def agrees_with_enumeration(seed):
     assert ((done.codes == codes) | (done.codes == 0)).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_agrees_with_enumeration(seed):
     """An independent way to the same answer, with empty cells, importance and keys to keep."""
     agrees_with_enumeration(seed)
@@ -65,13 +68,14 @@ def test_agrees_with_enumeration(seed):
 
 @pytest.mark.slow
 @pytest.mark.heavy
-@pytest.mark.parametrize("seed", range(60, 560))
+@pytest.mark.parametrize("seed", range(30, 560))
 def test_agrees_with_enumeration_on_many(seed):
     agrees_with_enumeration(seed)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_limits_agree_with_enumeration(seed):
+def test_limits_agree_with_enumeration(seed, monkeypatch):
+    monkeypatch.setattr(suppression, "ROUNDS", 4)  # of 5 records the programme knows the best
     codes, random = draw_table(seed, n=5, q=2, empties=False)
     limit = random.integers(1, 5, size=2)
     best = fewest_cells(codes.tolist(), 2, [1, 1], limit=limit.tolist())
@@ -86,8 +90,9 @@ def test_limits_agree_with_enumeration(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_search_reaches_k_and_bound_is_below(seed):
+def test_search_reaches_k_and_bound_is_below(seed, monkeypatch):
     """Too many combinations for the programme: strata, units and costs of records included."""
+    monkeypatch.setattr(category, "ATTEMPTS", 10)  # k is reached and the bound below after any
     random = np.random.default_rng(seed)
     codes = random.integers(1, 4, size=(600, 8))
     others = {}
@@ -118,7 +123,9 @@ def test_matches_are_those_of_comparing_all_pairs(seed):
     assert found.tolist() == matches(codes.tolist())
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(20), *(pytest.param(s, marks=HEAVY) for s in range(20, 60))]
+)
 def test_wildcard_reaches_k_and_costs_no_more_than_each_alone(seed):
     codes, _ = draw_table(seed, n=30, q=3)
     done = suppress_by_wildcard(task_of(codes, 3))
@@ -167,6 +174,6 @@ def test_subsets_reach_k_each(solve):
 
 
 def test_same_seed_same_release():
-    codes = np.random.default_rng(0).integers(1, 6, size=(300, 8))
+    codes = np.random.default_rng(0).integers(1, 6, size=(120, 7))
     first, second = (suppress_keys(task_of(codes, 2), seed=5) for _ in range(2))
     assert np.array_equal(first.codes, second.codes)

@@ -24,6 +24,7 @@ from tessella.linear.methods import Lattice, by_flow, by_program, reduced_basis,
 from tessella.linear.rows import Row, as_fraction
 from tessella.linear.whole import components, exact_rows
 from tessella.rules.refute import refutation
+from tests.amounts import few_or_many, try_examples
 from tests.linear.systems import census_rules, eia_rules
 
 SUM = LinearSystem.equalities([[1, 1, -1]], [0], columns=["net", "tax", "gross"])
@@ -277,8 +278,7 @@ def boxed(draw, max_coefficient=3, sums=False):
     return LinearSystem(A, A @ inside, G, h), x, weights
 
 
-@given(boxed())
-def test_nearest_of_all_by_trying_all(made):
+def nearest_of_all_by_trying_all(made):
     system, x, weights = made
     low, high = np.zeros(len(x)), np.full(len(x), 4.0)
     rounded = round_whole([x], system, low=low, high=high, weights=weights)
@@ -290,14 +290,23 @@ def test_nearest_of_all_by_trying_all(made):
         assert rounded.distance[0] >= least - 1e-9
 
 
-@given(boxed(sums=True))
-def test_flows_find_the_nearest_of_all(made):
+@few_or_many(40, 100)
+def test_nearest_of_all_by_trying_all(count):
+    try_examples(count, nearest_of_all_by_trying_all, boxed())
+
+
+def flows_find_the_nearest_of_all(made):
     system, x, weights = made
     assume(is_network(system))
     low, high = np.zeros(len(x)), np.full(len(x), 4.0)
     rounded = round_whole([x], system, low=low, high=high, weights=weights)
     assert rounded.nearest.all()
     assert rounded.distance[0] == pytest.approx(slow_rounding(system, x, low, high, weights))
+
+
+@few_or_many(40, 100)
+def test_flows_find_the_nearest_of_all(count):
+    try_examples(count, flows_find_the_nearest_of_all, boxed(sums=True))
 
 
 @settings(max_examples=50)

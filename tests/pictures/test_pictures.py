@@ -9,6 +9,7 @@ import pytest
 from tessella import FuzzyMicroaggregation, Microaggregation, protect
 from tessella.exceptions import BadOptionError, BadTableError, UnpairedError
 from tessella.explore import Candidate, Exploration, Point
+from tessella.frame import View
 from tessella.pictures import (
     before_and_after,
     group_sizes,
@@ -17,7 +18,7 @@ from tessella.pictures import (
     save,
     where_the_loss_is,
 )
-from tessella.pictures.tables import _joined
+from tessella.pictures.tables import _joined, compare_correlations
 
 POINTS = [
     ("protect", {"k": 3, "grouping": "mdav"}, 5.0, 33.0),
@@ -176,6 +177,18 @@ def test_correlations_are_those_of_pandas(tables):
     assert change[1, 0] == pytest.approx(shown[0, 1] - shown[1, 0])
     with pytest.raises(BadTableError, match="two columns"):
         before_and_after(original[["pay"]], masked[["pay"]], show="correlations")
+
+
+def test_correlations_with_missing_cells_are_those_of_pandas():
+    """An independent way: over the records that know both columns; 0 for a constant one."""
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.lognormal(size=(300, 4)) * 1e6 + 1e9, columns=list("abcd"))
+    table["d"] = 7.0
+    table = table.mask(random.random(table.shape) < 0.2)
+    shown = compare_correlations(View(table), View(table), list("abcd"))["before"]
+    expected = table.corr().fillna(0.0).to_numpy(copy=True)
+    np.fill_diagonal(expected, 1.0)
+    assert shown == pytest.approx(expected, abs=1e-9)
 
 
 def test_tables_that_do_not_belong_together(tables):

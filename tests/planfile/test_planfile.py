@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tessella import datasets, protect
 from tessella._output import plain_data, toml_text, toml_value
-from tessella.exceptions import BadOptionError, PlanFileError
+from tessella.exceptions import BadFileError, DataNotFoundError, PlanFileError
 from tessella.io import read_file
 from tessella.planfile import PlanFile, draft, parse_plan, read_plan
 from tessella.planfile.model import lines_of_keys
@@ -76,7 +76,7 @@ def test_a_draft_searches_quickly_and_says_so(tmp_path, wishes, options):
 
 
 def test_a_search_without_options_is_a_quick_one():
-    table = pd.DataFrame({"x": [i * i % 101 for i in range(300)]})
+    table = pd.DataFrame({"x": [i * i % 101 for i in range(80)]})
     plain, quick, long = (
         protect(table, k=3, options=options, random_state=0)
         for options in (None, {"effort": "quick"}, {"effort": "standard"})
@@ -148,7 +148,7 @@ MISTAKES = [
     ('[rules]\nlines = ["a >= "]', "rules.lines: 1 mistake in the rules"),
     ('[rules]\nfile = "a"\nlines = ["a > 0"]', "Give a file or lines, not both."),
     ('[measures]\nrisk = "fast"', "measures.risk: It must be 'none', 'quick'"),
-    ('[[steps]]\nmethod = "nois"', "steps, number 2: method of a step='nois' is not known."),
+    ('[[steps]]\nmethod = "nois"', "steps, number 2: method of a step: 'nois' is not known."),
     ('[[steps]]\nmethod = "noise"\namount = -1', "steps, number 2: amount = -1 cannot be used."),
     ('[[steps]]\nmethod = "noise"\nrandom_state = 1', "random_state"),
     ('[[steps]]\nmethod = "protect"\nk = 2.5', "k = 2.5 cannot be used."),
@@ -187,10 +187,10 @@ def test_what_is_missing(name: str) -> None:
 def test_bad_text(tmp_path: Path) -> None:
     with pytest.raises(PlanFileError, match=r"line 2: This is not TOML"):
         parse_plan("version = 1\nx = = 2\n")
-    with pytest.raises(BadOptionError, match="there is no such file"):
+    with pytest.raises(DataNotFoundError, match="There is no plan"):
         read_plan(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes("seed = 1 # ä".encode("latin-1"))
-    with pytest.raises(BadOptionError, match="UTF-8"):
+    with pytest.raises(BadFileError, match="UTF-8"):
         read_plan(tmp_path / "latin.toml")
     (tmp_path / "same.toml").write_text(
         LEAST.replace("release.csv", "x.csv") + 'manifest = "x.csv"'
@@ -232,3 +232,12 @@ def test_a_plan_without_columns_takes_for_numbers_what_rules_compute_with(tmp_pa
         plan = parse_plan(f'[input]\nfile = "t.csv"\n{rules}{steps}', folder=tmp_path)
         kinds.append(plan.schema_of(plan.read())["branch"].kind)
     assert kinds == ["nominal", "integer"]
+
+
+@pytest.mark.parametrize("line", ['loss = "no"', "loss = 1"])
+def test_words_and_numbers_are_no_truth_values(line):
+    """A bug once met: "no" was read as false, and "unsure = 0" took a warning away."""
+    text = 'input = { file = "t.csv" }\noutput = { file = "r.csv" }\n'
+    text += f'[[steps]]\nmethod = "protect"\nk = 3\n[measures]\n{line}\n'
+    with pytest.raises(PlanFileError, match=r"measures\.loss: It must be true or false"):
+        parse_plan(text)

@@ -51,7 +51,7 @@ NUMBERS = [
 ]  # fmt: skip
 
 
-def write_survey(home: Path, n: int = 200) -> None:
+def write_survey(home: Path, n: int = 100) -> None:
     firms, rules = datasets.make_business_survey(
         n, random_state=2, inconsistent=0.02, return_rules=True
     )

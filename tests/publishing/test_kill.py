@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tessella import publish
 from tessella._output import UNFINISHED
 
-from .conftest import write_survey
+from .conftest import make_plan, write_survey
 
 # Two plans take turns, so that there is an old release to be mixed up with a new one.
 KILLER = """
@@ -41,21 +42,7 @@ for number in range(times):
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL, status  # and not an error of its own
 """
-MAKER = """
-import sys
-from pathlib import Path
-from tests.publishing.conftest import make_plan
-from tessella import publish
-
-for k in (3, 6):
-    home = Path(sys.argv[1]) / f"k{k}"
-    publish(make_plan(home, k=k, order="shuffled"), pictures=False)
-"""
 ROOT = Path(__file__).parents[2]
-
-
-def run(code: str, *arguments: object) -> None:
-    subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=True, cwd=ROOT)
 
 
 def kill_at_random(tmp_path: Path, times: int) -> None:
@@ -65,11 +52,12 @@ def kill_at_random(tmp_path: Path, times: int) -> None:
     given = set(os.listdir(survey))
     for name in ("k3", "k6", *range(times)):
         shutil.copytree(survey, tmp_path / str(name))
-    run(MAKER, tmp_path)
+    for k in (3, 6):
+        publish(make_plan(tmp_path / f"k{k}", k=k, order="shuffled"), pictures=False)
     names = ("release.csv", "report.html", "manifest.json")
     whole = {k: {n: (tmp_path / f"k{k}" / n).read_bytes() for n in names} for k in (3, 6)}
     assert whole[3] != whole[6]
-    run(KILLER, tmp_path, times)
+    subprocess.run([sys.executable, "-c", KILLER, str(tmp_path), str(times)], check=True, cwd=ROOT)
     seen = 0
     for number in range(times):
         folder = tmp_path / str(number)
@@ -94,7 +82,7 @@ def kill_at_random(tmp_path: Path, times: int) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL")
 def test_killed_at_random_moments(tmp_path):
-    kill_at_random(tmp_path, 10)
+    kill_at_random(tmp_path, 4)
 
 
 @pytest.mark.slow

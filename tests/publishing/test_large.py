@@ -19,6 +19,7 @@ from tessella.publishing import reopen, workflow
 from tessella.release import large
 
 ONE = "500MB"  # memory for one process
+FIRMS = 600
 
 PLAN = """
 seed = 1
@@ -47,12 +48,12 @@ summary = "summary.json"
 @pytest.fixture
 def survey(tmp_path, monkeypatch):
     """A survey that counts as large, in a search of two rounds."""
-    monkeypatch.setattr(workflow, "LARGE", 1_000)
+    monkeypatch.setattr(workflow, "LARGE", 400)
     monkeypatch.setattr(large, "large_rounds", lambda _: [(20.0, MIX), (20.0, REFINE)])
     table, rules = datasets.make_business_survey(
-        1_500, random_state=3, inconsistent=0.02, return_rules=True, frame="arrow"
+        FIRMS, random_state=3, inconsistent=0.02, return_rules=True, frame="arrow"
     )
-    pq.write_table(table, tmp_path / "firms.parquet", row_group_size=700)
+    pq.write_table(table, tmp_path / "firms.parquet", row_group_size=280)
     table.to_pandas().to_csv(tmp_path / "firms.csv", index=False)
     return tmp_path, table.to_pandas(), rules
 
@@ -94,7 +95,7 @@ def test_every_promise_is_kept_in_the_written_file(survey, file):
     assert (found.turnover - found.costs == found.profit).all()
     assert ((found.employees > 0) | (found.hourly_rate == 0)).all()
     assert set(found.region) <= set(original.region)
-    assert done.release.inconsistent == 30
+    assert done.release.inconsistent == 12
     assert not list(home.glob(".*"))  # no work is left
     promised = json.loads((home / "manifest.json").read_text())
     assert promised["records"] == len(original)
@@ -122,11 +123,11 @@ def test_the_order_is_drawn_and_can_be_kept(survey):
 
 def test_a_folder_in_and_a_folder_out(survey, monkeypatch):
     home, _, rules = survey
-    monkeypatch.setattr("tessella.release.jobs.PARTITION", 600)
+    monkeypatch.setattr("tessella.release.jobs.PARTITION", 240)
     (home / "firms").mkdir()
     table = pq.read_table(home / "firms.parquet")
-    for number, first in enumerate(range(0, 1_500, 600)):
-        pq.write_table(table.slice(first, 600), home / "firms" / f"{number}.parquet")
+    for number, first in enumerate(range(0, FIRMS, 240)):
+        pq.write_table(table.slice(first, 240), home / "firms" / f"{number}.parquet")
     publish(plan(home, rules), engine="local", memory=ONE)
     publish(
         plan(home, rules, file="firms", release="out"), engine="local", memory=ONE, overwrite=True
@@ -269,8 +270,8 @@ def test_a_table_that_would_not_fit_is_masked_in_pieces_by_itself(survey, monkey
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ('grouping = "fuzzy"\noptions = {at_least_k = false}', "are those of 1,500 records, drawn"),
-        ('grouping = "mdav"', "1,500 records in whole groups, drawn"),
+        ('grouping = "fuzzy"\noptions = {at_least_k = false}', "are those of 600 records, drawn"),
+        ('grouping = "mdav"', "600 records in whole groups, drawn"),
     ],
 )
 def test_reports_state_what_was_sampled(survey, more, text):
@@ -309,8 +310,8 @@ def test_the_same_bytes_with_one_process_and_with_two(tmp_path, monkeypatch, mor
 def test_cells_are_suppressed_as_in_memory(survey):
     """Which cells follows from counts: the same as of the whole table, seen in what is missing."""
     home, _, rules = survey
-    table = datasets.make_business_survey(1_500, random_state=3, missing=0.03, frame="arrow")
-    pq.write_table(table, home / "firms.parquet", row_group_size=700)
+    table = datasets.make_business_survey(FIRMS, random_state=3, missing=0.03, frame="arrow")
+    pq.write_table(table, home / "firms.parquet", row_group_size=280)
     path = plan(home, rules)
     suppress = '[[steps]]\nmethod = "suppress"\nk = 4\n[[steps]]\nmethod = "protect"\n'
     text = path.read_text().replace('[[steps]]\nmethod = "protect"\n', suppress)

@@ -15,7 +15,7 @@ from tessella.rules import Rules
 
 from .conftest import make_plan
 
-RECORDS = 200
+RECORDS = 100
 
 
 @pytest.fixture

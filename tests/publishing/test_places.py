@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tessella import publish
 from tessella._output import refuse_same_file
+from tessella.cli import app, main
 from tessella.exceptions import BadFileError
 from tessella.planfile import read_plan
 
@@ -129,7 +131,7 @@ def publish_at_once(home: Path, rounds: int) -> None:
 
 
 def test_of_two_at_once_one_wins_whole(tmp_path):
-    publish_at_once(tmp_path, 3)
+    publish_at_once(tmp_path, 2)
 
 
 @pytest.mark.slow
@@ -139,12 +141,14 @@ def test_of_two_at_once_one_wins_whole_25_times(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
-def test_files_with_seeds_and_risks_are_their_owners(home):
+def test_files_with_seeds_and_risks_are_their_owners(home, monkeypatch):
     """`tessella plan --seed -o`, `explore -o`, `risk --records`: as confidential as the data."""
 
+    monkeypatch.chdir(home)
+
     def run(*arguments: str) -> None:
-        command = [sys.executable, "-m", "tessella", *arguments, "--quiet"]
-        subprocess.run(command, cwd=home, check=True, capture_output=True)
+        done = CliRunner().invoke(app, [*arguments, "--quiet"], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
 
     run("plan", "firms.csv", "-k", "5", "--seed", "7", "-o", "plan.toml")
     columns = ("--columns", "employees,turnover", "--budget", "2", "-k", "3")
@@ -156,13 +160,16 @@ def test_files_with_seeds_and_risks_are_their_owners(home):
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o600, name
 
 
-def test_a_report_never_replaces_the_other_or_its_summary(home):
+def test_a_report_never_replaces_the_other_or_its_summary(home, monkeypatch, capsys):
     plan = with_output(make_plan(home), summary="summary.json")
     publish(plan, pictures=False)
-    command = [sys.executable, "-m", "tessella", "report", "summary.json", "--overwrite"]
+    monkeypatch.chdir(home)
+    command = ["tessella", "report", "summary.json", "--overwrite"]
     for more in (["--external", "x.html", "--internal", "./x.html"],
                  ["--external", "./summary.json"]):  # fmt: skip
-        ran = subprocess.run([*command, *more], cwd=home, capture_output=True, text=True)
-        assert ran.returncode == 2, ran.stderr
+        monkeypatch.setattr(sys, "argv", [*command, *more])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2, capsys.readouterr().err
         assert not (home / "x.html").exists()
     assert json.loads((home / "summary.json").read_text())["format"] == 1

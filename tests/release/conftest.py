@@ -15,7 +15,7 @@ from tessella.release import cells, jobs, large, protecting
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    """Everything is small: a table of 2,500 records has four pieces, and several shards."""
+    """Everything is small: a table of 1,600 records has three pieces, and several shards."""
     for module in (workflow, protecting):
         monkeypatch.setattr(module, "LARGE", 500)
     for module in (base, local, jobs):

@@ -179,6 +179,7 @@ def test_dates_that_nothing_mends_are_refused_with_their_rules():
         protect(dated(DATED["pandas"], DAYS, EARLIER), k=3, rules=rules, random_state=0)
 
 
+HEAVY = (pytest.mark.slow, pytest.mark.heavy)
 COMPARE = {"<": op.lt, "<=": op.le, "==": op.eq, "!=": op.ne, ">=": op.ge, ">": op.gt}
 
 
@@ -199,7 +200,9 @@ def rules_of_dates(chance: np.random.Generator, table: pd.DataFrame) -> list[tup
     return found
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(seed, marks=HEAVY) for seed in range(8, 60))]
+)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_random_rules_of_dates_hold_in_the_file(seed, ending, tmp_path):
     chance = np.random.default_rng(seed)

@@ -129,17 +129,20 @@ def check_file(seed: int, path: Path) -> bool:
     return True
 
 
-def test_the_written_file_keeps_it_in_100_random_tables(tmp_path):
-    released = sum(check_file(seed, tmp_path / "release.csv") for seed in range(100))
-    assert released >= 60
+def test_the_written_file_keeps_it_in_40_random_tables(tmp_path):
+    released = sum(check_file(seed, tmp_path / "release.csv") for seed in range(40))
+    assert released >= 24
 
 
 @pytest.mark.slow
 @pytest.mark.heavy
-@pytest.mark.parametrize("seeds", [range(s, s + 100) for s in range(1000, 3000, 100)])
-def test_the_written_file_keeps_it_in_2000_random_tables(tmp_path, seeds):
+@pytest.mark.parametrize(
+    ("seeds", "least"),
+    [(range(100), 60), *((range(s, s + 100), 50) for s in range(1000, 3000, 100))],
+)
+def test_the_written_file_keeps_it_in_2100_random_tables(tmp_path, seeds, least):
     released = sum(check_file(seed, tmp_path / "release.csv") for seed in seeds)
-    assert released >= 50
+    assert released >= least
 
 
 def test_confidential_columns_named_are_released_as_they_are():

@@ -57,7 +57,7 @@ def breaking(table: pd.DataFrame) -> int:
 @pytest.mark.parametrize("at_least_k", [True, False])
 @pytest.mark.parametrize("wishes", [{"m2": 1.3}, {"lambda1": 50.0, "lambda2": 20.0}])
 def test_every_kind_of_rule_holds_where_the_original_breaks_them(seed, at_least_k, wishes):
-    table = people(seed=seed)
+    table = people(100, seed=seed)
     assert breaking(table) > 10
     study = Study(table, schema=masked_all(table), rules=RULES, random_state=seed)
     release = study.do(FUZZY, k=5, at_least_k=at_least_k, **wishes).release()
@@ -208,7 +208,7 @@ def test_groups_that_grow_have_one_value_and_keep_the_rules():
 
 @pytest.mark.parametrize("at_least_k", [True, False])
 def test_lambda_is_chosen_under_rules_by_bisection(at_least_k):
-    table = people().drop(columns=["sex", "births"])
+    table = people(140).drop(columns=["sex", "births"])
     masker = FuzzyMicroaggregation(
         5, rules=Rules(RULES[:4]), lambda1=100.0, lambda2=50.0, at_least_k=at_least_k
     )

@@ -13,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella import Schema, Study
-from tessella.exceptions import BadOptionError, GroupSizeError, UnknownColumnError
+from tessella.exceptions import (
+    BadOptionError,
+    EmptiedColumnWarning,
+    GroupSizeError,
+    UnknownColumnError,
+)
 from tessella.frame import Table
 from tessella.release.steps import count_rare, suppress
 
@@ -21,7 +26,7 @@ from tessella.release.steps import count_rare, suppress
 def run(frame: Any, k: int, **options: Any) -> tuple[Any, int]:
     table = Table.read(frame)
     released, _, lost = suppress(table, Schema.guess(frame), k=k, **options)
-    return released, lost
+    return released, lost.total
 
 
 def test_by_hand() -> None:
@@ -69,10 +74,20 @@ def test_codes_are_copied_not_nulls() -> None:
     frame = pd.DataFrame({"a": [1, -9, -9, 4, 5], "b": [1, 2, 3, -8, 5]})
     schema = Schema.guess(frame).override(a={"missing": [-9]}, b={"missing": [-8]})
     released, _, lost = suppress(Table.read(frame), schema, k=2)
-    assert lost == 2  # the two complete ones join the one that lacks b
+    assert lost.total == 2  # the two complete ones join the one that lacks b
     assert released["b"].tolist() == [-8, 2, 3, -8, -8]
     assert released["a"].tolist() == frame["a"].tolist()
     assert released.dtypes.tolist() == frame.dtypes.tolist()
+
+
+def test_it_is_told_where_cells_go() -> None:
+    """A bug once met: one gap emptied a whole column, and no word was said of it."""
+    frame = pd.DataFrame({"a": np.arange(9.0), "b": [np.nan, *range(8)], "c": np.arange(9.0) ** 2})
+    with pytest.warns(EmptiedColumnWarning, match="All values of 'b' are suppressed"):
+        study = Study(frame, random_state=0).do("suppress", k=3)
+    assert "8 cells suppressed (b 8)." in str(study.protocol)
+    frame.loc[1:2, "b"] = np.nan  # three lack it now: nothing needs to go, and nobody is warned
+    assert "0 cells suppressed." in str(Study(frame, random_state=0).do("suppress", k=3).protocol)
 
 
 def test_nothing_to_do_is_nothing_done() -> None:

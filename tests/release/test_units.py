@@ -43,8 +43,13 @@ def fewest(released: pd.DataFrame, units: pd.Series) -> int:
     ],
     ids=["search", "mdav", "fuzzy", "ordered", "rules"],
 )
-def test_every_group_holds_k_units(options):
-    for seed in range(6):
+@pytest.mark.parametrize(
+    "seeds",
+    [range(3), pytest.param(range(3, 30), marks=[pytest.mark.slow, pytest.mark.heavy])],
+    ids=["few", "many"],
+)
+def test_every_group_holds_k_units(options, seeds):
+    for seed in seeds:
         table = panel(seed)
         k = 2 + seed % 3
         release = protect(table, k=k, unit="firm", random_state=seed, **options)

@@ -6,9 +6,12 @@ import importlib.util
 import json
 import pickle
 import re
+import sys
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 
+import jinja2
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +19,7 @@ import pytest
 from tessella import Study, datasets
 from tessella.loss import measure
 from tessella.reports import external_report, internal_report, summarise
+from tessella.reports.bytecode import BytecodeBeside
 from tessella.reports.public import manifest
 from tessella.reports.rendering import templates
 from tessella.risk import assess
@@ -379,3 +383,22 @@ def test_errors_of_a_release_count_its_households():
     share = found["share of town = a"]
     assert (share.before, share.after) == (0.75, 0.75)
     assert share.error == pytest.approx(np.sqrt(0.75 * 0.25 / 39))
+
+
+def test_templates_are_compiled_once_and_again_when_they_change(tmp_path, monkeypatch):
+    """The real Jinja; a folder that cannot be one keeps nothing, and nothing fails."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def text(source: str, folder: Path) -> str:
+        cache = BytecodeBeside(folder, 1)
+        loader = jinja2.DictLoader({"page": source})
+        return jinja2.Environment(loader=loader, bytecode_cache=cache).get_template("page").render()
+
+    kept = tmp_path / "kept"
+    assert [text("one", kept), text("one", kept), text("two", kept)] == ["one", "one", "two"]
+    assert len(list(kept.iterdir())) == 1
+    monkeypatch.setattr(jinja2.Environment, "compile", None)  # not asked: "two" is kept
+    assert text("two", kept) == "two"
+    monkeypatch.undo()
+    (tmp_path / "file").touch()
+    assert text("one", tmp_path / "file") == "one"

@@ -117,7 +117,7 @@ def test_figures_are_those_of_the_single_attacks() -> None:
 
 
 def test_every_attack_is_tried_or_has_a_reason() -> None:
-    table = persons()
+    table = persons(60)
     masked = table.assign(age=table.age + 3, income=table.income * 1.1)
     found = assess(
         table, masked, confidential="ill", effort="thorough", attacks=list(ATTACKS), random_state=0
@@ -132,8 +132,8 @@ def test_every_attack_is_tried_or_has_a_reason() -> None:
 
 
 def test_an_effort_includes_the_smaller_ones() -> None:
-    original = normal(80)
-    masked = original + normal(80, seed=1) * 0.3
+    original = normal(40)
+    masked = original + normal(40, seed=1) * 0.3
     named = [
         {one.name for one in assess(original, masked, effort=effort, random_state=0).tried}
         for effort in ("quick", "standard", "thorough")

@@ -144,9 +144,7 @@ integers = arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 4)),
                   elements=st.integers(-3, 3).map(float))  # fmt: skip
 
 
-@settings(max_examples=60)
-@given(integers, st.data())
-def test_tree_and_scan_are_all_pairs(original, data):
+def tree_and_scan_are_all_pairs(original, data):
     """An independent way, full of ties: small integers."""
     shape = st.just(original.shape)
     masked = data.draw(arrays(np.float64, shape, elements=st.integers(-3, 3).map(float)))
@@ -175,6 +173,20 @@ def test_tree_and_scan_are_all_pairs(original, data):
         nearer, tied = counts(masked, original, range(n), slow)
         assert found.nearer.tolist() == nearer.tolist()
         assert found.tied.tolist() == tied.tolist()
+
+
+@settings(max_examples=25)
+@given(integers, st.data())
+def test_tree_and_scan_are_all_pairs(original, data):
+    tree_and_scan_are_all_pairs(original, data)
+
+
+@pytest.mark.slow
+@pytest.mark.heavy
+@settings(max_examples=300)
+@given(integers, st.data())
+def test_tree_and_scan_are_all_pairs_of_many_tables(original, data):
+    tree_and_scan_are_all_pairs(original, data)
 
 
 @pytest.mark.parametrize("distance", ["euclidean", "manhattan"])
@@ -331,7 +343,7 @@ def test_census_first_400(census):
     masked = original.copy()
     for place, k in zip((0, 2, 4), (3, 8, 5)):
         pair = original[:, place : place + 2]
-        masked[:, place : place + 2] = Microaggregation(k=k).fit_transform(pair)
+        masked[:, place : place + 2] = Microaggregation(k=k, grouping="mdav").fit_transform(pair)
     found = link(original, masked)
     assert 0.5 < found.value <= 1
     assert found.within[10] >= found.within[3] >= found.value

@@ -23,7 +23,7 @@ STEPS = {
 K = 5
 
 
-def people(n: int = 300) -> pd.DataFrame:
+def people(n: int = 150) -> pd.DataFrame:
     draw = np.random.default_rng(3)
     income = draw.lognormal(7, 0.6, n).round()
     return pd.DataFrame({

@@ -52,7 +52,9 @@ def in_order(found, euclid):
 def test_separate_calls_of_learn(seed, kind, d, effort):
     original, masked = tables(kind, 24, d, seed)
     found = {
-        name: learn(original, masked, name, effort=effort, held_out=False, random_state=seed)
+        name: learn(
+            original, masked, name, effort=effort, held_out=False, control=False, random_state=seed
+        )
         for name in ("weighted mean", "owa", "choquet", "bilinear", "maxitive")
     }
     in_order(found, link(original, masked))

@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella.rules import Rules
+from tests.amounts import few_or_many, try_examples
 
 from . import branches
 
@@ -138,10 +138,7 @@ GRID = pd.DataFrame(
 )
 
 
-@settings(max_examples=300)
-@given(st.lists(lines, min_size=1, max_size=5))
-def test_no_record_refutes_a_finding(texts):
-    """Invariant: what is called impossible does not occur, what is called redundant is implied."""
+def no_record_refutes_a_finding(texts):
     rules = Rules.parse(texts)
     signs = rules.confront(GRID).signs > 0
     obeys = {rule.name: signs[:, place] for place, rule in enumerate(rules)}
@@ -169,18 +166,30 @@ def test_no_record_refutes_a_finding(texts):
         np.testing.assert_array_equal(np.logical_and.reduce(kept), everything)
 
 
-@settings(max_examples=200)
-@given(st.lists(atoms.filter(lambda text: " b" not in text), min_size=2, max_size=4))
-def test_contradictions_about_one_column_are_never_missed(texts):
-    """Independent: the grid has a point in every open and closed piece that the numbers cut."""
+@few_or_many(70, 300)
+def test_no_record_refutes_a_finding(count):
+    """Invariant: what is called impossible does not occur, what is called redundant is implied."""
+    try_examples(count, no_record_refutes_a_finding, st.lists(lines, min_size=1, max_size=5))
+
+
+def contradictions_about_one_column_are_never_missed(texts):
     rules = Rules.parse(texts)
     possible = (rules.confront(GRID).signs > 0).all(axis=1).any()
     kinds = {finding.kind for finding in rules.check()}
     assert bool(kinds & {"contradiction", "always false"}) is not possible
 
 
+@few_or_many(70, 200)
+def test_contradictions_about_one_column_are_never_missed(count):
+    """Independent: the grid has a point in every open and closed piece that the numbers cut."""
+    try_examples(
+        count,
+        contradictions_about_one_column_are_never_missed,
+        st.lists(atoms.filter(lambda text: " b" not in text), min_size=2, max_size=4),
+    )
+
+
 IMPOSSIBLE = {"contradiction", "always false"}
-HEAVY = (pytest.mark.slow, pytest.mark.heavy)
 
 
 def test_a_condition_that_excludes_itself_may_contradict_others():
@@ -190,7 +199,7 @@ def test_a_condition_that_excludes_itself_may_contradict_others():
     assert kinds == {"excluded": ("R1",), "contradiction": ("R1", "R2", "R3")}
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=HEAVY)])
+@few_or_many(25, 1000)
 def test_contradictions_are_those_of_an_independent_solver(count):
     """Independent: SciPy's linear programs on every choice of branches."""
     random = np.random.default_rng(count)
@@ -208,7 +217,7 @@ def test_contradictions_are_those_of_an_independent_solver(count):
     assert missed == 0
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=HEAVY)])
+@few_or_many(25, 1000)
 def test_rules_that_a_record_obeys_do_not_contradict(count):
     """Invariant: a record is made first, of whole numbers up to 16 digits, then rules about it."""
     random = np.random.default_rng(count)

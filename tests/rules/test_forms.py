@@ -7,7 +7,6 @@ import operator
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessella.rules import Rules
@@ -26,6 +25,7 @@ from tessella.rules.forms import (
     Tuples,
     YesNo,
 )
+from tests.amounts import few_or_many, try_examples
 from tests.rules.strategies import NUMBERS, TEXTS, complete_records, rules
 
 INF = math.inf
@@ -194,10 +194,7 @@ def holds(form, record):
     raise AssertionError(form)
 
 
-@settings(max_examples=400)
-@given(rule=rules, record=complete_records)
-def test_forms_say_what_the_rule_says(rule, record):
-    """Independent: each form judged by its own fields, on complete records."""
+def forms_say_what_the_rule_says(rule, record):
     verdicts = [holds(form, record) for form in rule.forms]
     if None in verdicts:
         return
@@ -206,23 +203,34 @@ def test_forms_say_what_the_rule_says(rule, record):
     assert bool(body.confront(table).signs[0, 0] > 0) is all(verdicts)
 
 
+@few_or_many(120, 400)
+def test_forms_say_what_the_rule_says(count):
+    """Independent: each form judged by its own fields, on complete records."""
+    try_examples(count, forms_say_what_the_rule_says, rule=rules, record=complete_records)
+
+
 @pytest.mark.parametrize("line", ["y == x * y", "y < x * y", "x * y <= x * z"])
 def test_what_cancels_out_is_not_forgotten(line):
     """A bug once met: y == x * y was taken for x == 1, and it is true of y == 0."""
     assert [form.kind for form in Rules([line])[0].forms] == ["general"]
 
 
-@settings(max_examples=200)
-@given(
-    powers=st.dictionaries(st.sampled_from(NUMBERS), st.integers(1, 3), min_size=1),
-    below=st.dictionaries(st.sampled_from(NUMBERS), st.integers(1, 3)),
-    values=st.tuples(*[st.sampled_from([0.5, 1, 2, 3])] * 3),
-    sign=st.sampled_from(["==", "<=", "<", ">="]),
-)
-def test_products_say_what_the_rule_says(powers, below, values, sign):
+def products_say_what_the_rule_says(powers, below, values, sign):
     text = " * ".join(f"{name} ** {power}" for name, power in powers.items())
     right = " * ".join(["2", *(f"{name} ** {power}" for name, power in below.items())])
     rule = Rules.parse(f"{text} {sign} {right}")[0]
     record = dict(zip(NUMBERS, values, strict=True))
     verdict = all(holds(form, record) for form in rule.forms)
     assert (Rules([rule]).confront(pd.DataFrame([record])).signs[0, 0] > 0) == verdict
+
+
+@few_or_many(70, 200)
+def test_products_say_what_the_rule_says(count):
+    try_examples(
+        count,
+        products_say_what_the_rule_says,
+        powers=st.dictionaries(st.sampled_from(NUMBERS), st.integers(1, 3), min_size=1),
+        below=st.dictionaries(st.sampled_from(NUMBERS), st.integers(1, 3)),
+        values=st.tuples(*[st.sampled_from([0.5, 1, 2, 3])] * 3),
+        sign=st.sampled_from(["==", "<=", "<", ">="]),
+    )

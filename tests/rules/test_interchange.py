@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from tessella import _lazy
 from tessella.exceptions import (
-    BadOptionError,
+    BadFileError,
+    DataNotFoundError,
     MissingPackageError,
     RuleSyntaxError,
     RuleTranslationError,
 )
 from tessella.rules import Rules
+from tests.amounts import few_or_many, try_examples
 from tests.rules.strategies import complete_records, records, rules
 from tests.rules.test_oracle import frame
 
@@ -87,9 +89,9 @@ def test_toml_that_holds_no_rules(text):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(BadOptionError, match="no such file"):
+    with pytest.raises(DataNotFoundError, match="no file of rules"):
         Rules.read(tmp_path / "none.rules")
-    with pytest.raises(BadOptionError, match="a file of rules"):
+    with pytest.raises(BadFileError, match="a file of rules"):
         Rules.read(tmp_path)
     (tmp_path / "latin.rules").write_bytes("ü > 1".encode("latin-1"))
     with pytest.raises(RuleSyntaxError, match="UTF-8"):
@@ -206,7 +208,7 @@ def test_yaml_that_grows_is_refused():
         "include: [other.yaml]\nrules: []",
         "rules: !!python/object/apply:os.system ['true']",
         "a: &a [1, 2]\nb: &b [*a, *a]\nrules: []",
-        "[" * 5000,
+        "[" * 1500,
     ],
 )
 def test_yaml_that_holds_no_rules(text):
@@ -256,10 +258,7 @@ def test_what_validate_cannot_say_is_reported_by_rule(tmp_path):
     assert named == ["R1", "R3", "R4", "R5", "R6"]
 
 
-@settings(max_examples=150)
-@given(rule=rules, rows=st.lists(records, min_size=1, max_size=4))
-def test_rules_mean_the_same_after_a_journey_through_r(rule, rows):
-    """Invariant: what validate can say comes back with the same verdict on every record."""
+def rules_mean_the_same_after_a_journey_through_r(rule, rows):
     try:
         text = Rules([rule]).to_validate()
     except RuleTranslationError as error:
@@ -268,6 +267,17 @@ def test_rules_mean_the_same_after_a_journey_through_r(rule, rows):
     again = Rules.from_validate(text)
     table = frame(rows)
     assert again.confront(table).signs.tolist() == Rules([rule]).confront(table).signs.tolist()
+
+
+@few_or_many(50, 150)
+def test_rules_mean_the_same_after_a_journey_through_r(count):
+    """Invariant: what validate can say comes back with the same verdict on every record."""
+    try_examples(
+        count,
+        rules_mean_the_same_after_a_journey_through_r,
+        rule=rules,
+        rows=st.lists(records, min_size=1, max_size=4),
+    )
 
 
 @settings(max_examples=50)

@@ -210,7 +210,7 @@ def test_names_are_taken_as_written():
         ("(a, b + 1) in {(1, 2)}", "b + 1", "Only columns"),
         ("(a, b) > 1", "a, b", "in a row"),
         ("table('x.csv') == a", "table('x.csv')", "after `in`"),
-        ("é == x.y", "x.y", "attributes"),
+        ("é == x.y", "x.y", "No name of a column has a dot"),
         ('"": a > 1', '"":', "empty"),
     ],
 )
@@ -231,10 +231,10 @@ def test_the_caret_stands_under_the_spot():
         Rules.parse(text, origin="a.rules")
     assert str(caught.value) == (
         "2 mistakes in a.rules:\n"
-        "line 2: Rules have no attributes.\n"
+        "line 2: No name of a column has a dot.\n"
         "      wörter.x > 1\n"
         "      ^^^^^^^^\n"
-        "  A name with a dot goes in backticks: `a.b`.\n"
+        "  Write such a name in backticks: `a.b`.\n"
         "line 3: Rules have no function 'foo'.\n"
         "    if `my col` > 1: foo(x) == 2\n"
         "                     ^^^\n"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tessella.rules import Rules
 from tessella.rules.expressions import negated, positive
+from tests.amounts import few_or_many, try_examples
 from tests.reference.kleene import verdict
 from tests.rules.strategies import FLAG, NUMBERS, TEXTS, records, rules
 
@@ -29,20 +30,25 @@ def expected(text, rows):
     return [{True: 1, False: -1, None: 0}[verdict(text, row)] for row in rows]
 
 
-@settings(max_examples=400)
-@given(rule=rules, rows=st.lists(records, min_size=1, max_size=6))
-def test_the_same_verdict_as_plain_python(rule, rows):
-    """Independent: a reader of Python's tree that looks at one record at a time."""
+def the_same_verdict_as_plain_python(rule, rows):
     found = Rules([rule]).confront(frame(rows))
     assert found.signs[:, 0].tolist() == expected(rule.text, rows)
     np.testing.assert_array_equal(found.breaking("R1"), np.flatnonzero(found.signs[:, 0] < 0))
     assert (found.amount("R1") >= 0).all()
 
 
-@settings(max_examples=100)
-@given(rule=rules, rows=st.lists(records, min_size=1, max_size=4))
-def test_not_pushed_down_changes_no_verdict(rule, rows):
-    """Invariant: De Morgan holds for true, false and unknown."""
+@few_or_many(120, 400)
+def test_the_same_verdict_as_plain_python(count):
+    """Independent: a reader of Python's tree that looks at one record at a time."""
+    try_examples(
+        count,
+        the_same_verdict_as_plain_python,
+        rule=rules,
+        rows=st.lists(records, min_size=1, max_size=6),
+    )
+
+
+def not_pushed_down_changes_no_verdict(rule, rows):
     table = frame(rows)
     plain = Rules([rule]).confront(table).signs
     pushed = Rules([replace(rule, body=positive(rule.body))]).confront(table).signs
@@ -53,13 +59,27 @@ def test_not_pushed_down_changes_no_verdict(rule, rows):
     np.testing.assert_array_equal(plain, -Rules([opposite]).confront(table).signs)
 
 
-@settings(max_examples=300)
-@given(rule=rules)
-def test_a_rule_reads_back_from_its_text(rule):
+@few_or_many(40, 100)
+def test_not_pushed_down_changes_no_verdict(count):
+    """Invariant: De Morgan holds for true, false and unknown."""
+    try_examples(
+        count,
+        not_pushed_down_changes_no_verdict,
+        rule=rules,
+        rows=st.lists(records, min_size=1, max_size=4),
+    )
+
+
+def a_rule_reads_back_from_its_text(rule):
     again = Rules.parse(rule.text)
     assert again == Rules([rule])
     assert again.to_text() == Rules([rule]).to_text()
     assert Rules.from_toml(Rules([rule]).to_toml()) == again
+
+
+@few_or_many(100, 300)
+def test_a_rule_reads_back_from_its_text(count):
+    try_examples(count, a_rule_reads_back_from_its_text, rule=rules)
 
 
 @settings(max_examples=100)

@@ -31,7 +31,9 @@ READING: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-STATIC = {"app.css": "text/css", "app.js": "text/javascript", "htmx.min.js": "text/javascript"}
+STATIC = {"app.css": "text/css"} | dict.fromkeys(
+    ("app.js", "early.js", "htmx.min.js"), "text/javascript"
+)
 
 Values = Mapping[str, str]
 

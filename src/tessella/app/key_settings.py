@@ -208,9 +208,16 @@ def _completed(plan: Content, k: int) -> Content:
 def follow(plan: Content, before: Content) -> Content:
     """Let the keys follow columns that became categories to be masked, or are none any more.
 
-    A column that was no key, by the text of the plan, stays none.
+    A column that was no key, by the text of the plan, stays none. What need not be masked any more
+    leaves the other steps as well.
     """
     held = keys_step(before)
+    still = [name for own in quasi_identifiers(plan) for name in own]
+    free = [name for own in quasi_identifiers(before) for name in own if name not in still]
+    steps = masking_steps(plan)
+    left = [own for one in steps if (own := one if one == held else _without(one, free, []))]
+    if left and left != steps:
+        plan = with_steps(plan, left)
     if not held:
         return plan
     strata = names_of(main_step(plan).get("strata"))

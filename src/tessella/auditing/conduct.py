@@ -76,7 +76,7 @@ def _dtype_change(before: Facts, after: Facts, *, same_kind: bool) -> str:
     if same_kind and before.dtype != after.dtype:
         if before.family == "category":  # a dtype may list the categories: not in a message
             return "has another set or storage of categories"
-        return f"had dtype {before.dtype} and now has {after.dtype}"
+        return f"was stored as {before.dtype} and now is as {after.dtype}"
     return ""
 
 

@@ -222,11 +222,12 @@ def describe_dominance(lines: Sequence[DominanceLine]) -> Iterator[str]:
         return
     records = len({row for line in lines for row in line.rows})
     groups, near = (sum(line.to_dict()[what] for line in lines) for what in ("groups", "within"))
-    given_away = "the totals of {groups} released groups give away {records}, in {names!t}; within"
+    given_away = "the totals of {groups} give away {records}, in {names!t}; within"
     yield fill(
         f"Dominance ({{rule}}): {given_away if records else 'in {names!t}, within'} 10 % of group "
         "size times mean: {cells}.",
-        rule=lines[0].rule, groups=f"{groups:,}", records=counted(records, "record"),
+        rule=lines[0].rule, groups=counted(groups, "released group"),
+        records=counted(records, "record"),
         names=[repr(line.column) for line in lines], cells=counted(near, "cell"),
     )  # fmt: skip
 

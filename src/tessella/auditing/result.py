@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from .._notebook import COMPARED, Code, Display, Displayed, Figure, Section
 from .._types import Name
 from .._wording import counted, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def plain(name: Name) -> Any:
@@ -387,6 +388,8 @@ class Audit(Displayed):
 
     def rule_frame(self, *, confidential: bool = False) -> pd.DataFrame:
         """Return a frame with a row for each rule: see `RuleLine`."""
+        import pandas as pd
+
         rows = [line.to_dict(confidential=confidential) for line in self.rules]
         frame = pd.DataFrame(rows, columns=None if rows else ["rule", "text"])
         counts = [name for name in frame.columns if name.startswith(("breaks", "unknown"))]
@@ -395,6 +398,8 @@ class Audit(Displayed):
 
     def column_frame(self, *, confidential: bool = False) -> pd.DataFrame:
         """Return a frame with a row for each column: see `ColumnLine`."""
+        import pandas as pd
+
         rows = [line.to_dict(confidential=confidential) for line in self.columns]
         parts = ("total", "mean", "relative", "frequency", "low", "high")
         floats = [name for name in rows[0] if name.startswith(parts)]
@@ -402,6 +407,8 @@ class Audit(Displayed):
 
     def group_frame(self) -> pd.DataFrame:
         """Return a frame with a row for each block and stratum: see `GroupLine`."""
+        import pandas as pd
+
         rows = [
             (_block_name(place), stratum, *counts.values())
             for place, line in enumerate(self.blocks)

@@ -39,6 +39,8 @@ def as_audited(source: Source, like: Table) -> Any:
             if like.kind == "pyarrow":
                 kind = like.native.schema.field(name).type
                 column = _coded(_zoned(column, getattr(kind, "tz", None)), kind)
+                if family == "text" and read.facts(name).family == "text":
+                    column = column.cast(kind)  # large or not: the same text
             table = table.set_column(place, name, column)
     return table
 

@@ -139,7 +139,7 @@ class Verification:
 
 # The same values, kept otherwise.
 STORAGE = re.compile(
-    r"^Column .* (had dtype .+ and now has "
+    r"^Column .* (was stored as .+ and now is as "
     r"|held (integer|float|decimal) \(.*\) and now holds (integer|float|decimal) \("
     r"|held (categories|text \(.*\)) and now holds (categories|text)"
     r"|held categories in an order that is lost)"

@@ -6,6 +6,7 @@ when it is used: `tessella --help` must not wait for numba.
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +19,15 @@ from typer import Argument, Option
 from .. import __version__, io, planfile, publishing, reports
 from .. import rules as ruling
 from .._output import refuse_same_file, toml_key, toml_value
-from ..exceptions import BadOptionError, TessellaWarning
+from .._wording import counted
+from ..exceptions import (
+    BadFileError,
+    BadOptionError,
+    CommandError,
+    DataNotFoundError,
+    TessellaWarning,
+    UnknownColumnError,
+)
 from .terminal import (
     DONE,
     REFUSED,
@@ -26,6 +35,8 @@ from .terminal import (
     columns_of,
     diversity_of,
     dominance_of,
+    in_options,
+    options_for_plan,
     read_or_sample,
     read_source,
     wishes_of,
@@ -87,7 +98,10 @@ GroupingOption = Annotated[
 ]
 Identity = Annotated[Text, Option("--id", help="A column of both files that says who is who.")]
 Seed = Annotated[
-    int | None, Option(help="Makes it repeatable; as confidential as the data themselves.")
+    int | None,
+    Option(
+        min=0, max=2**63 - 1, help="Makes it repeatable; as confidential as the data themselves."
+    ),
 ]
 Dominance = Annotated[
     Text, Option(help="When a record dominates its group: p of the p% rule (10), or n=1,k=85.")
@@ -152,7 +166,7 @@ def read_rules(file: str | None) -> ruling.Rules | None:
 def refuse_twice(plan: str, given: Mapping[str, Any]) -> None:
     """Refuse options that a plan states."""
     if twice := [name for name, value in given.items() if value is not None]:
-        raise BadOptionError("--plan", plan, f"a plan or {', '.join(twice)}; the plan says it")
+        raise CommandError.stated_twice(plan=shlex.quote(plan), twice=", ".join(twice))
 
 
 @app.command("warm-up")
@@ -193,8 +207,9 @@ def _check(
     source = read_source(file, read, reporter)
     known = source.schema()
     lines = [
-        f"{source.n_rows:,} records, {len(source.columns)} columns, read as {source.format}:",
-        *(f"  {line}" for line in str(source.how).splitlines()),
+        f"{counted(source.n_rows, 'record')}, {counted(len(source.columns), 'column')}, read as "
+        f"{source.format}:",
+        *(f"  {line}" for line in in_options(str(source.how)).splitlines()),
         "",
         str(known),
     ]
@@ -213,11 +228,12 @@ def _check(
         data["findings"] = [str(finding) for finding in found]
         broken = len(result.breaking())
         width = max((len(name) for name in given.names), default=0)
-        lines += ["", f"{len(given)} rules:"]
+        lines += ["", f"{counted(len(given), 'rule')}:" if len(given) else f"{rules} has no rules."]
         lines += [_line(judged, source.n_rows, width) for judged in data["rules"]]
         if broken:
             lines.append(
-                f"{broken:,} records break a rule. tessella can release a table in which none does."
+                f"{counted(broken, 'record')} break{'s' * (broken == 1)} a rule. In a release of "
+                "tessella none does: masking corrects them, or nothing is released."
             )
         lines += [f"Note: {line}" for line in data["findings"]]
         if correct is not None:
@@ -230,7 +246,7 @@ def _check(
 
 def _correct(source: Any, rules: Any, schema: Any, path: Path, overwrite: bool) -> list[str]:
     """Write a table without slips; return what was corrected, in lines."""
-    refuse_same_file({"--correct": path}, {"the original": Path(source.path)})
+    refuse_same_file({"corrected table": path}, {"the original": Path(source.path)})
     table, slips = ruling.correct_slips(source.table, rules, schema=schema)
     io.write_file(table, path, like=source, overwrite=overwrite)
     shown = [f"  {replace(slip, row=slip.row + 1)}" for slip in slips[:MOST_SLIPS]]
@@ -312,6 +328,7 @@ def _plan(
     ] = None,
     release: Annotated[Text, Option(help="The file that the plan will write.")] = None,
     seed: Seed = None,
+    overwrite: Overwrite = False,
     read: Read = None,
     quiet: Quiet = False,
 ) -> None:
@@ -329,13 +346,13 @@ def _plan(
     source, _ = read_or_sample(file, read, reporter)
     lists = {"keys": keys, "numeric_keys": numeric_keys, "confidential": confidential}
     single = {"weight": weight, "unit": unit, "others": others}
-    schema = None
-    if any(own for name, own in {**lists, **single}.items() if name != "unit"):
-        schema = _schema_of_roles(
+    if keys or numeric_keys or weight or others:
+        schema: Schema | None = _schema_of_roles(
             source, {name: columns_of(text) or [] for name, text in lists.items()}, single
         )
-    elif unit is not None:
-        schema = source.schema().with_unit(unit)
+    else:
+        schema = with_unit(source, unit) if unit is not None else None
+        schema = _with_confidential(source, columns_of(confidential), schema)
     text = planfile.draft(
         source, k=k, rules=rules, strata=columns_of(strata) or (), output=release, seed=seed,
         folder=Path(out).parent if out else Path(), schema=schema, wishes=wishes,
@@ -343,8 +360,12 @@ def _plan(
     if out is None:
         reporter.give(text, text)
         return
-    write_text(out, text, private=True)  # it may have a seed, and it names the original
-    reporter.say(f"{out} is written. Read it, edit it, then: tessella protect --plan {out}")
+    write_text(
+        out, text, overwrite=overwrite, private=True
+    )  # it may have a seed, and it names the original
+    reporter.say(
+        f"{out} is written. Read it, edit it, then: tessella protect --plan {shlex.quote(out)}"
+    )
 
 
 def _schema_of_roles(
@@ -361,10 +382,22 @@ def _schema_of_roles(
     return Schema.from_keys(source.table, **options).override(carried)
 
 
-def _with_confidential(source: io.Source, names: list[str] | None) -> Schema | None:
-    """Return the guessed schema with some columns confidential; None where none are named."""
+def with_unit(source: io.Source, unit: str) -> Schema:
+    """Return the guessed schema with a column that names the units."""
+    if unit not in source.columns:
+        raise UnknownColumnError(unit, source.columns, who="--unit")
+    return source.schema().with_unit(unit)
+
+
+def _with_confidential(
+    source: io.Source, names: list[str] | None, schema: Schema | None = None
+) -> Schema | None:
+    """Return a schema, by default the guessed one, with the columns that are named confidential."""
+    for name in names or ():
+        if name not in source.columns:
+            raise UnknownColumnError(name, source.columns, who="--confidential")
     changes = {name: {"role": "confidential"} for name in names or ()}
-    return source.schema().override(changes) if changes else None
+    return (schema or source.schema()).override(changes) if changes else schema
 
 
 def write_text(
@@ -428,7 +461,8 @@ def _protect(
         wanted = planfile.read_plan(plan)
     else:
         if file is None or k is None:
-            raise BadOptionError("protect", file, "--plan PLAN, or FILE and -k")
+            what = "a plan (--plan PLAN), or a file and k (FILE -k 5)"
+            raise CommandError.lacking(command="tessella protect", what=what)
         wishes = dominance_of(dominance, on_dominance)
         wishes |= wishes_of(grouping, option or [], effort, time) | diversity_of(diverse, close)
         source, whole = read_or_sample(file, read, reporter, **where)
@@ -455,6 +489,12 @@ def _protect(
         "seconds": round(done.seconds, 3),
     }
     reporter.give(str(done), account)
+    if plan is None and any(column.unsure for column in wanted.columns.values()):
+        reporter.say(
+            "There is no plan file yet. To correct what was guessed: tessella plan "
+            f"{shlex.quote(str(file))} {options_for_plan()} -o plan.toml, then tessella protect "
+            "--plan plan.toml --overwrite"
+        )
 
 
 @app.command("report")
@@ -471,16 +511,21 @@ def _report(
     import json
 
     if external is None and internal is None:
-        raise BadOptionError("report", summary, "--external FILE, --internal FILE, or both")
+        what = "--external FILE, --internal FILE, or both"
+        raise CommandError.lacking(command="tessella report", what=what)
     try:
         known = json.loads(Path(summary).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        text = f"There is no file {summary!r}. Check the name and the folder."
+        raise DataNotFoundError(text) from None
     except OSError as error:
-        expected = f"a file that can be read: {error.strerror}"
-        raise BadOptionError("SUMMARY", summary, expected) from None
+        problem = f"it cannot be read ({error.strerror})"
+        raise BadFileError(summary, problem, "Give the file of a summary") from None
     except ValueError:
         known = None
     if not isinstance(known, dict) or not {"public", "confidential"} <= set(known):
-        raise BadOptionError("SUMMARY", summary, "the summary.json of a release")
+        problem = "this is no summary of a release"
+        raise BadFileError(summary, problem, "Give the file that its plan calls summary")
     places = {"external report": external, "internal report": internal}
     refuse_same_file(
         {what: Path(name) for what, name in places.items() if name}, {"the summary": Path(summary)}

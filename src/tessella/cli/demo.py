@@ -4,11 +4,15 @@ Every figure that is printed is computed on the spot, from the release and its a
 are functions that yield a title and then paragraphs.
 """
 
+import shlex
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import pairwise
 from math import floor
 from pathlib import Path
+from shutil import which
 from time import perf_counter
 from typing import Any
 
@@ -111,12 +115,15 @@ def unavoidable_share(source: Source, release: Release, k: int) -> float:
 
 
 def _print(console: Console, sections: Iterable[Iterable[Any]]) -> None:
-    """Print sections: each a title and then paragraphs."""
+    """Print sections: each a title and then paragraphs. A `Text` is a command: never broken."""
     for section in sections:
         title, *paragraphs = section
         console.print(f"\n[bold cyan]{title}[/]")
         for paragraph in paragraphs:
-            console.print(Padding(paragraph, (0, 0, 0, 2), expand=False))
+            if isinstance(paragraph, Text):
+                console.print(Text("    ") + paragraph, soft_wrap=True)
+            else:
+                console.print(Padding(paragraph, (0, 0, 0, 2), expand=False))
 
 
 def _introduction(firms: Any, rules: list[str], k: int) -> Iterator[str | Table]:
@@ -280,15 +287,16 @@ def _limits(account: Account) -> Iterator[str | Table]:
 
 def _files(account: Account) -> Iterator[str | Table]:
     yield "Files"
+    yield f"In {account.folder}:"
     rows = Table.grid(padding=(0, 2))
     rows.add_column(overflow="fold")
     named = ((SURVEY, "the survey"), (CORRECTED, "the survey without slips"), (RULES, "its rules"),
              (PLAN, "the plan"))  # fmt: skip
     for name, what in named:
-        rows.add_row(str(account.folder / name), what)
+        rows.add_row(name, what)
     for what, path in account.done.paths.items():
         secret = " (confidential)" if what in ("internal report", "summary") else ""
-        rows.add_row(str(path), f"the {what}{secret}")
+        rows.add_row(path.name, f"the {what}{secret}")
     yield rows
     yield f"In {account.seconds:.1f} s, all of the above."
 
@@ -321,15 +329,26 @@ def _picture(account: Account) -> Iterator[str | Table]:
     yield table
 
 
+def _program() -> str:
+    """Return the command as a shell finds it: by its path where it is in no folder of PATH."""
+    called = Path(sys.argv[0])
+    return (
+        "tessella" if which("tessella") or called.name != "tessella" else shlex.quote(str(called))
+    )
+
+
 def _next(account: Account) -> Iterator[str | Table | Text]:
     """Print the three commands that come next."""
     home = account.folder
     yield "Try next"
+    survey, place = shlex.quote(str(home / CORRECTED)), shlex.quote(str(home))
+    called = _program()
+    there = find_spec("starlette") and find_spec("uvicorn")
+    yield "All methods on one map of risk and loss:"
+    yield Text(f"{called} explore {survey}")
+    yield "The same in the browser" + (":" if there else " (it tells what to install first):")
+    yield Text(f"{called} app {place}")
+    yield "A commented plan for a file of your own:"
+    yield Text(f"{called} plan YOUR.csv -k 5 > plan.toml")
     report = account.done.paths["internal report"]
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(overflow="fold")
-    rows.add_row(f"tessella explore {home / CORRECTED}", "all methods on one map of risk and loss")
-    rows.add_row(f"tessella app {home}", "the same in the browser")
-    rows.add_row("tessella plan YOUR.csv -k 5 > plan.toml", "a commented plan for your own file")
-    yield rows
     yield f"All pictures are in {report}: open it in a browser. It is confidential."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,15 @@ from typer import Argument, Option
 from .. import auditing, io, loss, planfile, publishing, risk
 from .. import explore as exploring
 from .._lazy import optional
-from ..exceptions import BadOptionError, BadTableError, NoCandidateError
+from .._output import refuse_place
+from ..exceptions import (
+    BadFileError,
+    BadOptionError,
+    BadTableError,
+    CommandError,
+    NoCandidateError,
+    UnknownColumnError,
+)
 from .commands import (
     Identity,
     Json,
@@ -37,6 +46,7 @@ from .terminal import (
     Reporter,
     columns_of,
     in_options,
+    options_for_plan,
     options_of,
     read_source,
 )
@@ -90,7 +100,8 @@ class _Files:
             raise BadTableError(
                 f"The order of {Path(release).name} is drawn by chance: figures of records paired "
                 "by their place would be wrong. Give the plan that wrote it, which knows the "
-                f"order: --plan PLAN{hint}."
+                f"order: --plan PLAN{hint}. If it was written without a plan file, with the same "
+                f"options: tessella plan {shlex.quote(original)} -k K -o PLAN"
             )
 
         common = [name for name in self.before.columns if self.after.has(name)]
@@ -129,6 +140,7 @@ def _verify(
         bool, Option("--aligned", help="Record i of one file is record i of the other.")
     ] = False,
     manifest: Manifest = None,
+    read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -139,7 +151,8 @@ def _verify(
     from ..auditing.manifests import find_manifest
 
     reporter = Reporter(quiet, False, json)
-    given = {"-k": k, "--rules": rules, "--strata": strata, "--id": identity}
+    given = {"-k": k, "--rules": rules, "--strata": strata, "--id": identity,
+             "--read": read or None}  # fmt: skip
     if plan is not None:
         refuse_twice(plan, given)
     with reporter.waiting("Reading, counting, comparing ..."):
@@ -148,8 +161,9 @@ def _verify(
                 plan, original=original, release=release, manifest=manifest
             ).verify()
         else:
+            source = io.read_file(original, **options_of(read or []))
             found = auditing.verify(
-                original, release, k=k, rules=read_rules(rules), strata=columns_of(strata),
+                source.table, release, k=k, rules=read_rules(rules), strata=columns_of(strata),
                 id=identity, aligned=aligned or None, manifest=manifest or find_manifest(release),
             )  # fmt: skip
     reporter.give(in_options(str(found)), found.to_dict())
@@ -186,7 +200,9 @@ def _loss(
         estimates = loss.estimate_loss(files.before, files.after, **reading)
     text = str(found)
     if by_column:
-        text += "\n\n" + found.to_frame(by_column=True).to_string(index=False)
+        text += "\n\n" + found.to_frame(by_column=True).to_string(
+            index=False, float_format="{:.4g}".format
+        )
     text += f"\n\n{estimates}"
     reporter.give(in_options(text), found.to_dict() | {"estimates": estimates.to_dict()})
 
@@ -234,7 +250,8 @@ def _risk(
         options["population"] = io.read_file(population).table
         options["population_counts"] = population_counts
     elif population_counts is not None:
-        raise BadOptionError("--population-counts", population_counts, "with --population FILE")
+        what = "--population FILE: the file that has the column"
+        raise CommandError.lacking(command="--population-counts", what=what)
     with reporter.progress("Attacking ...", timed=True) as step:
         if files.opened is not None:
             found = files.opened.risk(progress=step, **options)
@@ -309,7 +326,8 @@ def _explore(
 
     reporter = Reporter(quiet, False, json)
     sizes = _sizes(k)
-    if picture is not None:  # asked for now, not after the exploration
+    _refuse_endings(out, picture)  # now, not after the exploration
+    if picture is not None:
         optional("matplotlib", extra="plots", purpose="A picture")
     if plan is not None:
         refuse_twice(plan, {"FILE": file, "--rules": rules, "--read": read or None})
@@ -317,7 +335,7 @@ def _explore(
         with reporter.waiting(f"Reading {wanted.input.file} ..."):
             source = wanted.read()
     elif file is None:
-        raise BadOptionError("explore", file, "FILE, or --plan PLAN")
+        raise CommandError.lacking(command="tessella explore", what="FILE, or --plan PLAN")
     else:  # what `protect` would do with the file
         source = read_source(file, read, reporter)
         text = planfile.draft(source, k=max(sizes), rules=rules)
@@ -326,9 +344,13 @@ def _explore(
         wanted = wanted.model_copy(update={"steps": steps})
         if unsure := [name for name, column in wanted.columns.items() if column.unsure]:
             reporter.say(
-                f"Kinds of {', '.join(unsure)} are guesses. To correct them: tessella plan {file} "
-                f"-k {max(sizes)} -o plan.toml, then tessella explore --plan plan.toml."
+                f"What is guessed of {', '.join(map(repr, unsure))} is unsure. To correct it: "
+                f"tessella plan {shlex.quote(file)} {options_for_plan(k=max(sizes))} -o plan.toml, "
+                "then tessella explore --plan plan.toml"
             )
+    for name in columns_of(columns) or ():
+        if name not in source.columns:
+            raise UnknownColumnError(name, source.columns, who="--columns")
     prepared = exploring.prepare_plan(wanted, source, columns=columns_of(columns), k=max(sizes))
     for note in prepared.notes:
         reporter.say(note)
@@ -357,6 +379,18 @@ def _explore(
         write_text(out, toml, overwrite=True, private=True)
     text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
     reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
+
+
+def _refuse_endings(out: str | None, picture: str | None) -> None:
+    """Refuse names of files under which nothing can be written."""
+    from ..pictures.figures import FORMATS
+
+    for name, endings in ((out, (".parquet", ".toml")), (picture, tuple(FORMATS))):
+        if name is not None:
+            if not name.endswith(endings):
+                problem = f"its name does not end in {' or '.join(endings)}"
+                raise BadFileError(name, problem, "Give such a name")
+            refuse_place(name, overwrite=True)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

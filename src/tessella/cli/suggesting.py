@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,20 @@ from typer import Option
 
 from .. import rules as ruling
 from .._clock import reported_to
-from .._output import refuse_same_file
-from .commands import File, Json, Overwrite, Quiet, Read, Text, app, read_rules, write_text
+from .._output import refuse_place, refuse_same_file
+from .._wording import counted
+from .commands import (
+    File,
+    Json,
+    Overwrite,
+    Quiet,
+    Read,
+    Text,
+    app,
+    read_rules,
+    with_unit,
+    write_text,
+)
 from .terminal import Reporter, read_source
 
 
@@ -36,14 +49,19 @@ def _suggest(
     delete what is no rule, then: tessella check FILE --rules RULES.
     """
     reporter = Reporter(quiet, False, json)
+    if out is not None:
+        refuse_same_file({"rules": Path(out)}, {"the table": Path(file)})
+        refuse_place(out, overwrite=overwrite)  # now, not after the search
     known = read_rules(rules)
     source = read_source(file, read, reporter)
-    schema = source.schema() if unit is None else source.schema().with_unit(unit)
+    schema = source.schema() if unit is None else with_unit(source, unit)
     with reporter.progress("Looking for rules ...") as step, reported_to(step):
         found = ruling.Rules.suggest(source.table, schema=schema, known=known, holds=holds)
     if out is None:
         reporter.give(found.to_text(), {"file": Path(file).name, **found.to_dict()})
         return
-    refuse_same_file({"rules": Path(out)}, {"the table": Path(file)})
     write_text(out, found.to_text(), overwrite=overwrite, private=True)  # values of the table
-    reporter.say(f"{len(found)} rules are written to {out}. Read them, and delete what is none.")
+    reporter.say(
+        f"{out} is written, with {counted(len(found), 'rule')}. Read it, delete what is no rule, "
+        f"then: tessella check {shlex.quote(file)} --rules {shlex.quote(out)}"
+    )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -18,20 +20,21 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
+from typer import BadParameter
 from typer.core import TyperCommand
 
 from .. import io as files
 from .._clock import TimeLeft
 from .._output import plain_data
 from .._progress import terminal_bar
-from ..exceptions import BadOptionError, TessellaError
+from ..exceptions import BadFileError, BadOptionError, TessellaError
 
 if TYPE_CHECKING:
     from ..io import Source
 
 DONE, REFUSED = 0, 1  # exit codes
 
-COMPILING = "Compiling kernels, once; later runs start at once (tessella warm-up does it ahead)."
+COMPILING = "Compiling kernels, once; later runs start at once (to do it ahead: tessella warm-up)."
 
 Step = Callable[[int, int, str], object]
 _RESULT: ContextVar[TextIO] = ContextVar("result")
@@ -41,6 +44,16 @@ _NOTED: ContextVar[list[str]] = ContextVar("noted")  # what is printed once in a
 
 class Command(TyperCommand):
     """A command of which only the result goes to standard output, whatever libraries print."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; what is no number is refused in our words."""
+        try:
+            return super().parse_args(ctx, args)
+        except BadParameter as error:
+            error.message = error.message.replace("Input should be", "it must be")
+            if found := re.search(r"valid (integer|number|float)\b", error.message):
+                error.message = f"give a {'whole ' * (found[1] == 'integer')}number."
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -53,12 +66,29 @@ class Command(TyperCommand):
         except TessellaError as error:
             from ..planfile.hints import reword
 
-            reword(error, in_options)
+            problem = _problem_of_release(error, ctx.params)
+            reword(error, lambda text: in_options(_without_reading(text, problem)))
             raise
         finally:
             _RESULT.reset(token)
             _RUNNING.reset(running)
             _NOTED.reset(noted)
+
+
+def _problem_of_release(error: TessellaError, given: Any) -> str:
+    """Return what is wrong with the file that is compared with an original, if that is it."""
+    if not isinstance(error, BadFileError) or "original" not in given:
+        return ""
+    return error.problem if Path(error.path) == Path(given["release"]) else ""
+
+
+def _without_reading(text: str, problem: str) -> str:
+    """Leave out options of reading where they do not help: they are for the original."""
+    from ..planfile.hints import ARGUMENT, READING
+
+    if not problem or not any(one["name"] in READING for one in ARGUMENT.finditer(text)):
+        return text
+    return f"{problem} Write the release again, as CSV in UTF-8 or as Parquet."
 
 
 def in_options(text: str) -> str:
@@ -71,9 +101,31 @@ def in_options(text: str) -> str:
     if planned and context.command.name == "protect":
         named = ["--overwrite"]  # the plan says the rest
     flags = {flag.strip("-").replace("-", "_"): flag for flag in named}
-    other = {"random_state": "seed", "grouping": "method"}  # what the library calls them
+    other = {
+        "random_state": "seed",
+        "grouping": "method",
+        "time_limit": "time",
+    }  # what the library calls them
     flags |= {name: flags[flag] for name, flag in other.items() if flag in flags}
     return for_command(text, flags, planned=planned)
+
+
+def options_for_plan(**instead: Any) -> str:
+    """Return the options that the command was given and `tessella plan` has as well, to paste."""
+    context = _RUNNING.get()
+    there = context.parent.command.get_command(context, "plan").params
+    own = ("out", "overwrite", "quiet")
+    flags = {param.name: max(param.opts, key=len) + " " for param in there if param.name not in own}
+    flags |= {"effort": "--option effort=", "time": "--option time_limit="}
+    words = []
+    for param in context.command.params:
+        given = context.get_parameter_source(param.name).name == "COMMANDLINE"
+        value = instead.get(param.name, context.params[param.name])
+        if param.name in flags and param.opts[0][0] == "-" and (given or param.name in instead):
+            flag = "-k " if param.name == "k" else flags[param.name]
+            several = value if isinstance(value, list | tuple) else [value]
+            words += [f"{flag}{shlex.quote(str(one))}" for one in several]
+    return " ".join(words)
 
 
 def result_stream() -> TextIO:
@@ -96,7 +148,8 @@ class Reporter:
 
     def say(self, text: Any) -> None:
         """Print something beside the result."""
-        self.aside.print(text if not isinstance(text, str) else Text(text))
+        # Broken by the terminal alone: what is pasted has no line breaks of ours.
+        self.aside.print(text if not isinstance(text, str) else Text(text), soft_wrap=True)
 
     def detail(self, text: Any) -> None:
         """Print something beside the result if --verbose asks for it."""
@@ -181,7 +234,7 @@ def wishes_of(
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise BadOptionError("--option", text, "name=value, such as m2=1.3")
+            raise BadOptionError("--option", text, "name=value, such as effort=quick")
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
@@ -211,10 +264,12 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise BadOptionError("--read", text, "name=value, such as decimal=,")
+            raise BadOptionError("--read", text, "name=value, such as decimal=comma")
         option, point, column = name.partition(".")
         if option not in known:
-            raise BadOptionError("--read", text, f"one of {', '.join(known)}, and = and a value")
+            raise BadOptionError(
+                "--read", text, f"NAME=VALUE with one of the names {', '.join(known)}"
+            )
         once = "the option once for all columns, or for each of some"
         if point and option in ("types", "dates", "missing"):
             own = found.setdefault(option, {})
@@ -233,7 +288,7 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
             found[name] = value == "true"
         elif name == "skip":
             if not value.isdecimal():
-                raise BadOptionError("--read", text, "skip= and a number of lines")
+                raise BadOptionError("--read", text, "a number of lines, such as skip=3")
             found[name] = int(value)
         else:
             found[name] = named.get(value, value)
@@ -259,7 +314,9 @@ def dominance_of(rule: str | None, action: str | None) -> dict[str, Any]:
             whole = {n: int(v) if v.is_integer() else v for n, v in numbers.items()}
             DominanceRule.of(whole)
         except (ValueError, OverflowError):
-            raise BadOptionError("--dominance", rule, "10, p=10 or n=1,k=85, in per cent") from None
+            raise BadOptionError(
+                "--dominance", rule, "10 for the p% rule, or n=1,k=85, in per cent"
+            ) from None
         found["dominance"] = whole
     if action is not None:
         if not ON_DOMINANCE.accepts(action):
@@ -301,7 +358,7 @@ def read_source(file: str, read: list[str] | None, reporter: Reporter) -> Source
     """Read a file; with --verbose, print how it was read."""
     with reporter.waiting(f"Reading {Path(file).name} ..."):
         source = files.read_file(file, **options_of(read or []))
-    reporter.detail(str(source.how))
+    reporter.detail(in_options(str(source.how)))
     return source
 
 

@@ -142,10 +142,10 @@ def compiling_beside() -> Iterator[None]:
     It does not outlive the command: what it has finished is kept.
     """
     from ..kernels import is_compiled
-    from ..kernels.linkage import count_by_scan
+    from ..kernels.gower import count_in_gower_tree  # of the attacks, which come last
     from ..parallel import n_cores
 
-    beside = None if n_cores() < 2 or is_compiled(count_by_scan) else start(list(BESIDE))
+    beside = None if n_cores() < 2 or is_compiled(count_in_gower_tree) else start(list(BESIDE))
     try:
         yield
     finally:

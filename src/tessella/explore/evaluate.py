@@ -284,7 +284,7 @@ def evaluate(
             point = _judge(candidate, task, settings, study, own)
         except Exception as error:  # one method's mistake does not end an exploration
             if isinstance(error, TessellaError):
-                reason = f"{type(error).__name__}: {error}"
+                reason = str(error)
             else:
                 reason = f"unexpected {type(error).__name__} {_where(error)}"
             seconds = perf_counter() - began

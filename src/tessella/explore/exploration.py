@@ -7,15 +7,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from .._notebook import RISK, Bar, Display, Displayed, Section
 from .._output import whole_or_nothing
 from .._parameters import NONE, Number, Whole, parameters
 from ..exceptions import BadOptionError, BadTableError, NoCandidateError
 from .evaluate import Point, by_loss, by_risk, by_score, front_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN = 12  # lines that printing shows beside the front
 WHOLE = ("k_promised", "k_reached", "rules_broken")  # columns of a frame
@@ -139,6 +140,8 @@ class Exploration(Displayed):
 
     def frame(self) -> pd.DataFrame:
         """Return a pandas frame with one row for each point, in the order tried."""
+        import pandas as pd
+
         front = {point.candidate for point in self.front}
         rows = []
         for point in self.points:
@@ -291,7 +294,7 @@ def _nothing(
     if min_k is not None:
         wished.append(f"{min_k} records alike")
     if not good:
-        return NoCandidateError([*wished, "a passed audit"], ["none was tried with success"])
+        return NoCandidateError([*wished, "a passed audit"], [])
     return NoCandidateError(wished, nearest)
 
 

@@ -173,7 +173,7 @@ def _complete_enough(prepared: PreparedPlan, k: int) -> PreparedPlan:
     table, _, lost = suppress(read, schema, k=k)
     columns = list(map(str, prepared.columns))
     note = (
-        f"{lost:,} cells are taken as missing, so that {k} records lack the same; the step "
+        f"{lost.total:,} cells are taken as missing, so that {k} records lack the same; the step "
         "'suppress' does the same in a plan."
     )
     step = Step(method="suppress", options={"k": k, "columns": columns})

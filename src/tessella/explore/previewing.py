@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from .._parameters import Whole
 from .._types import Floats, Integers, Name, Truths
@@ -590,4 +590,4 @@ def _half_width(residuals: Floats, cells: Integers, certain: Truths) -> float:
     if m < 2:
         return float(abs(sums[0]))
     variance = m / (m - 1) * float(((sums - sums.mean()) ** 2).sum())
-    return float(stats.t.ppf(0.975, m - 1)) * math.sqrt(variance)
+    return float(stdtrit(m - 1, 0.975)) * math.sqrt(variance)

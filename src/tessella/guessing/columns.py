@@ -222,7 +222,7 @@ def _stated_kind(one: Evidence) -> Guess | None:
 def _guess_whole(one: Evidence) -> Guess:
     """Tell codes and ordered answers from numbers that are measured or counted."""
     facts, values = one.facts, one.values
-    stored = f" stored as {facts.dtype}" if facts.family == "float" else ""
+    stored = " stored with decimals" if facts.family == "float" else ""
     number = Guess(kind="integer", why=f"whole numbers{stored}")
     levels = values.levels
     if levels is None or values.n == 0 or values.distinct == 1:

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._types import Integers
-from .._wording import listed
+from .._wording import counted, listed
 from ..exceptions import BadFileError, UnknownOptionError
+from ..frame.arrow import to_numpy
 from ..kernels import text as forms
 from .source import Statement, check_columns
 
@@ -151,7 +152,7 @@ def count_forms(name: str, column: pa.ChunkedArray) -> FormCounts:
         _, offsets, data = chunk.buffers()
         places = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
         letters = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
-        valid = chunk.is_valid().to_numpy(zero_copy_only=False)
+        valid = to_numpy(chunk.is_valid())
         words = _WORDS, _ENDS, len(_TRUTHS), len(_INFINITIES)
         counts, firsts = forms.count_forms(letters, places.astype(np.int64), valid, *words)
         moments = counts[forms.MOMENT] + counts[forms.ZONED] > 0
@@ -350,7 +351,9 @@ def state_types(
     for kind in get_args(Type):
         names = [name for name, (found, _) in kinds.items() if found == kind]
         if names:
-            statements.append(Statement(_PLURAL[kind], f"{len(names):,} columns", listed(names)))
+            statements.append(
+                Statement(_PLURAL[kind], counted(len(names), "column"), listed(names))
+            )
     reasons: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         kind, why = kinds[column.name]

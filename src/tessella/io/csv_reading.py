@@ -14,6 +14,7 @@ import pyarrow.csv as pcsv
 
 from .._types import Bytes
 from ..exceptions import BadFileError, BadOptionError
+from ..frame.arrow import from_texts
 from ..kernels import text as forms
 from ..kernels.text import Layout
 from ..parallel import each
@@ -247,7 +248,7 @@ def _quoted_unlike_data(lines: Lines, first: Sequence[str]) -> bool:
 
 def _refuse_data(lines: Lines, first: Sequence[str]) -> None:
     """Refuse a first line that is rather a record than names."""
-    seen = count_forms("", pa.chunked_array([list(first)], pa.string()))
+    seen = count_forms("", pa.chunked_array([from_texts(first)]))
     telling = [forms.DATE, forms.MOMENT, forms.ZONED, *range(forms.POINT, forms.SPACED)]
     numbers = seen.n(forms.WHOLE, forms.LONG, forms.PADDED, *telling)
     if seen.n(*telling) or (numbers and numbers + seen.n(forms.EMPTY, forms.TOKEN) == len(first)):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..exceptions import BadFileError, BadOptionError
+from ..frame.arrow import from_texts, scalar
 from ..parallel import each
 from .source import Statement, compression_of
 
@@ -155,9 +156,9 @@ def _lines(cells: list[pa.Array], delimiter: str) -> pa.Array:
     if len(cells) == 1:  # a blank line would be no record to some readers
         cells = [pc.fill_null(cells[0], '""')]
     lines = pc.binary_join_element_wise(
-        *cells, delimiter, null_handling="replace", null_replacement=""
+        *cells, scalar(delimiter), null_handling="replace", null_replacement=""
     )
-    return pc.binary_join_element_wise(lines, "", "\n")
+    return pc.binary_join_element_wise(lines, scalar(""), scalar("\n"))
 
 
 def _plain(column: pa.Array, decimal: str, name: str) -> pa.Array:
@@ -183,17 +184,17 @@ def _float_texts(column: pa.Array) -> pa.Array:
     float keeps its ".0", so that it is not read as an integer; and it is written out below 1e15,
     where Arrow uses powers of ten from 1e10.
     """
-    column = pc.add(column.cast(pa.float64()), 0.0)  # -0.0 + 0.0 is 0.0: no -0.0 is written
+    column = pc.add(column.cast(pa.float64()), scalar(0.0))  # -0.0 + 0.0 is 0.0: no -0.0 is written
     texts = column.cast(pa.string())
     size = pc.abs(column)
-    whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(size, 1e15))
+    whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(size, scalar(1e15)))
     if not pc.any(whole).as_py():
         return texts
-    large = pc.and_(whole, pc.greater_equal(size, 1e9))
+    large = pc.and_(whole, pc.greater_equal(size, scalar(1e9)))
     if pc.any(large).as_py():
         digits = pc.if_else(large, column, pa.scalar(None, column.type)).cast(pa.int64())
         texts = pc.if_else(large, digits.cast(pa.string()), texts)
-    return pc.if_else(whole, pc.binary_join_element_wise(texts, "0", "."), texts)
+    return pc.if_else(whole, pc.binary_join_element_wise(texts, scalar("0"), scalar(".")), texts)
 
 
 def _quoted(texts: pa.Array, *, safe: bool) -> tuple[pa.Array, int]:
@@ -215,7 +216,7 @@ def _quoted(texts: pa.Array, *, safe: bool) -> tuple[pa.Array, int]:
 def _in_quotes(texts: pa.Array) -> pa.Array:
     if pc.any(pc.match_substring(texts, '"')).as_py():
         texts = pc.replace_substring(texts, '"', '""')
-    return pc.binary_join_element_wise('"', texts, '"', "")
+    return pc.binary_join_element_wise(scalar('"'), texts, scalar('"'), scalar(""))
 
 
 # Text that a spreadsheet would run as a formula, such as `=HYPERLINK(...)`, when somebody opens a
@@ -236,7 +237,7 @@ def neutralise(texts: pa.Array) -> tuple[pa.Array, pa.Array | None]:
 
 def neutralise_name(name: str) -> str:
     """Do the same for a name of a column."""
-    return str(neutralise(pa.array([name]))[0][0])
+    return str(neutralise(from_texts([name]))[0][0])
 
 
 def _bytes_of(lines: pa.Array) -> Any:

@@ -114,9 +114,9 @@ def read_file(
     quoting: none
     decimal sign: comma (column 'turnover', line 2)
     thousands: point (column 'turnover', line 2)
-    whole numbers: 1 columns (staff)
-    numbers: 1 columns (turnover)
-    text: 1 columns (nace)
+    whole numbers: 1 column (staff)
+    numbers: 1 column (turnover)
+    text: 1 column (nace)
     column 'nace': text (leading zeros as in line 2: codes, not numbers)
     column 'staff': whole numbers (1 empty cells or words as NA read as missing)
     >>> folder.cleanup()
@@ -136,7 +136,7 @@ def read_by(form: Format, reader: str, path: Path, options: Mapping[str, Any]) -
     except (TessellaError, MemoryError):
         raise
     except foreign as error:
-        problem = f"it is no {form.name} file, or a damaged one ({type(error).__name__})"
+        problem = f"it is no {form.name.capitalize()} file, or a damaged one"
         raise BadFileError(path, problem, "Make it again, or give format=") from error
 
 

@@ -263,7 +263,7 @@ class Metadata:
         return cls(variables)
 
 
-def check_columns(names: Iterable[str], present: Sequence[str], who: str = "read_file") -> None:
+def check_columns(names: Iterable[str], present: Sequence[str], who: str = "columns") -> None:
     """Raise an error for the first of some names that no column has."""
     for name in names:
         if name not in present:

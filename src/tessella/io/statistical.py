@@ -257,7 +257,7 @@ def _prepare_text(path: Path, column: str, values: Any, ready: _Prepared, title:
         raise BadFileError(path, f"a text of column {column!r} holds a byte 0", advice)
     if any(text is not None and text != text.rstrip(" ") for text in texts):
         ready.say(column, "spaces at the end of texts left out", f"{title} pads texts with spaces")
-    if "" in texts and None in texts:
+    if "" in texts:
         ready.say(column, "empty and missing texts are one", f"so it is in {title}")
     ready.cells[column] = [(text or "").rstrip(" ") for text in texts]
 

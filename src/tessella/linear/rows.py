@@ -211,13 +211,18 @@ def equilibrate(matrix: Floats) -> tuple[Floats, Floats, Floats]:
         # side less and less. Of 2,000 random matrices over 16 orders of magnitude, 10 rounds gave
         # the scales of 200 rounds in 81 %, 20 in 94 %, 40 in 99 %. Others are only balanced a
         # little less well: any powers of two are exact.
+        sides = [(axis, scale, ~counts.any(axis=axis)) for axis, scale in ((1, rows), (0, columns))]
         for _ in range(20):
-            for axis, scale in ((1, rows), (0, columns)):
+            moved = False
+            for axis, scale, none in sides:
                 now = logs + rows[:, None] + columns
-                none = ~counts.any(axis=axis)
                 low = np.where(none, 0.0, np.where(counts, now, np.inf).min(axis=axis))
                 high = np.where(none, 0.0, np.where(counts, now, -np.inf).max(axis=axis))
-                scale -= 0.5 * (low + high)
+                step = 0.5 * (low + high)
+                scale -= step
+                moved |= bool(step.any())
+            if not moved:  # nor would it be in any further round
+                break
     rows, columns = np.exp2(np.round(rows)), np.exp2(np.round(columns))
     return np.asarray(matrix * rows[:, None] * columns), rows, columns
 

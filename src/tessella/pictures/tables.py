@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 
 from .._parameters import OneOf, Whole, parameters
 from .._types import Floats, Name
@@ -25,6 +24,7 @@ Show = Literal["distributions", "correlations"]
 
 MOST = 16  # columns in a picture of distributions
 BLOCK = 1 << 16  # records whose products are summed at a time
+CONSTANT = 1e-12  # of the sum of squares: a spread below it is a rounding error
 TAIL = 0.01  # of the records at either end that share the outermost bars
 ACROSS = 4  # small pictures in a row
 MOST_BARS = 14  # groups or columns that have a bar where the loss is
@@ -228,10 +228,35 @@ def _correlations(view: View, names: list[Name]) -> Floats:
         whole: Floats = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
         np.fill_diagonal(whole, 1.0)
         return whole
-    # Over the records that know both columns of a pair; 0 where one of them is constant there.
-    pairwise = pd.DataFrame(dict(enumerate(columns))).corr().fillna(0.0).to_numpy(copy=True)
-    np.fill_diagonal(pairwise, 1.0)
-    return pairwise
+    return _pairwise_correlations(columns)
+
+
+def _pairwise_correlations(columns: Sequence[Floats]) -> Floats:
+    """Correlate over the records that know both columns; 0 where one of them is constant there.
+
+    With columns at their means and 0 where missing, all sums over pairs are products of matrices.
+    """
+    means = [
+        float(np.nansum(column)) / max(int((~np.isnan(column)).sum()), 1) for column in columns
+    ]
+    count, sums, squares, product = np.zeros((4, len(columns), len(columns)))
+    for start in range(0, len(columns[0]), BLOCK):
+        rows = slice(start, start + BLOCK)
+        apart = np.stack([column[rows] - mean for column, mean in zip(columns, means)])
+        known = ~np.isnan(apart)
+        apart, there = np.where(known, apart, 0.0), known.astype(np.float64)
+        count += there @ there.T
+        sums += apart @ there.T  # [i, j]: of column i, over the records that know column j
+        squares += apart**2 @ there.T
+        product += apart @ apart.T
+    count = np.maximum(count, 1.0)
+    spread = squares - sums**2 / count
+    spread = np.where(spread > CONSTANT * squares, spread, 0.0)
+    scale = np.sqrt(spread * spread.T)
+    product -= sums * sums.T / count
+    found: Floats = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
+    np.fill_diagonal(found, 1.0)
+    return found.clip(-1.0, 1.0)
 
 
 def _matrix(axes: Any, values: Floats, names: list[Name], limit: float, title: str) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 from .._output import toml_key, toml_value
 from ..exceptions import TessellaError
 from ..io import read_file
+from ..masking import registry
+from ..masking.engine import METHODS
 from ..masking.fuzzy_groups import FUZZY_OPTIONS
 from ..masking.overlapping_groups import OVERLAPPING_OPTIONS
 from ..release.result import DEFAULTS
@@ -23,7 +25,7 @@ from ..release.steps import PREPARING, options_of
 
 ARGUMENT = re.compile(
     r"""(?<![\w.\-=,])(?P<name>[a-z_][a-z0-9_]*)=
-        (?P<value>"[^"]*"|'(?:\\.|[^'\\])*'|\[[^\]]*\]|\{[^{}]*\}|-?\d+(?:\.\d+)?|True|False|None
+        (?P<value>"[^"]*"|'(?:\\.|[^'\\])*'|\[(?:[^\[\]]|\[[^\]]*\])*\]|\{[^{}]*\}|-?\d+(?:\.\d+)?|True|False|None
                  |\.\.\.)?(?![\w=])""",
     re.X,
 )
@@ -32,6 +34,15 @@ PLACEHOLDER = "..."
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", ".": "point", " ": "space", "": "none"}
 BY_PLAN = ("method", "order")  # what the plan of a release knows
 ELSEWHERE = "What is written name = value stands in a step of a plan: tessella plan FILE -k K"
+LEFT_OPEN = {"missing": "WORD", "skip": "LINES", "names": "NAME,NAME"}  # words to fill in
+# What only Python has: rows from 0, dicts, types, classes, None.
+ROWS = re.compile(r"\brows? (?P<numbers>\d+(?:, \d+)*)(?P<more>, \.\.\.)? \(from 0\)")
+DICT = re.compile(r"(?<![=\w])\{'[^{}]*\}")
+STORED = re.compile(r"\((?:object|large_string|string|str): ")  # of a column, before its kind
+CLASS = re.compile(r"\b(?:[A-Z][a-z]+){2,}\b")
+UNNAMED = "no variable is called confidential: give confidential="  # why attacks are not tried
+_SCHEMA = re.compile(r"\b[Tt]he schema (?=names|says)")
+NOTHING = re.compile(r",? or None\b")
 INNER = {*FUZZY_OPTIONS, *OVERLAPPING_OPTIONS, "effort", "time_limit"}  # of a grouping
 
 
@@ -53,7 +64,44 @@ def for_plan(text: str) -> str:
     'Merge strata, or give small = "merge", or types = { "a b" = "text" } in [input].'
     """
     options = _step_options()
+    text = _SCHEMA.sub("[columns] of the plan ", _plain_words(text))
+    text = text.replace(UNNAMED, 'no column has role = "confidential" in [columns]')
     return ARGUMENT.sub(lambda found: _as_key(found, options) or found[0], text)
+
+
+def _plain_words(text: str) -> str:
+    """Write what only Python has as people write it: records from 1, tables of TOML, no None.
+
+    Examples
+    --------
+    >>> from tessella.planfile.hints import _plain_words
+    >>> _plain_words("The rows 0, 7, ... (from 0): give {'n': 1} or a number above 0 or None.")
+    'The records 1, 8, ...: give { n = 1 } or a number above 0, or leave it out.'
+    """
+    began = text[:1].isupper()
+    text = STORED.sub("(", ROWS.sub(_records, text))
+    text = CLASS.sub(lambda found: _method_names().get(found[0], found[0]), text)
+    text = DICT.sub(lambda found: _table(found[0]), text)
+    text = NOTHING.sub(", or leave it out", text).replace("None or ", "")
+    return text[:1].upper() + text[1:] if began else text
+
+
+def _method_names() -> dict[str, str]:
+    """Return what plans call the methods that Python calls by a class."""
+    known = registry.methods().values()
+    named = {m.masker.__name__: f"the method {m.name!r}" for m in known if m.masker is not None}
+    return named | {kind: f"the grouping {name!r}" for name, kind in METHODS.items()}
+
+
+def _records(found: re.Match[str]) -> str:
+    numbers = [str(int(number) + 1) for number in found["numbers"].split(", ")]
+    noun = "record" if found[0].startswith("row ") else "records"
+    return f"{noun} {', '.join(numbers)}{found['more'] or ''}"
+
+
+def _table(text: str) -> str:
+    value = _value(text)
+    return toml_value(value) if isinstance(value, Mapping) else text
 
 
 def for_command(text: str, flags: Mapping[str, str], *, planned: bool = False) -> str:
@@ -68,8 +116,12 @@ def for_command(text: str, flags: Mapping[str, str], *, planned: bool = False) -
     'Give --read decimal=comma or --read types.MSP=text.'
     >>> for_command("Give known= or at_least_k=False.", {"known": "--known", "option": "--option"})
     'Give --known or --option at_least_k=false.'
+    >>> for_command("strata names a column 'x' that ...", {"strata": "--strata"})
+    "--strata names a column 'x' that ..."
     """
     options, elsewhere = _step_options(), False
+    text = _plain_words(text)
+    text = _SCHEMA.sub("[columns] of the plan ", text) if planned else text
 
     def written(found: re.Match[str]) -> str:
         nonlocal elsewhere
@@ -89,6 +141,10 @@ def for_command(text: str, flags: Mapping[str, str], *, planned: bool = False) -
         return key or found[0]
 
     reworded = ARGUMENT.sub(written, text)
+    reworded = re.sub(
+        r"(?<![-\w])([a-z_]+)(?= (?:\(in the \w+(?: table)?\) )?names a column)",
+        lambda found: _flag(found[1], flags), reworded,
+    )  # fmt: skip
     return f"{reworded.rstrip('.')}. {ELSEWHERE}." if elsewhere else reworded
 
 
@@ -104,12 +160,18 @@ def _as_key(found: re.Match[str], options: set[str]) -> str | None:
     return f"{toml_key(name)} = {toml_value(value)} in [input]" if name in READING else None
 
 
+def _flag(name: str, flags: Mapping[str, str]) -> str:
+    if name in READING and name not in flags and "read" in flags:
+        return flags["read"]
+    return flags.get(name, name)
+
+
 def _reading(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for column, own in value.items():
             yield f"{name}.{column}={_word(own, 'WORD')}"
     else:
-        yield f"{name}={_word(value, 'WORD' if name == 'missing' else 'NAME')}"
+        yield f"{name}={_word(value, LEFT_OPEN.get(name, 'NAME'))}"
 
 
 def _word(value: Any, placeholder: str) -> str:

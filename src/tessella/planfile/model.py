@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    field_validator,
+    model_validator,
+)
 
 from .._output import toml_key, toml_value
 from .._wording import listed
@@ -23,7 +30,14 @@ from ..rules import Rules
 from ..schema import Kind, Role, Schema, Unique
 from .hints import reword
 
+# Options of reading by what their values are.
+TEXTS = ("format", "delimiter", "quote", "encoding", "decimal", "thousands", "sheet", "catalog")
+TABLES = ("types", "dates", "codes")
 WIDTH = 98  # of a line of TOML
+
+# A line of a plan within a comment: it is pasted, so that no line ends in it.
+_SNIPPET = re.compile(r'\b\w+ = (?:\{[^{}]*\}|\[[^][]*\]|"[^"]*"|\S+)(?: in \[input\])?')
+_HELD = "\x00"  # for a space at which no line is broken
 
 KeyPath = tuple[str | int, ...]
 Lines = dict[KeyPath, int]  # of keys and headers, from 1 on
@@ -54,9 +68,18 @@ class Input(Section):
     def _known_options(self) -> Input:
         parameters = inspect.signature(read_file).parameters
         known = [name for name in parameters if name not in ("path", "metadata")]
-        for name in self.model_extra or {}:
+        for name, value in (self.model_extra or {}).items():
             if name not in known:
                 raise ValueError(f"{name!r} is no option of reading; there are {', '.join(known)}")
+            if name in TEXTS and not isinstance(value, str):
+                raise ValueError(f"{name!r} must be text in quotes")
+            if name in TABLES and not isinstance(value, Mapping):
+                raise ValueError(f"{name!r} must be a table, such as {{ age = ... }}")
+            if (name == "skip" and type(value) is not int) or (
+                name == "header" and not isinstance(value, bool)
+            ):
+                wanted = {"skip": "a whole number", "header": "true or false"}
+                raise ValueError(f"{name!r} must be {wanted[name]}")
         return self
 
     @property
@@ -95,7 +118,7 @@ class Columns(Section):
     role: Role = "quasi-identifier"
     missing: list[Any] = Field(default_factory=list)
     labels: list[tuple[Any, str]] = Field(default_factory=list)
-    unsure: bool = False
+    unsure: StrictBool = False
     unique: Unique = "refused"
 
     def known(self) -> dict[str, Any]:
@@ -107,7 +130,7 @@ class Columns(Section):
 class Measures(Section):
     """What is measured of the release."""
 
-    loss: bool = True
+    loss: StrictBool = True
     risk: Literal["none", "quick", "standard", "thorough"] = "quick"
     known: list[str] | None = None
     time_limit: float | None = Field(default=None, gt=0)
@@ -123,7 +146,7 @@ class Output(Section):
     summary: str | None = None
     order: Literal["shuffled", "kept"] = "shuffled"
     units: Literal["left out", "renumbered"] = "left out"
-    keep_labels: bool = False
+    keep_labels: StrictBool = False
 
     @model_validator(mode="after")
     def _no_file_twice(self) -> Output:
@@ -211,8 +234,8 @@ class PlanFile(Section):
         if unsure := [column.name for column in known if column.unsure]:
             there = "" if self.columns else f" (tessella schema {self.input.file} --toml prints it)"
             warnings.warn(UnsureKindWarning(
-                f"The plan is unsure about {listed(list(map(repr, unsure)))}. Look at kind and "
-                f"missing of each in [columns]{there}, then delete the lines unsure = true."
+                f"The plan is unsure about {listed(list(map(repr, unsure)))}. Look at kind, role "
+                f"and missing of each in [columns]{there}, then delete the lines unsure = true."
             ), stacklevel=2)  # fmt: skip
             known = known.override({name: {"unsure": False} for name in unsure})
         return Study(
@@ -282,11 +305,13 @@ def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _comment(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        clean = "".join(sign if sign.isprintable() else " " for sign in line)
+        line = _SNIPPET.sub(lambda found: found[0].replace(" ", _HELD), line)
+        clean = "".join(sign if sign.isprintable() or sign == _HELD else " " for sign in line)
         indent = " " * (len(clean) - len(clean.lstrip()))
-        yield from textwrap.wrap(
+        wrapped = textwrap.wrap(
             clean, WIDTH, initial_indent="# ", subsequent_indent=f"# {indent}  "
-        ) or ["#"]
+        )
+        yield from (piece.replace(_HELD, " ") for piece in wrapped or ["#"])
 
 
 def lines_of_keys(text: str) -> Lines:

@@ -18,12 +18,15 @@ from .._types import Name
 from .._wording import suggest
 from ..diversity import Requirement
 from ..exceptions import (
+    BadFileError,
     BadOptionError,
     BadTableError,
+    DataNotFoundError,
     Mistake,
     PlanError,
     PlanFileError,
     TessellaError,
+    UnknownColumnError,
     UnknownOptionError,
 )
 from ..frame import Table, View
@@ -52,6 +55,16 @@ from .model import (
     lines_of_keys,
 )
 
+# What pydantic says of wrong types, in words for who writes TOML.
+_TEXT, _LIST = 'It must be text in quotes, such as "a".', 'It must be a list, such as ["a", "b"].'
+_WHOLE, _NUMBER = "It must be a whole number.", "It must be a number."
+_TRUTH, _TABLE = "It must be true or false.", "It must be a table."
+_EXPECTED = {
+    "string_type": _TEXT, "list_type": _LIST, "tuple_type": _LIST, "int_type": _WHOLE,
+    "int_parsing": _WHOLE, "int_from_float": _WHOLE, "float_type": _NUMBER,
+    "float_parsing": _NUMBER, "bool_type": _TRUTH, "bool_parsing": _TRUTH, "dict_type": _TABLE,
+    "model_type": _TABLE, "model_attributes_type": _TABLE,
+}  # fmt: skip
 LARGEST = 10_000_000  # bytes of a plan
 HEAD = (
     "A plan of tessella: what is read, what is done, what is written. Edit it, then run",
@@ -70,7 +83,7 @@ ROLES = (
 )
 
 EXPLAINED = "What this step will do:"  # the app removes what follows where the step changes
-UNSURE = "Not sure. Correct kind and missing if they are wrong, then delete the line unsure = true."
+UNSURE = "Not sure. Correct kind, role and missing where wrong, then delete the line unsure = true."
 
 Found = tuple[int | None, Mistake]  # a mistake and its line
 
@@ -154,16 +167,22 @@ def draft(
     )  # fmt: skip
     notes: dict[str, Sequence[str]] = {
         "": HEAD,
-        "input": ["How the file was read:", *(f"  {line}" for line in str(source.how).split("\n"))],
+        "input": [
+            "How the file was read:",
+            *(f"  {line}" for line in for_plan(str(source.how)).split("\n")),
+        ],
         "columns": ROLES,
         "measures": [
             'risk: "none", "quick", "standard" or "thorough"; known: the columns that an intruder '
             "knows, all masked ones if not given."
         ],
         "output": [
-            "The internal report and the summary are as confidential as the data: with the summary "
-            "reports are written again (tessella report), and files compared (tessella loss, risk, "
-            "verify --plan). The external report may be published.",
+            "The internal report and the summary are as confidential as the data. With the summary "
+            "there, reports are written again:",
+            "    tessella report SUMMARY --external FILE",
+            "and the release is compared with the original, by verify, loss or risk:",
+            "    tessella verify ORIGINAL RELEASE --plan PLAN",
+            "The external report may be published.",
             'order: "shuffled" draws it by chance; "kept" may tell who is who, and lets files be '
             "compared row by row.",
         ],
@@ -202,6 +221,9 @@ def _draft_steps(
     k, grouping = check_k(wishes["k"], table.n_rows), wishes.get("grouping", "search")
     if grouping not in (known := (*METHODS, "fuzzy", "overlapping")):
         raise UnknownOptionError("grouping", grouping, known)
+    for name in strata:
+        if name not in table.columns:
+            raise UnknownColumnError(name, table.columns, who="strata")
     steps: list[Step] = []
     notes: dict[str, Sequence[str]] = {}
     empty = [
@@ -230,8 +252,8 @@ def _draft_steps(
         steps.append(Step(method="suppress", options={"k": k}))
         notes[f"steps.{len(steps) - 1}"] = [
             f"{rare:,} records lack values that fewer than {k} records lack together. Missing "
-            "cells stay missing, so such records can hide in no group: as few further cells as "
-            f"possible are suppressed until {k} records lack the same."
+            "cells stay missing, so such records can hide in no group: further cells are "
+            f"suppressed until {k} records lack the same. The account tells how many, and where."
         ]
     if strata:
         wishes["strata"] = strata
@@ -250,9 +272,9 @@ def _draft_steps(
                 wishes["small"] = "merge"
             break
         except PlanError as error:
-            explained = [f"Not possible as it stands: {error}"]
+            explained = [f"Not possible as it stands: {for_plan(str(error))}"]
         except TessellaError as error:
-            explained = [f"Look at this first: {error}"]
+            explained = [f"Look at this first: {for_plan(str(error))}"]
             break
     notes[f"steps.{len(steps)}"] = explained
     steps.append(Step(method="protect", options=wishes))
@@ -290,13 +312,17 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     where = Path(path)
     try:
         if where.stat().st_size > LARGEST:
-            raise BadOptionError("plan", str(path), f"a file of at most {LARGEST:,} bytes")
+            problem = f"it has more than {LARGEST:,} bytes"
+            raise BadFileError(path, problem, "Give a plan file")
         text = where.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        missing = f"There is no plan {str(path)!r}. Check the name and the folder."
+        raise DataNotFoundError(missing) from None
     except OSError as error:
-        reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
-        raise BadOptionError("plan", str(path), f"a plan file; {reason}") from None
+        problem = f"it cannot be read ({str(error.strerror).lower()})"
+        raise BadFileError(path, problem, "Give a plan file") from None
     except UnicodeDecodeError:
-        raise BadOptionError("plan", str(path), "a text file in UTF-8") from None
+        raise BadFileError(path, "it is not text in UTF-8", "Save the plan as UTF-8") from None
     return parse_plan(text, folder=where.parent, origin=where.name)
 
 
@@ -324,6 +350,7 @@ def parse_plan(text: str, *, folder: str | Path = ".", origin: str = "the plan")
         found_line = re.search(r"at line (\d+)", str(error))
         line = int(found_line[1]) if found_line else None
         what = re.sub(r"\s*\(at .*\)$", "", str(error))
+        what = re.sub(r"\((?:'[^']*',? ?)+\)", lambda found: _dotted(found[0]), what)
         mistake = Mistake(where=_place(line), message=f"This is not TOML: {what}.")
         raise PlanFileError([mistake], origin=origin) from None
     lines = lines_of_keys(text)
@@ -342,6 +369,12 @@ def parse_plan(text: str, *, folder: str | Path = ".", origin: str = "the plan")
         in_order = sorted(found, key=lambda at: at[0] or 0)
         raise PlanFileError([mistake for _, mistake in in_order], origin=origin)
     return plan
+
+
+def _dotted(path: str) -> str:
+    """Write the path of a key as TOML does: ('input', 'file') as [input.file]."""
+    names = re.findall(r"'([^']*)'", path)
+    return f"[{'.'.join(names)}]"
 
 
 def _place(line: int | None, where: str = "") -> str:
@@ -379,6 +412,8 @@ def _look_at(step: Step) -> None:
         if not isinstance(step.options.get("k"), int) or isinstance(step.options["k"], bool):
             raise BadOptionError("k", step.options.get("k"), "a whole number of at least 2")
         given = {**DEFAULTS, **step.options}
+        if isinstance(given["columns"], str):
+            raise BadOptionError("columns", given["columns"], f"columns=[{given['columns']!r}]")
         checked_dominance(given["dominance"], given["on_dominance"])
         for name, check in (("l", Requirement.of_l), ("t", Requirement.of_t)):
             if given[name] is not None:
@@ -403,7 +438,7 @@ def _mistake(fault: dict[str, Any], lines: Lines) -> Found:
         "literal_error": f"It must be {context.get('expected', '')}.",
         "value_error": _sentence(str(context.get("error", fault["msg"]))),
     }
-    other = str(fault["msg"]).replace("Input should", "It should")
+    other = _EXPECTED.get(kind, str(fault["msg"]).replace("Input should", "It should"))
     return _at(find_line(lines, path), where, messages.get(kind) or _sentence(other))
 
 

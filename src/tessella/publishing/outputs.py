@@ -32,6 +32,7 @@ from .._output import (
     whole_or_nothing,
 )
 from .._types import Progress
+from .._wording import counted
 from ..auditing.result import beside_loss
 from ..exceptions import BadFileError
 from ..io.files import Written
@@ -202,7 +203,8 @@ class Publication:
 
     def __str__(self) -> str:
         public = self.summary["public"]
-        lines = [f"{public['records']:,} records in {len(public['columns'])} columns released."]
+        columns = counted(len(public["columns"]), "column")
+        lines = [f"{public['records']:,} records in {columns} released."]
         if public["k"] is not None:
             smallest = min(block["smallest"] for block in public["blocks"])
             how = "" if public["shared"] == PLAIN else f" {public['shared']}"
@@ -210,9 +212,16 @@ class Publication:
                 f"Alike: at least {smallest} {public['counted']}{how}, asked for were "
                 f"{public['k']}."
             )
+        for entry in self.protocol:
+            if entry.method == "drop":
+                lines.append(f"Left out: {', '.join(entry.columns)}.")
+            elif entry.method == "suppress" and not entry.account.startswith("0 "):
+                lines.append(f"So that nobody stands out by a gap: {entry.account}")
+        changed = [one for one in self.written.statements if one.about in ("formulas", "names")]
+        lines += [f"In the file, {statement}." for statement in changed]
         lines += map(str, self.release.probabilistic)
-        if len(self.release.rules):
-            lines.append(f"Rules: all {len(self.release.rules)} hold.")
+        if rules := len(self.release.rules):
+            lines.append("The rule holds." if rules == 1 else f"Rules: all {rules} hold.")
         beside, recoded = beside_loss(self.release.audit), self.release.recoding_loss
         if self.release.column_loss or not recoded:
             lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")

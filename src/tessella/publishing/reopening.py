@@ -232,6 +232,8 @@ def _distance(reference: View, released: View) -> float:
     for name in (name for name in released.columns if reference.table.has(name)):
         if reference.is_number(name) and released.is_number(name):
             before, after = reference.numbers(name), released.numbers(name)
+            if np.isnan(before).all() or np.isnan(before - after).all():
+                continue  # nothing to compare
             spread = np.nanmean(np.abs(before - np.nanmedian(before)))
             total += float(np.nanmean(np.abs(before - after)) / spread) if spread > 0 else 0.0
         else:

@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from .._types import Integers
@@ -34,6 +33,9 @@ from ..masking.unit_classes import UnitClasses, hashed
 from ..masking.whole import Whole, find_parts, place_piece
 from .centres import shares_centres
 from .jobs import ROW, Task, units_of, with_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Of a class that k items or more have, a cell has this many times k, or none: with few of them in
 # every cell, groups would be of what is there; with many, more of a rare class go to one cell.
@@ -145,6 +147,8 @@ def _classes(
 
 def count_classes(cutting: Cutting, _: int, given: Sequence[Any]) -> Made:
     """Count the items of each class in each cell, of a piece."""
+    import pandas as pd
+
     cells = cutting.cells_of(given[0])
     place, classes = classes_of(given[0])
     pairs = pd.DataFrame({"cell": cells[place], "class": classes}).value_counts(sort=False)
@@ -219,6 +223,8 @@ def _cut(engine: Engine, items: Moved, task: Task) -> Cutting:
 
 def _count(engine: Engine, items: Moved, cutting: Cutting) -> pd.DataFrame:
     """Count the items of each class in each cell: columns cell, class, count."""
+    import pandas as pd
+
     facts = engine.work("classes", [items], partial(count_classes, cutting)).facts
     found = np.concatenate([own["counts"] for own in facts.values()])
     frame = pd.DataFrame(found, columns=["cell", "class", "count"])

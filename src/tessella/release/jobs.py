@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from .._types import Integers, Name
@@ -259,6 +258,8 @@ def alike_columns(plan: Plan) -> list[list[str]]:
 
 def hash_rows(rows: pa.Table) -> Any:
     """Return two hashes of each row, shape (n, 2): 128 bits, the same wherever rows are."""
+    import pandas as pd
+
     columns: dict[int, Any] = {}
     for at, column in enumerate(rows.columns):
         kind = column.type

@@ -286,7 +286,7 @@ def _with_suppression(engine: Engine, table: Moved, task: Task) -> Task:
         raise PlanError("A table larger than memory has one step 'suppress'.")
     k, about = wanted[0].options.get("k"), wanted[0].options.get("columns")
     if k is None:
-        raise BadOptionError("k", None, "what 'suppress' needs")
+        raise BadOptionError("k", None, "the least number of records that lack the same")
     shown = task.view(next(table.tables()).slice(0, 1_000))
     names = chosen_columns(shown.table, task.schema, about)
     facts = engine.work("patterns", [table], partial(count_patterns, task, names, int(k))).facts

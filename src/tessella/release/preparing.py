@@ -14,7 +14,7 @@ from ..frame import Table, View, group_ids
 from ..keys.sources import names_of_intervals
 from ..schema import Schema
 from .forms import Form
-from .steps import Step, drop, join_patterns, recode
+from .steps import Step, Suppressed, drop, join_patterns, recode
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Suppression:
     goals: Integers
     source: Integers  # for each cell a pattern whose records have it
     donors: pa.Table  # a row of the table for each pattern
-    lost: int  # cells that are suppressed in the whole table
+    lost: Suppressed  # in the whole table
 
     @classmethod
     def of(
@@ -49,7 +49,7 @@ class Suppression:
                     units[place[at + start]].add(unit)
             counts = np.array([len(own) for own in units])
         goals, source = join_patterns(patterns, records, counts, units, k)
-        lost = int((((goals > 0) & (patterns == 0)).sum(axis=1) * records).sum())
+        lost = Suppressed.of(columns, patterns, goals, records)
         shown = pa.concat_tables(donors).take(pa.array(first))
         return cls(tuple(columns), patterns, goals, source, shown, lost)
 

@@ -472,7 +472,9 @@ def refuse_contradictions(rules: Rules) -> list[str]:
     found = rules.check()
     wrong = [finding for finding in found if finding.is_grave]
     if wrong:
-        raise PlanError("No record can keep these rules. " + " ".join(map(str, wrong)))
+        raise PlanError(
+            f"No record can keep these rules: {'; '.join(one.message for one in wrong)}."
+        )
     return [str(finding) for finding in found]
 
 

@@ -24,6 +24,7 @@ from .steps import (
     FUZZY,
     OVERLAPPING,
     Step,
+    Suppressed,
     drop,
     group_strata,
     mask,
@@ -91,7 +92,8 @@ def _prepare(change: Callable[..., tuple[Any, ...]], needed: str) -> Callable[..
         table, schema, *lost = change(here.table, here.schema, **step.options)
         prepared, account = Table.read(table), []
         if lost:
-            account.append(f"{lost[0]:,} cells suppressed.")
+            account.append(str(lost[0]))
+            lost[0].warn(step.options["k"])
         gone = [rule.name for rule in study.rules if not set(rule.columns) <= set(prepared.columns)]
         if gone:
             account.append(f"No longer judged: {', '.join(gone)}.")
@@ -184,9 +186,10 @@ def _beside_keys(study: Study, here: State, given: Mapping[str, Any]) -> Mapping
     return {**given, "columns": list(columns), "strata": [*strata, *further]}
 
 
-def suppressed(table: Table, schema: Schema, lost: int) -> State:
+def suppressed(table: Table, schema: Schema, lost: Suppressed, k: int) -> State:
     """Return the state after cells were suppressed elsewhere."""
-    entry = Entry(method="suppress", account=f"{lost:,} cells suppressed.")
+    lost.warn(k)
+    entry = Entry(method="suppress", account=str(lost))
     return State(
         table=table, reference=View(table, schema), schema=schema, before=[], entry=entry
     )  # fmt: skip

@@ -8,6 +8,7 @@ the same step with the same seed on the same table gives the same table.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from .._types import Integers, Name
+from .._wording import counted, listed
 from ..exceptions import (
     BadOptionError,
     BadTableError,
+    EmptiedColumnWarning,
     UnknownOptionError,
 )
 from ..frame import Table, View, count_units, group_ids
@@ -289,9 +292,44 @@ def count_rare(table: Table, schema: Schema, k: int, columns: Sequence[Name] | N
     return int((sizes[own] < k).sum())
 
 
+@dataclass(frozen=True)
+class Suppressed:
+    """How many cells of each column were suppressed, and which columns have no value left."""
+
+    cells: Mapping[Name, int]
+    emptied: tuple[Name, ...] = ()
+
+    @classmethod
+    def of(
+        cls, names: Sequence[Name], patterns: Integers, goals: Integers, records: Integers
+    ) -> Suppressed:
+        """Count it from what each pattern becomes, and how many records have it."""
+        lost = records @ ((goals > 0) & (patterns == 0))
+        left = records @ (goals == 0)
+        return cls(
+            {name: int(count) for name, count in zip(names, lost) if count},
+            tuple(name for name, count, rest in zip(names, lost, left) if count and not rest),
+        )
+
+    @property
+    def total(self) -> int:
+        """How many cells in all columns."""
+        return sum(self.cells.values())
+
+    def __str__(self) -> str:
+        each = listed([f"{name} {count:,}" for name, count in self.cells.items()])
+        return f"{counted(self.total, 'cell')} suppressed{f' ({each})' if each else ''}."
+
+    def warn(self, k: int) -> None:
+        """Warn of columns without a value: that is seldom what was wanted."""
+        if self.emptied:
+            named = listed(list(map(repr, self.emptied)))
+            warnings.warn(EmptiedColumnWarning.of_patterns(columns=named, k=k), stacklevel=3)
+
+
 def suppress(
     table: Table, schema: Schema, *, k: int, columns: Sequence[Name] | None = None
-) -> tuple[Any, Schema, int]:
+) -> tuple[Any, Schema, Suppressed]:
     """Return the table with further cells missing, the schema, and how many cells these are.
 
     Missing cells stay missing, so records share a group only if they lack the same cells of the
@@ -310,11 +348,12 @@ def suppress(
     donor = np.unique(own, return_index=True)[1]
     units = View.of(table, schema).units
     of = None if units is None else [set(units[own == p].tolist()) for p in range(len(patterns))]
-    goals, source = join_patterns(patterns, np.bincount(own), sizes, of, k)
+    records = np.bincount(own)
+    goals, source = join_patterns(patterns, records, sizes, of, k)
     changed = (goals > 0) & (goals != patterns)
-    lost = int((changed & (patterns == 0))[own].sum())
+    lost = Suppressed.of(names, patterns, goals, records)
     if not changed.any():
-        return table.native, schema, 0
+        return table.native, schema, lost
     rows = np.where(changed[own], donor[source][own], np.arange(table.n_rows)[:, None])
     moved = {name: rows[:, j] for j, name in enumerate(names) if changed[:, j].any()}
     return table.rearrange(moved), schema, lost

@@ -41,7 +41,7 @@ from .result import (
     without_unit,
 )  # fmt: skip
 from .states import STEPS, State, adopted, mask_by_masker, suppressed
-from .steps import PREPARING, Step
+from .steps import PREPARING, Step, Suppressed
 from .units import renumber_units
 
 
@@ -238,9 +238,9 @@ class Study:
         """Take a step "protect" that was taken elsewhere: this is a sample of a larger table."""
         return self._arrive(adopted(self._states[-1], step, planned), step, seconds, self._seed(0))
 
-    def adopt_prepared(self, step: Step, table: Table, schema: Schema, lost: int) -> Study:
+    def adopt_prepared(self, step: Step, table: Table, schema: Schema, lost: Suppressed) -> Study:
         """Take a step "suppress" that was decided elsewhere, for all of a larger table."""
-        return self._arrive(suppressed(table, schema, lost), step, 0.0, None)
+        return self._arrive(suppressed(table, schema, lost, step.options["k"]), step, 0.0, None)
 
     def _arrive(self, after: State, step: Step, seconds: float, seed: int | None) -> Study:
         entry = replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,11 @@ def templates() -> Any:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from .bytecode import BytecodeBeside
+
+    here = Path(__file__)
     environment = Environment(
+        bytecode_cache=BytecodeBeside(here.parent / "__pycache__", here.stat().st_mtime_ns),
         loader=PackageLoader("tessella.reports", "templates"),
         autoescape=True,
         undefined=StrictUndefined,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,6 +22,7 @@ from ..loss.base import Summary
 from ..loss.estimates import moved_shares
 from ..loss.survey import EstimateLoss, SurveyEstimate
 from ..planfile import PlanFile
+from ..planfile.hints import for_plan
 from ..release import Protocol, Release, Study
 from ..risk import Assessment
 from .disclosure import FEW, rounded
@@ -109,7 +110,8 @@ def summarise(
     if n_records is not None:
         sampled = {"sampled": study.views[0].n_rows, "sampled_by": sampled_by}
         public |= {"records": n_records, **sampled}
-    records = None if risk is None else risk.records
+    records = None if risk is None else risk.by_record()
+    words = str if plan is None else for_plan  # whoever has a plan writes TOML, not Python
     confidential = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
@@ -118,7 +120,7 @@ def summarise(
         else {
             "file": str(source.path),
             "format": source.format,
-            "reading": [str(statement) for statement in source.how.statements],
+            "reading": [words(str(statement)) for statement in source.how.statements],
         },
         "original": list(_describe(study)),
         "records": public["records"],
@@ -140,11 +142,15 @@ def summarise(
         "loss": [] if loss is None else [_loss(one.to_dict()) for one in loss],
         "loss_notes": [] if loss is None else list(loss.notes),
         "estimates": None if release.estimates is None else _estimates(release.estimates),
-        "risk": None if risk is None else plain_data(risk.to_dict()),
-        "risk_before": None if risk_before is None else plain_data(risk_before.to_dict()),
+        "risk": _risk(risk, words),
+        "risk_before": _risk(risk_before, words),
         "riskiest": [] if records is None else _riskiest(study, records),
         "bands": [] if records is None else _bands(records),
-        "warnings": [*warned, *told_by_constants(study, release), *_moved(study, release)],
+        "warnings": [
+            *map(words, warned),
+            *told_by_constants(study, release),
+            *_moved(study, release),
+        ],
         "pictures": draw(study, release) if pictures else [],
     }
     public |= {"advice": advise(public), "sentences": sentences(public), "shared": shared(public)}
@@ -249,18 +255,30 @@ def _moved(study: Study, release: Release) -> Iterator[str]:
             f"{100 * one.error:.2g} points apart."
         )
     if len(found) > MOVED:
-        yield f"{len(found) - MOVED:,} more categories moved by more than their sampling error."
+        more = len(found) - MOVED
+        noun, whose = ("category", "its") if more == 1 else ("categories", "their")
+        yield f"{more:,} more {noun} moved by more than {whose} sampling error."
 
 
-def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
+def _risk(found: Assessment | None, words: Callable[[str], str]) -> dict[str, Any] | None:
+    """Return what attacks found, and why others were not tried, in the words of the reader."""
+    if found is None:
+        return None
+    known: dict[str, Any] = plain_data(found.to_dict())
+    return known | {"skipped": {name: words(why) for name, why in known["skipped"].items()}}
+
+
+def _riskiest(study: Study, records: Mapping[str, Any]) -> list[dict[str, Any]]:
     """List the records that attacks find most surely: row from 1 on, identifiers, chance.
 
     Those of which a value follows from the total of their group come first.
     """
-    chance = records["chance"].to_numpy()
+    chance = records["chance"]
     found = np.flatnonzero(np.nan_to_num(chance) > 0)
-    attacks = list(records.columns[3:])
-    chances = np.nan_to_num(records[attacks].to_numpy(dtype=np.float64))
+    attacks = list(records)[3:]
+    chances = np.nan_to_num(
+        np.column_stack([records[name] for name in attacks] or [np.empty((len(chance), 0))])
+    )
     agreeing = (chances[found] > 0).sum(axis=1)
     given_away = chances[found][:, [n.startswith("dominance") for n in attacks]].sum(axis=1)
     worst = found[np.lexsort((-agreeing, -chance[found], -given_away))][:RISKIEST]
@@ -278,16 +296,16 @@ def _riskiest(study: Study, records: Any) -> list[dict[str, Any]]:
                 for name, (place, texts) in labels.items()
             },
             "chance": rounded(float(chance[row])),
-            "attack": str(records["attack"].iat[row]),
+            "attack": str(records["attack"][row]),
             "found_by": [str(name) for name, own in zip(attacks, chances[row]) if own > 0],
         }
         for at, row in enumerate(worst)
     ]
 
 
-def _bands(records: Any) -> list[dict[str, Any]]:
+def _bands(records: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Count records by the largest chance of any attack."""
-    chance = records["chance"].to_numpy()
+    chance = records["chance"]
     known = chance[~np.isnan(chance)]
     place = np.searchsorted([end for _, end in BANDS], known, side="left")
     counts = np.bincount(np.minimum(place, len(BANDS) - 1), minlength=len(BANDS))

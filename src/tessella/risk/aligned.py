@@ -24,7 +24,7 @@ from ..exceptions import BadOptionError, LinkageError, UnknownOptionError
 from ..frame import Pair, View
 from ..kernels.gower import build_gower_tree, count_in_gower_tree, gower_components
 from ..kernels.groups import number_equal
-from ..kernels.linkage import box_tree, count_in_tree
+from ..kernels.linkage import SLACK, SUM, TINY, box_tree, count_in_tree
 from ..kernels.tree import order_by_leaves, rounded
 from ..parallel import each
 from ..schema import Schema
@@ -51,6 +51,7 @@ COMPONENTS = (
 )
 DAY = 86_400 * 10**6  # in microseconds
 PIECE = 2048  # records for a piece of work
+AT_ONCE = 30_000  # pairs whose components are held: they stay in the cache
 FLOOR = 1e-10  # of the largest eigenvalue: below, a direction counts as this wide
 
 
@@ -328,6 +329,8 @@ def count_family(sides: AlignedTables, family: Family) -> Count:
     turn = family.turn() if sides.one_over is None else None
     if turn is not None:
         return _by_tree(sides.A @ turn, sides.B @ turn, sides.truth, 2)
+    if family.kernel_kind == SUM:
+        return _by_components(sides, family.theta)
     return _by_scan(sides, family.scan())
 
 
@@ -393,6 +396,27 @@ def _by_scan(sides: AlignedTables, kernel: Callable[..., Counts]) -> Count:
     def count(attacked: Integers, cap: int) -> Counts:
         size = max(1, min(PIECE, 50_000_000 // len(sides.B)))
         return _in_order(sides.run(kernel, attacked, size, cap), np.arange(len(attacked)))
+
+    return count
+
+
+def _by_components(sides: AlignedTables, weights: Floats) -> Count:
+    """Count for a weighted mean of Gower's components, which is a product of matrices."""
+    one_over, everyone = sides.one_over, np.arange(len(sides.B))
+    assert one_over is not None
+    size = max(1, AT_ONCE // len(everyone))
+
+    def one_block(some: Integers) -> Counts:
+        pairs = np.repeat(some, len(everyone)), np.tile(everyone, len(some))
+        parts = gower_components(sides.A, sides.B, one_over, *pairs)
+        distance = (parts @ weights).reshape(len(some), len(everyone))
+        own = np.take_along_axis(distance, sides.truth[some][:, None], axis=1)
+        nearer = (distance < own * (1 - SLACK) - TINY).sum(axis=1)
+        return nearer, (distance <= own * (1 + SLACK) + TINY).sum(axis=1) - nearer
+
+    def count(attacked: Integers, _: int) -> Counts:
+        blocks = [attacked[at : at + size] for at in range(0, len(attacked), size)]
+        return _in_order(each(one_block, blocks), np.arange(len(attacked)))
 
     return count
 

@@ -11,10 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from .._notebook import RISK, Bar, Display, Displayed, Section
 from .._types import Floats, Integers, Name
@@ -22,6 +21,9 @@ from ..schema import Schema
 from .aligned import AlignedTables, align_tables
 from .estimate import CONTROLS, Estimate, wilson
 from .linkage import Linkage
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 E = TypeVar("E", bound=Estimate)
 T = TypeVar("T")
@@ -329,6 +331,12 @@ class Assessment(Displayed):
         the largest of them and `attack` names it; `original` is the record's own row in the
         original.
         """
+        import pandas as pd
+
+        return pd.DataFrame(self.by_record())
+
+    def by_record(self) -> dict[str, Any]:
+        """Return the columns of `records` as arrays."""
         columns: dict[str, Floats] = {}
         truth = np.full(self.n, -1, dtype=np.int64)
         for one in self.tried:
@@ -348,7 +356,7 @@ class Assessment(Displayed):
         chance = np.where(known, table[np.arange(self.n), best], np.nan)
         names = np.array([*columns] or [""], dtype=object)
         attack = np.where(np.nan_to_num(chance) > 0, names[best], "")
-        return pd.DataFrame({"original": truth, "chance": chance, "attack": attack, **columns})
+        return {"original": truth, "chance": chance, "attack": attack, **columns}
 
     def frame(self) -> pd.DataFrame:
         """One line for each attack; a figure that an attack does not have is missing.
@@ -357,6 +365,8 @@ class Assessment(Displayed):
         found beyond the first of them, and `held_out` is the share on records that a distance was
         not learned from.
         """
+        import pandas as pd
+
         found = pd.DataFrame([one.to_dict() for one in self.tried])
         beyond = ("excess", "excess_low", "excess_high")
         figures = [name for name in (*BESIDE, *beyond) if name in found]

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .._notebook import RISK, Display, Displayed, Figure, Section
 from .._types import Floats
 from ..exceptions import BadOptionError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONTROLS = {  # those that an estimate may have, the one that counts first
     "outsiders": "people outside the release",
@@ -198,6 +199,8 @@ class RecordEstimate(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each attacked record. Confidential: it says who can be found."""
+        import pandas as pd
+
         pairs = [text.partition("=") for text in self._columns]
         columns = {name: getattr(self, field or name) for name, _, field in pairs}
         return pd.DataFrame({name: own for name, own in columns.items() if own is not None})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from .._parameters import Number, OneOf, check, parameters
 from .._types import Floats, Integers, Name, Truths
@@ -15,6 +14,9 @@ from ..exceptions import BadOptionError, BadTableError
 from ..schema import Schema
 from .aligned import AlignedTables, align_tables
 from .estimate import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BY = {
     "original rank": "at most {0:g} % of the true values between it and the released value",
@@ -46,8 +48,6 @@ class IntervalDisclosure(Estimate):
         Whether each true value lies in its interval.
     chance : array of shape (n,)
         The share of each record's variables that are disclosed.
-    curve : pandas.DataFrame
-        For each width: the share of values, of records with all values inside, and by guessing.
     """
 
     attacked: Integers = field(repr=False)
@@ -56,7 +56,7 @@ class IntervalDisclosure(Estimate):
     columns: tuple[Name, ...]
     inside: Truths = field(repr=False)
     chance: Floats = field(repr=False)
-    curve: pd.DataFrame = field(repr=False)
+    _curve: Sequence[tuple[float, ...]] = field(repr=False)
     _known: Truths = field(repr=False)
 
     @property
@@ -76,6 +76,13 @@ class IntervalDisclosure(Estimate):
         return float(((self._known & ~self.inside).sum(axis=1) <= most).mean())
 
     @property
+    def curve(self) -> pd.DataFrame:
+        """For each width: the share of values, of records with all inside, and by guessing."""
+        import pandas as pd
+
+        return pd.DataFrame(self._curve, columns=["width", "share", "every", "by guessing"])
+
+    @property
     def average(self) -> float:
         """The mean of the shares over all widths of the curve."""
         return float(self.curve["share"].mean())
@@ -83,6 +90,8 @@ class IntervalDisclosure(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record: which variables are disclosed. Confidential."""
+        import pandas as pd
+
         columns: dict[Any, Any] = dict(zip(self.columns, self.inside.T))
         return pd.DataFrame({**columns, "chance": self.chance})
 
@@ -188,7 +197,7 @@ def interval_disclosure(
         by_variable={name: float(share) for name, share in zip(sides.columns, shares)},
         columns=sides.columns,
         inside=inside,
-        curve=_curve(variables, by, widths, there),
+        _curve=_curve(variables, by, widths, there),
         _known=there,
     )
 
@@ -283,11 +292,14 @@ def _guesses(X: Floats, Y: Floats, by: str, width: float) -> float:
     return found / max(known, 1.0)
 
 
-def _curve(variables: Sequence[_Variable], by: str, widths: Sequence[float], there: Truths) -> Any:
-    has, lines = there.sum(axis=1), []
+def _curve(
+    variables: Sequence[_Variable], by: str, widths: Sequence[float], there: Truths
+) -> list[tuple[float, ...]]:
+    has = there.sum(axis=1)
+    lines: list[tuple[float, ...]] = []
     for width in widths:
         inside, guessed = _count(variables, by, _checked(width, by, "widths"))
         every = float((~there | inside).all(axis=1).mean())
         share = _mean(inside.astype(np.float64), has)
         lines.append((float(width), share, every, _mean(guessed, has)))
-    return pd.DataFrame(lines, columns=["width", "share", "every", "by guessing"])
+    return lines

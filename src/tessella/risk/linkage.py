@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from .._lazy import optional
 from .._parameters import NONE, SEED, OneOf, Whole, check, parameters
@@ -24,6 +23,9 @@ from ..schema import Schema
 from .aligned import COVARIANCES, STANDARDISED, AlignedTables, Measure, align_tables, measure
 from .estimate import RecordEstimate
 from .learned.families import Family
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Found = TypeVar("Found", bound="Linkage")
 
@@ -249,6 +251,8 @@ class Knowledge:
     @property
     def curve(self) -> pd.DataFrame:
         """For each number of variables the least, mean and largest share, and the worst set."""
+        import pandas as pd
+
         tried = pd.DataFrame(
             {"known": len(names), "share": one.value, "worst set": ", ".join(map(str, names))}
             for names, one in self.linkages

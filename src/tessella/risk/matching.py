@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-import pandas as pd
 
 from .._parameters import Number, OneOf, Whole, check, parameters
 from .._types import Floats, Integers, Name
@@ -41,6 +40,9 @@ from .aligned import (
 )
 from .estimate import Estimate
 from .linkage import Linkage, checked_within, linkage
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_VARIABLES = 16  # of a probabilistic linkage
 PIECE = 512  # records for a piece of work
@@ -66,6 +68,8 @@ class Probabilistic(Linkage):
     @property
     def agreement(self) -> pd.DataFrame:
         """What agreement and disagreement of each variable say, as logarithms of base 2."""
+        import pandas as pd
+
         m, u = self.chances_m, self.chances_u
         figures = {"agrees within": self.limits, "m": m, "u": u}
         says = {"if it agrees": np.log2(m / u), "if not": np.log2((1 - m) / (1 - u))}

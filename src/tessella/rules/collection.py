@@ -16,7 +16,14 @@ from .._output import toml_text
 from .._parameters import Number
 from .._types import Name
 from .._wording import counted
-from ..exceptions import BadOptionError, Mistake, RuleSyntaxError, UnknownOptionError
+from ..exceptions import (
+    BadFileError,
+    BadOptionError,
+    DataNotFoundError,
+    Mistake,
+    RuleSyntaxError,
+    UnknownOptionError,
+)
 from . import expressions as tree
 from .grammar import Reader
 from .rule import Rule, Wrong, check_tolerance, check_unit, cut
@@ -138,9 +145,11 @@ class Rules(Displayed, Sequence[Rule]):
                 raise file_error(origin, f"The file has more than {LARGEST:,} bytes.")
             text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
-            gone = isinstance(error, FileNotFoundError)
-            reason = "there is no such file" if gone else error.strerror
-            raise BadOptionError("path", str(path), f"a file of rules; {reason}") from None
+            if isinstance(error, FileNotFoundError):
+                missing = f"There is no file of rules {str(path)!r}. Check the name and the folder."
+                raise DataNotFoundError(missing) from None
+            problem = f"it cannot be read ({str(error.strerror).lower()})"
+            raise BadFileError(path, problem, "Give a file of rules") from None
         except UnicodeDecodeError:
             message = "The file is not text in UTF-8."
             raise file_error(origin, message, "Save it as UTF-8.") from None

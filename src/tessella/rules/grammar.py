@@ -58,8 +58,9 @@ HABITS = (
     (r"\bif\b", "A condition stands once, at the start; join conditions with `and`."),
     (r"(?<=[\w)]) +by\b", f"After `by` stands the unit's column: {_HEADS}."),
 )
+EXAMPLE = "A rule reads like net + tax == gross, or: if age < 16: wage == 0."
 INSTEAD: dict[type[ast.AST], tuple[str, str]] = {
-    ast.Attribute: ("Rules have no attributes.", "A name with a dot goes in backticks: `a.b`."),
+    ast.Attribute: ("No name of a column has a dot.", "Write such a name in backticks: `a.b`."),
     ast.Subscript: ("Rules have no square brackets after a name.", "Name the column itself."),
     ast.Lambda: ("Rules have no lambda.", ""),
     ast.IfExp: ("This is Python's `x if c else y`.", "Write: if condition: rule."),
@@ -391,7 +392,8 @@ class Reader:
                     raise Wrong(*self._span(*found.span()), "This is not a rule.", hint) from None
             at = min(max((error.offset or 1) - 1, 0), len(source) - 1)
             text = str(error.msg).split(". Perhaps")[0].capitalize()
-            raise Wrong(*self._span(at, at + 1), f"This is not a rule. {text}.") from None
+            text = "This is not a rule." + (f" {text}." if text != "Invalid syntax" else "")
+            raise Wrong(*self._span(at, at + 1), text, EXAMPLE) from None
         except (ValueError, RecursionError, MemoryError, Warning) as error:
             text = "It is nested too deeply" if not isinstance(error, ValueError) else str(error)
             message = f"This cannot be read. {text.capitalize()}."

@@ -37,11 +37,9 @@ def posterior(table: pd.DataFrame, masked: pd.DataFrame, amount: float, keyed: b
     cov = u.T @ u / len(u)
     out = np.zeros((len(masked), len(table)))
     for i in range(len(masked)):
-        for j in range(len(table)):
-            if keyed and masked.branch.iloc[i] != table.branch.iloc[j]:
-                continue
-            mean = fitted[j] + np.sqrt(1 - amount**2) * u[j]
-            out[i, j] = stats.multivariate_normal.pdf(got[i], mean, amount**2 * cov)
+        own = (masked.branch.iloc[i] == table.branch).to_numpy() | (not keyed)
+        means = fitted[own] + np.sqrt(1 - amount**2) * u[own]
+        out[i, own] = stats.multivariate_normal.pdf(got[i] - means, cov=amount**2 * cov)
     return out / out.sum(axis=1, keepdims=True)
 
 

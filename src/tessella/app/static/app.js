@@ -87,3 +87,9 @@ document.addEventListener("htmx:sendError", (event) => {
     place.insertAdjacentHTML("beforebegin", `<p id="unanswered" class="bad" role="alert">${said}</p>`);
   }
 });
+
+// htmx listens from the same event on, and was there before this file (see early.js).
+document.addEventListener("DOMContentLoaded", () => {
+  document.removeEventListener("change", noteEarly);
+  early.forEach((field) => field.dispatchEvent(new Event("change", { bubbles: true })));
+});

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from ..._parameters import FLAG, NONE, Number, OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
@@ -21,6 +20,9 @@ from ...frame import View, group_ids, number_labels
 from ...schema import Schema
 from ..estimate import Estimate
 from .keys import COUNT, RENAMED, SHARE, Spread, as_names, read_column, read_keys
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 H = TypeVar("H", bound="Homogeneity")
 
@@ -64,6 +66,8 @@ class Homogeneity(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record. Confidential: it says about whom the attack is right."""
+        import pandas as pd
+
         frequency = np.bincount(self.classes)[self.classes]
         own = {self.measure: self.by_class[self.classes], "chance": self.chance}
         return pd.DataFrame({"class": self.classes, "frequency": frequency, **own})

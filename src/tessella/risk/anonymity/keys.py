@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ..._parameters import Constraint, Number, OneOf, Whole, check, parameters
 from ..._types import Floats, Integers, Name
@@ -27,6 +26,9 @@ from ...exceptions import BadOptionError, BadTableError
 from ...frame import View, count_units, group_ids
 from ...schema import Schema
 from ..estimate import RecordEstimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
@@ -296,6 +298,8 @@ class Anonymity(RecordEstimate):
     @property
     def histogram(self) -> pd.DataFrame:
         """For each size f: how many records share their key with f in all, and how many keys."""
+        import pandas as pd
+
         first = first_rows(self.classes)
         sizes, records = np.unique(self.frequency, return_counts=True)
         keys = np.bincount(np.searchsorted(sizes, self.frequency[first]), minlength=len(sizes))
@@ -303,6 +307,8 @@ class Anonymity(RecordEstimate):
 
     def smallest(self, most: int = 10) -> pd.DataFrame:
         """List the rarest keys, values and all, with the number of records that share them."""
+        import pandas as pd
+
         first = first_rows(self.classes)
         check({"most": COUNT}, {"most": most})
         order = np.argsort(self.frequency[first], kind="stable")[:most]

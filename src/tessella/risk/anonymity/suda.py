@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ..._parameters import OneOf, parameters
 from ..._types import Floats, Integers, Name, Truths
@@ -19,6 +18,9 @@ from ...schema import Schema
 from ..estimate import Estimate
 from .keys import COUNT, RENAMED, SHARE, Keys, count_matches, first_rows, read_keys
 from .population import right_if_unique
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MISSING = {
     "category": "a missing value is a value of its own, and agrees with its like only",
@@ -83,6 +85,8 @@ class SpecialUniques(Estimate):
     @property
     def records(self) -> pd.DataFrame:
         """One line for each record. Confidential: it says who can be found."""
+        import pandas as pd
+
         least = np.full(self.n, self.max_size + 1)
         np.minimum.at(least, self.owner, _sizes(self.sets))
         smallest = np.where(least > self.max_size, 0, least)

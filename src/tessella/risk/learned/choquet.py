@@ -51,6 +51,13 @@ def _steps(size: int) -> list[tuple[Integers, Integers]]:
     return [(sets[(sets & bit) == 0], sets[(sets & bit) == 0] | bit) for bit in bits]
 
 
+@lru_cache(maxsize=16)
+def _all_steps(size: int) -> tuple[Integers, Integers]:
+    """The steps of all variables, one variable after the other."""
+    lower, upper = zip(*_steps(size))
+    return np.concatenate(lower), np.concatenate(upper)
+
+
 def lifted(measure: Floats) -> Floats:
     """Lift every set to the largest of its subsets, in place: one pass suffices."""
     for lower, upper in _steps(len(measure)):
@@ -219,7 +226,9 @@ class Choquet(Family):
         if self.additive == 2:
             out: Floats = theta[: self.d] + np.minimum(self._pairs(theta), 0.0).sum(axis=1)
             return out
-        return np.concatenate([theta[upper] - theta[lower] for lower, upper in _steps(len(theta))])
+        without, same_with = _all_steps(len(theta))
+        raised: Floats = theta[same_with] - theta[without]
+        return raised
 
     def _pairs(self, theta: Floats) -> Floats:
         """Return the masses of pairs as a symmetric matrix."""

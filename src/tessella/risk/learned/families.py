@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -305,6 +305,16 @@ class OWA(_Weighted):
         )
 
 
+@lru_cache(maxsize=64)
+def _entries(d: int) -> Integers:
+    """Return where each entry of a symmetric matrix is among those on and above the diagonal."""
+    first, second = np.triu_indices(d)
+    out = np.empty((d, d), dtype=np.int64)
+    out[first, second] = out[second, first] = np.arange(len(first))
+    out.flags.writeable = False
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class Bilinear(Family):
     """A symmetric bilinear form: d(a, b) = (a - b)ᵀ Q (a - b), Q positive semidefinite.
@@ -352,9 +362,8 @@ class Bilinear(Family):
         return differences[:, first] * differences[:, second] * twice
 
     def _as_matrix(self, theta: Floats) -> Floats:
-        upper = np.zeros((self.d, self.d))
-        upper[np.triu_indices(self.d)] = theta
-        return upper + np.triu(upper, 1).T
+        matrix: Floats = theta[_entries(self.d)] + 0.0  # no minus before a zero
+        return matrix
 
     def project(self, theta: Floats) -> Bilinear:
         """Return the nearest form of trace 1: its eigenvalues go to the simplex."""
