@@ -73,6 +73,8 @@ def false_ones(found: Suggestions) -> list[Any]:
 def follows(text: str, known: Rules) -> bool:
     """Return whether a rule is among some rules, or follows from them."""
     (rule,) = Rules.parse([text])
+    if rule.text in [one.text for one in known]:
+        return True
     related = known.for_columns(rule.columns)
     return _follows(rule, related) or _follows(rule, known.for_columns(related.columns))
 
