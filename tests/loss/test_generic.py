@@ -308,6 +308,18 @@ def the_order_of_the_records_does_not_matter(pair, random):
         assert second[found.name].value == pytest.approx(found.value, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.parametrize("weights", [None, np.ones(7)])
+def test_a_mean_of_zero_is_zero_in_any_order(weights):
+    """A bug once met: a rounded sum was taken for a mean that masking had moved away from 0."""
+    x, y = np.zeros((7, 1)), np.array([[25.47, 0.06, 64.12, 18.06, -67.97, -6.93, -32.81]]).T
+    random = np.random.default_rng(0)
+    for order in (random.permutation(7) for _ in range(50)):
+        pair = x, y[order]
+        for before, after in (pair, pair[::-1]):
+            found = generic_loss(before, after, of="means", how="variation", weights=weights)
+            assert found.value == 0.0
+
+
 @few_or_many(35, 100)
 def test_the_order_of_the_records_does_not_matter(count):
     try_examples(count, the_order_of_the_records_does_not_matter, tables(least=2), st.randoms())

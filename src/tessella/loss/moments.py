@@ -27,6 +27,7 @@ from .base import (
 Of = Literal["eigenvalues", "directions"]
 
 BLOCK = 1 << 15  # records that are multiplied at a time
+EPSILON = float(np.finfo(np.float64).eps)
 NOTHING = 1e-18  # a variance below, on the original's scale, is rounding
 
 
@@ -108,6 +109,10 @@ def _centre(values: Floats, weights: Floats | None) -> tuple[float, float]:
     if (values == first).all():
         return first, 0.0
     mean = _mean(values, weights)
+    # A sum of n numbers errs by n times the rounding of their absolute values' sum at most. What
+    # is below cannot be told from 0, and depends on the order of the records.
+    if abs(mean) <= EPSILON * len(values) * _mean(np.abs(values), weights):
+        mean = 0.0
     return mean, _mean((values - mean) ** 2, weights)
 
 
