@@ -11,7 +11,7 @@
 #   make bench     the figures we publish, measured here
 #   make docs      the documentation as a site, in site/; a broken link is an error, and so is a load from outside
 #   make dist      sdist and wheels in dist/, one wheel for all platforms and one with machine code for
-#                  this one; the same bytes for the same commit; checked by twine
+#                  this one; checked by twine
 #   make clean     remove .venv, dist/ and caches
 #
 # Another Python: make test PYTHON=python3.12
