@@ -91,7 +91,7 @@ class Runs:
         """List the runs of a plan, the latest first."""
         found = []
         home = self.folder.state("runs")
-        for one in sorted(home.iterdir(), reverse=True) if home.is_dir() else ():
+        for one in home.iterdir() if home.is_dir() else ():
             if (one / RECORD).is_file():
                 try:
                     run = self.get(one.name)
@@ -99,10 +99,11 @@ class Runs:
                     continue
                 if run.plan == plan:
                     found.append(run)
-        return found
+        # Names tell the second, of a clock that is put back in autumn.
+        return sorted(found, key=lambda run: (run.made, run.key), reverse=True)
 
     def prune(self, plan: str) -> None:
-        """Remove all but the latest runs of a plan, and what was left unfinished."""
+        """Remove all but the latest runs of a plan."""
         for run in self.of(plan)[KEPT:]:
             shutil.rmtree(run.home, ignore_errors=True)
 
