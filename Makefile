@@ -103,17 +103,17 @@ $(VENV)/.run: $(VENV)/.made pyproject.toml src/tessella/__init__.py
 # Kernels are compiled ahead of time, those alone that were edited. Without a C compiler numba compiles
 # them when they are first called.
 KERNELS := $(wildcard src/tessella/kernels/*.py) src/tessella/kernels/signatures.txt
+# Another failure is tried again next time.
 COMPILE := $(BIN)/python build_kernels.py
-OR_NOT := || echo "No machine code was made ahead; numba compiles on first use."
+OR_NOT = && touch $@ || { test $$? = 3 && touch $@; \
+	echo "No machine code was made ahead; numba compiles on first use."; }
 $(VENV)/.first: $(VENV)/.run build_kernels.py $(KERNELS)
 	@echo "Compiling the kernels that the demo uses; that takes less than a minute."
 	@$(COMPILE) --first $(OR_NOT)
-	@touch $@
 
 $(VENV)/.kernels: $(VENV)/.run build_kernels.py $(KERNELS)
 	@echo "Compiling the kernels; that takes a minute or two."
 	@$(COMPILE) $(OR_NOT)
-	@touch $@
 
 # The version is read from the package when it is installed.
 $(VENV)/.test: $(VENV)/.made pyproject.toml src/tessella/__init__.py

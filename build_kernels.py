@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parent / "src"
+NO_COMPILER = 3  # how the command ends where numba compiles on first use, and nothing is wrong
 MIXIN = "tessella_kernels"  # the name under which numba's own functions initialise a module
 FIRST = (
     "balance", "candidates", "gower", "groups", "neighbours", "polyhedron", "random_moves",
@@ -72,16 +73,21 @@ def build(modules: Iterable[str], *, note: Callable[[str], object] = print) -> l
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with tempfile.TemporaryDirectory() as folder:
         pool = ProcessPoolExecutor(cores, mp_context=get_context("spawn"))
-        with pool:
+        try:
             helpers = pool.submit(compile_helpers, folder)
-            objects = list(pool.map(compile_module, modules, [folder] * len(modules)))
-            made = [ahead.place(module) for module in modules]
-            ahead.COMPILED.mkdir(exist_ok=True)
-            for module, target, one in zip(modules, made, objects):
-                for old in ahead.COMPILED.glob(f"{module}-*{ahead.EXTENSION}"):
-                    old.unlink()
-                link(Path(folder) / module, [one, *helpers.result()], target)
-                note(f"{module}: {target.stat().st_size / 1024:,.0f} KiB")
+            waiting = [pool.submit(compile_module, module, folder) for module in modules]
+            common = helpers.result()  # without a C compiler it ends here, within seconds
+            objects = [one.result() for one in waiting]
+        finally:
+            pool.shutdown(cancel_futures=True)
+        made = [ahead.place(module) for module in modules]
+        ahead.COMPILED.mkdir(exist_ok=True)
+        for module, target, one in zip(modules, made, objects):
+            link(Path(folder) / module, [one, *common], target)
+            for old in ahead.COMPILED.glob(f"{module}-*{ahead.EXTENSION}"):
+                if old != target:
+                    old.unlink(missing_ok=True)
+            note(f"{module}: {target.stat().st_size / 1024:,.0f} KiB")
     return made
 
 
@@ -110,7 +116,7 @@ def compile_helpers(folder: str) -> list[str]:
 
 
 def link(work: Path, objects: list[str], target: Path) -> None:
-    """Link an extension module; it appears whole or not at all."""
+    """Link an extension module; it appears whole or not at all, also where two builds do it."""
     compiler = _compiler()
     tools = compiler._toolchain
     part = work.with_suffix(target.suffix)
@@ -119,9 +125,16 @@ def link(work: Path, objects: list[str], target: Path) -> None:
         export_symbols=[f"PyInit__tessella_{work.name}"],
         extra_ldflags=[*compiler._get_extra_ldflags(), *FEWER],
     )  # fmt: skip
-    beside = target.with_suffix(".part")
-    shutil.copyfile(part, beside)
-    beside.replace(target)
+    with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as beside:
+        try:
+            beside.write(part.read_bytes())
+            beside.flush()
+            os.fsync(beside.fileno())
+            shutil.copymode(part, beside.name)
+        except BaseException:
+            os.unlink(beside.name)
+            raise
+    os.replace(beside.name, target)
 
 
 @cache
@@ -222,17 +235,21 @@ def _type_of(form: Any) -> Any:
 
 
 def main() -> int:
-    """Compile what the command line asks for."""
+    """Compile what the command line asks for; return NO_COMPILER where that is the reason not to.
+
+    Any other failure is a traceback, and is tried again by the next `make`.
+    """
     names = sys.argv[1:]
     if names in ([], ["--first"]):
         names = [name for name in stale() if not names or name in FIRST]
     try:
         build(names)
-    except RuntimeError as error:
-        if "compiler" not in str(error):
+    except (RuntimeError, ImportError) as error:
+        missing = isinstance(error, ImportError) and "numba.pycc" in str(error.name)
+        if not missing and (isinstance(error, ImportError) or "compiler" not in str(error)):
             raise
-        print(f"There is no C compiler that could link machine code: {error}", file=sys.stderr)
-        return 1
+        print(f"There is no compiler of machine code: {error}", file=sys.stderr)
+        return NO_COMPILER
     return 0
 
 

@@ -195,3 +195,44 @@ def test_what_scikit_learn_alone_can_do_loads_it():
     asked = lines + "\nassert repr(MDAV(4)) == 'MDAV(k=4)'\nassert 'sklearn.base' in sys.modules"
     ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+UNUSUAL = {
+    "interrupted": """
+import builtins
+from tessella.grouping import MDAV
+load = builtins.__import__
+def interrupt(name, *rest, **more):
+    if name.endswith("validation"):
+        raise KeyboardInterrupt
+    return load(name, *rest, **more)
+builtins.__import__ = interrupt
+try:
+    import sklearn.base
+except KeyboardInterrupt:
+    pass
+builtins.__import__ = load
+""",
+    "only asked for": """
+import importlib.util
+from tessella.grouping import MDAV
+assert importlib.util.find_spec("sklearn.base") is not None
+""",
+    "loaded again": """
+import importlib, sys
+from tessella.grouping import MDAV
+import sklearn.base
+importlib.reload(sklearn.base)
+""",
+}
+
+
+@pytest.mark.parametrize("way", UNUSUAL)
+def test_estimators_join_however_scikit_learn_is_loaded(way):
+    """A bug once met: after Ctrl-C in the first import, `repr` called itself without an end."""
+    loaded_after(f"""{UNUSUAL[way]}
+from sklearn.base import BaseEstimator, clone, is_clusterer
+assert isinstance(MDAV(4), BaseEstimator)
+assert repr(MDAV(4)) == "MDAV(k=4)"
+assert is_clusterer(clone(MDAV(4)))
+""")

@@ -15,7 +15,6 @@ import sys
 from copy import deepcopy
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from typing import Any, Self, TypeVar
 
 BASE = "sklearn.base"
@@ -82,7 +81,11 @@ def clone(estimator: Copied) -> Copied:
         return clone_of_scikit_learn(estimator)  # type: ignore[no-any-return]
     given = estimator.get_params(deep=False)
     copies = {
-        name: clone(value) if hasattr(value, "get_params") else deepcopy(value)
+        name: (
+            clone(value)
+            if hasattr(value, "get_params") and not isinstance(value, type)
+            else deepcopy(value)
+        )
         for name, value in given.items()
     }
     return type(estimator)(**copies)
@@ -100,6 +103,8 @@ def _join() -> None:
     """Make the bases of scikit-learn ours; what it derives when a class is made is made up for."""
     from sklearn.base import BaseEstimator, ClusterMixin
 
+    if Estimator.__bases__[0] is BaseEstimator:
+        return
     Estimator.__bases__ = (BaseEstimator, Parameters)
     Clusterer.__bases__ = (ClusterMixin, Estimator)
     todo: list[type] = [Estimator]
@@ -110,27 +115,30 @@ def _join() -> None:
 
 
 def _joined(estimator: Any) -> Any:
-    import sklearn.base  # noqa: F401  which joins
-
+    _join()  # nothing is left to do, unless somebody has loaded scikit-learn in an unusual way
     return estimator
 
 
 class _Joining(MetaPathFinder):
-    """Joins when `sklearn.base` is loaded, wherever it is imported."""
+    """Joins when `sklearn.base` is loaded, wherever it is imported.
 
-    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
-        """Find nothing, but let the loader of that one module join when it has loaded it."""
+    It stays: an import may be interrupted, or only be asked for, and be made later or again.
+    """
+
+    def find_spec(self, name: str, *where: Any) -> ModuleSpec | None:
+        """Find what others find, and let the loader of that one module join when it is loaded."""
         if name != BASE:
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
+        others = (one for one in sys.meta_path if one is not self)
+        spec = next(filter(None, (one.find_spec(name, *where) for one in others)), None)
         if spec is None or spec.loader is None:
             return None
         load = spec.loader.exec_module
 
         def load_and_join(module: Any) -> None:
             load(module)
-            _join()
+            if module.__name__ == BASE:  # some loaders load more than one module
+                _join()
 
         spec.loader.exec_module = load_and_join  # type: ignore[method-assign]
         return spec

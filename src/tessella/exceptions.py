@@ -42,6 +42,16 @@ class TessellaWarning(UserWarning):
     """Every warning that tessella gives."""
 
 
+class MachineCodeWarning(TessellaWarning):
+    """Machine code that was compiled ahead of time and cannot be loaded."""
+
+    def __init__(self, file: str, reason: object) -> None:
+        super().__init__(
+            f"Machine code is compiled now, because {file} cannot be loaded: {reason}. To start "
+            "faster, install tessella again; in a clone remove the file and run make."
+        )
+
+
 class GroupSizeError(TessellaError, ValueError):
     """A k that no grouping of this table can honour."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, update_wrapper
 from typing import Any, TypeVar, cast
 
@@ -74,19 +74,38 @@ class Kernel:
         _listen()
         from numba import njit
 
-        return njit(**ahead.OPTIONS, **self._options)(self.py_func)
+        try:
+            made = njit(**ahead.OPTIONS, **self._options)(self.py_func)
+        except RuntimeError:  # there is no folder to keep machine code in
+            return njit(**{**ahead.OPTIONS, **self._options, "cache": False})(self.py_func)
+        _stamp(made, self.__module__)
+        return made
 
     @property
     def _numba_type_(self) -> Any:
         return self.dispatcher._numba_type_
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("py_func", "_options"):
+        # A missing attribute of our own: else an error in a property would seem to be numba's.
+        if name.startswith("__") or name in vars(Kernel) or name in ("py_func", "_options"):
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
 
     def __reduce__(self) -> str:
         return self.py_func.__qualname__  # by reference, as a function
+
+
+def _stamp(dispatcher: Any, module: str) -> None:
+    """Let numba keep machine code for as long as all texts that decide what it does are the same.
+
+    By itself it looks at the file of the kernel, and not at those that this one takes kernels and
+    constants from. It has no public door for that; a test checks that this one is still there.
+    """
+    home, _, name = module.rpartition(".")
+    if home == __name__ and hasattr(dispatcher, "_cache"):
+        with suppress(AttributeError):
+            file = dispatcher._cache._cache_file
+            file._source_stamp = (file._source_stamp, ahead.digest(name))
 
 
 def kernel(function: Function) -> Function:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
@@ -22,6 +23,8 @@ from platform import machine
 from typing import Any
 
 import numpy as np
+
+from ..exceptions import MachineCodeWarning
 
 Form = Any  # a word, or a tuple of what is said above; of a named tuple its class and its forms
 
@@ -46,6 +49,7 @@ WORDS: dict[type, str] = {
     np.int64: "int", np.float64: "float", np.bool_: "bool", np.float32: "single",
 }  # fmt: skip
 LARGEST = 2**63
+BEFORE_NUMPY_2 = np.__version__.startswith("1.")
 
 
 def form_of(value: Any) -> Form:
@@ -116,7 +120,10 @@ def _all_signatures() -> list[str]:
 
 @cache
 def _source(module: str) -> tuple[bytes, frozenset[str]]:
-    """Return a module's text, and the modules of kernels that it imports from."""
+    """Return a module's text, and the modules of kernels that it imports from.
+
+    A test checks that no module imports another one in a form that is not found here.
+    """
     text = (HERE / f"{module}.py").read_bytes()
     found = re.findall(rb"^from \.(\w+) import", text, re.MULTILINE)
     return text, frozenset(name.decode() for name in found)
@@ -135,10 +142,9 @@ def digest(module: str) -> str:
         if name not in needed:
             needed.add(name)
             waiting += _source(name)[1]
-    known = hashlib.sha256(repr((FORMAT, OPTIONS, list(signatures(module)))).encode())
-    for name in sorted(needed):
-        known.update(_source(name)[0])
-    return known.hexdigest()[:16]
+    texts = [(name, _source(name)[0]) for name in sorted(needed)]
+    decides = (FORMAT, OPTIONS, list(signatures(module)), texts)
+    return hashlib.sha256(repr(decides).encode()).hexdigest()[:16]
 
 
 def level() -> str:
@@ -153,20 +159,34 @@ def runs_here() -> bool:
     """Return whether this processor has what `level` asks for."""
     if not level():
         return True
-    # NumPy knows, in a place that its second version has renamed.
-    core = "_core" if int(np.__version__.partition(".")[0]) > 1 else "core"
+    # NumPy knows, in a place that its second version has renamed. Since 2.4 it knows the level.
+    core = "core" if BEFORE_NUMPY_2 else "_core"
     has = import_module(f"numpy.{core}._multiarray_umath").__cpu_features__
-    return all(has.get(name, False) for name in ("AVX2", "FMA3", "F16C"))
+    features = ("X86_V3",) if "X86_V3" in has else ("AVX2", "FMA3", "F16C")
+    return all(has.get(name, False) for name in features)
 
 
 def place(module: str) -> Path:
-    """Return where the extension module of a module of kernels is, or would be."""
-    return COMPILED / f"{module}-{digest(module)}{level()}{EXTENSION}"
+    """Return where the extension module of a module of kernels is, or would be.
+
+    What was compiled beside NumPy 1 does not run with NumPy 2.
+    """
+    apart = "numpy1" if BEFORE_NUMPY_2 else ""
+    return COMPILED / f"{module}-{digest(module)}{level()}{apart}{EXTENSION}"
+
+
+def all_there() -> bool:
+    """Return whether no listed kernel needs a compiler on this machine."""
+    modules = {line.partition(".")[0] for line in _all_signatures()}
+    return runs_here() and all(place(module).exists() for module in modules)
 
 
 @cache
 def load(module: str) -> dict[str, dict[tuple[Form, ...], Callable[..., Any]]]:
-    """Return the machine code of a module's kernels by the forms of arguments; none if stale."""
+    """Return the machine code of a module's kernels by the forms of arguments; none if stale.
+
+    None, with a warning, where the system refuses the file, such as one of an older system library.
+    """
     path = place(module)
     if not path.exists() or not runs_here():
         return {}
@@ -174,9 +194,13 @@ def load(module: str) -> dict[str, dict[tuple[Form, ...], Callable[..., Any]]]:
     loader = ExtensionFileLoader(name, str(path))
     spec = spec_from_loader(name, loader)
     assert spec is not None
-    code = module_from_spec(spec)
-    loader.exec_module(code)
     found: dict[str, dict[tuple[Form, ...], Callable[..., Any]]] = {}
+    try:
+        code = module_from_spec(spec)
+        loader.exec_module(code)
+    except (ImportError, OSError) as error:
+        warnings.warn(MachineCodeWarning(path.name, error), stacklevel=2)
+        return found
     for number, (kernel, forms) in enumerate(signatures(module)):
         key = tuple(map(read_form, split(forms)))
         found.setdefault(kernel, {})[key] = getattr(code, f"{kernel}_{number}")
