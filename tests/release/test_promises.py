@@ -127,7 +127,7 @@ def test_a_plan_has_the_guarantee_unless_it_gives_it_up(tmp_path):
         "at_least_k": False, "aimed_size": 5, "m2": 1.2,
     }  # fmt: skip
     assert "Probabilistic" in str(free)
-    assert "Alike" not in str(free)
+    assert "Smallest group" not in str(free)
     for name in ("report.html", "internal.html", "summary.json"):
         assert "Probabilistic" in (tmp_path / name).read_text()
 

@@ -442,9 +442,9 @@ class Audit(Displayed):
         found = [Figure("Records", f"{self.n_records:,}")]
         if self.blocks:
             whom = "records" if self.unit is None else "units"
-            asked = "" if self.k is None else f", asked for: {self.k}"
+            asked = "" if self.k is None else f"; k = {self.k}"
             found.append(
-                Figure("Alike, at least", f"{min(b.k for b in self.blocks):,}", whom + asked)
+                Figure("Smallest group", f"{min(b.k for b in self.blocks):,}", whom + asked)
             )
         if self.rules:
             held = sum(line.breaks_after == 0 for line in self.rules)

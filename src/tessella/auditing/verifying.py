@@ -110,12 +110,12 @@ class Verification:
         lines = [f"Release of {self.audit.n_records:,} records: {verdict}."]
         lines += [f"- {problem}" for problem in self.problems]
         for file, fits in self.hashes.items():
-            words = {True: "as in the manifest", False: "ANOTHER than in the manifest", None: "?"}
+            words = {True: "as in the manifest", False: "NOT as in the manifest", None: "?"}
             lines.append(f"Hash of {file}: {words[fits]}")
         if self.audit.blocks:
             smallest = min(line.k for line in self.audit.blocks)
-            asked = "" if self.audit.k is None else f", asked for {self.audit.k}"
-            lines.append(f"Alike in all masked columns of a block: at least {smallest}{asked}.")
+            of = "" if self.audit.k is None else f" (k = {self.audit.k})"
+            lines.append(f"Smallest group, equal in all masked columns of a block: {smallest}{of}.")
         for own in self.audit.diversity:
             lines.append(f"Confidential {own.column}: {own.asked}, the worst has {own.worst:.4g}.")
         if rules := self.audit.rules:
