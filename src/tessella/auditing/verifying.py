@@ -356,7 +356,7 @@ def _alignment(
         )
         return None
     if aligned is None and promised.get("order") == "shuffled":
-        notes.append("The manifest says that the order was drawn by chance: records cannot be "
+        notes.append("The manifest says that the records are in random order: records cannot be "
                      "compared one by one; k, rules and distributions can.")  # fmt: skip
         return None
     if aligned is None and is_shuffled(before, after, names):

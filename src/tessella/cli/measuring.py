@@ -98,8 +98,8 @@ class _Files:
             order = "shuffled"
         if order == "shuffled" and id is None:
             raise BadTableError(
-                f"The order of {Path(release).name} is drawn by chance: figures of records paired "
-                "by their place would be wrong. Give the plan that wrote it, which knows the "
+                f"The records of {Path(release).name} are in random order: figures of records "
+                "paired by position would be wrong. Give the plan that wrote it, which knows the "
                 f"order: --plan PLAN{hint}. If it was written without a plan file, with the same "
                 f"options: tessella plan {shlex.quote(original)} -k K -o PLAN"
             )
@@ -146,7 +146,7 @@ def _verify(
 ) -> None:
     """Audit a masked file, made by whatever tool: k, rules, hashes, and what was lost.
 
-    Ends with 1 if something is not as it must be.
+    Ends with 1 if there is a problem.
     """
     from ..auditing.manifests import find_manifest
 

@@ -1,4 +1,4 @@
-"""Overlapping microaggregation: each record gets the mean of one of its k groups, drawn by chance.
+"""Overlapping microaggregation: each record gets the mean of one of its k groups, drawn at random.
 
 Groups of k overlap: every record is in k of them, and there are as many groups as records. A draw
 gives each group's mean to one of its members, and each record the mean of one of its groups, every

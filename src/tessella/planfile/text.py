@@ -76,8 +76,8 @@ ROLES = (
     "  quasi-identifier  may be known to an intruder: is masked",
     "  identifier        names the respondent: must be dropped",
     "  unit              names the household, firm or patient that k counts: is not released",
-    "  confidential      is released as it is, and protected by not knowing whose it is",
-    "  weight            weighs the records, and is released as it is",
+    "  confidential      is released as it is; protected because nobody can tell whose it is",
+    "  weight            the sampling weight: is released as it is",
     "  untouched         is released as it is",
     "What follows was guessed from names and values. Correct it: nobody knows the data as you do.",
 )

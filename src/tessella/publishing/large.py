@@ -192,7 +192,7 @@ def _measured(
         account.append(
             f"Passed; all {done.n:,} records counted: {done.n_groups:,} sets alike, the smallest "
             f"of {done.smallest}; {broken if len(study.rules) else 'no rules.'} Measured below "
-            f"are {done.sample.num_rows:,} records{whole}, drawn by chance."
+            f"are {done.sample.num_rows:,} records{whole}, drawn at random."
         )
     loss = None
     if plan.measures.loss:

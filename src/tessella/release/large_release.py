@@ -75,7 +75,7 @@ class LargeRelease:
     dominance : list of str
         How many records the totals of their groups give away, in words, where there are any.
     sample, sample_released, labels, sampled
-        Whole groups, units or records, drawn by chance (see `Task.sampled_by`): original rows,
+        Whole groups, units or records, drawn at random (see `Task.sampled_by`): original rows,
         released rows, the group of each, by block, and its place in the table.
     coincided : int
         Fuzzy centres that there are fewer than planned.

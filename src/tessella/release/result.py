@@ -62,7 +62,7 @@ class Entry:
     public : mapping
         The parameters that may be published: without categories that no longer exist.
     account : str
-        What came of it.
+        The result.
     columns : tuple of str
         The columns that it was about.
     seconds : float
@@ -251,11 +251,13 @@ class Release(Displayed):
         if self.inconsistent:
             lines.append(
                 f"{self.inconsistent} records of the original broke a rule; they moved by "
-                f"{self.moved_inconsistent:.3g} standard deviations a column, all records by "
+                f"{self.moved_inconsistent:.3g} standard deviations per column, all records by "
                 f"{self.moved:.3g}: {self.repair_loss:.2f} points of the loss are theirs."
             )
         if self.merged:
-            lines.append(f"{self.merged} records joined another part, for theirs was too small.")
+            lines.append(
+                f"{self.merged} records joined another part, because their own was too small."
+            )
         if self.donated:
             lines.append(
                 f"{self.donated} records share the values of a record that keeps all rules, for no "

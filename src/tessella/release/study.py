@@ -285,7 +285,7 @@ class Study:
     def release(self, *, units: str = "left out") -> Release:
         """Judge the table as it is now: a release, or why there is none.
 
-        `units="renumbered"` releases the column of units with new numbers, drawn by chance, if k
+        `units="renumbered"` releases the column of units with new numbers, drawn at random, if k
         units agree in all their records together.
         """
         found, here = self.judged(), self._states[-1]
