@@ -87,12 +87,12 @@ _PROPERTIES = ("kind", "role", "missing", "labels", "guessed", "unsure", "unique
 
 @dataclass(frozen=True, init=False, repr=False)
 class Schema(Displayed):
-    """What is known of every column of a table.
+    """What is known about every column of a table.
 
     Parameters
     ----------
     columns : mapping of name to properties, or iterable of Column
-        For each column a `Column`, or a mapping with `kind` and, if wanted, `role`, `missing` and
+        For each column a `Column`, or a mapping with `kind` and, optionally, `role`, `missing` and
         `labels`.
 
     Examples

@@ -170,33 +170,34 @@ def verify(
     t: Any = None,
     confidential: Any = None,
 ) -> Verification:
-    """Audit and measure a released table, made by whatever tool.
+    """Audit and measure a released table, made by any tool.
 
     Parameters
     ----------
     original, masked : path or frame
         The two tables, as files that `tessella.io.read_file` reads or as frames.
     k : int, optional
-        How many records must share their released values. Otherwise the manifest's.
+        How many records must share their released values. By default the manifest's.
     rules : Rules, text or list of texts, optional
-        What must be true of every released record. Otherwise the manifest's.
+        What must be true of every released record. By default the manifest's.
     schema : Schema, optional
-        Kinds, roles and missing codes of the original's columns. Otherwise the manifest's, of what
-        was released.
+        Kinds, roles and missing codes of the original's columns. By default the manifest's, for
+        what was released.
     blocks, strata : optional
-        The columns in which records must be alike, and within what: see `tessella.audit`.
+        The columns in which records must be equal, and within which strata: see `tessella.audit`.
         Otherwise the manifest's.
     id : name, optional
         A column of both tables that says which records belong together.
     aligned : bool, optional
-        Whether record i of one table is record i of the other. If not given: by `id`, by the
-        manifest, or as the values let see.
+        Whether record i of one table is record i of the other. By default decided by `id`, by the
+        manifest, or by the values.
     manifest : path or dict, optional
         The manifest of the release: hashes, k, blocks and rules are checked against it.
     tolerance : float, optional
-        How far apart numbers may be that a rule calls equal; otherwise the manifest's, or 1e-9.
+        How far apart numbers may be and count as equal in a rule; by default the manifest's, or
+        1e-9.
     hierarchies : mapping of name to Hierarchy, or as a plan writes it, optional
-        By what columns were recoded: every released value must then cover the original one.
+        Hierarchies by which columns were recoded: every released value must cover the original one.
         Otherwise the manifest's, as far as it has them.
     l, t, confidential : optional
         What confidential values must be among records that are alike: see `tessella.audit`.

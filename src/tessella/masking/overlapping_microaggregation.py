@@ -53,7 +53,7 @@ class OverlappingMicroaggregation(NumberMasker):
     scale, on_missing, columns, strata, weights, schema, round_integers
         As for `Microaggregation`.
     random_state : int, RandomState or None, default None
-        None draws from the operating system's entropy, which nobody can repeat. A seed makes the
+        None draws from the operating system's entropy, which cannot be repeated. A seed makes the
         release repeatable, and must then be kept as secret as the table.
 
     Attributes

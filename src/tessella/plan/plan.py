@@ -277,7 +277,7 @@ class Plan(Displayed):
     blocks : tuple of Block
         Columns that are grouped together.
     strata : tuple of names
-        Columns whose values put records apart, and that are released as they are.
+        Columns within whose values records are grouped, and that are released as they are.
     untouched : tuple of names
         All columns that are released as they are.
     rules : Rules
@@ -318,7 +318,7 @@ class Plan(Displayed):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether chance decides which values a record gets."""
+        """Whether the values that a record gets are drawn at random."""
         return self.is_fuzzy or self.is_overlapping
 
     @property
@@ -341,7 +341,7 @@ class Plan(Displayed):
         return replace(self, blocks=tuple(blocks))
 
     def explain(self) -> str:
-        """Tell in plain words which rule led to which choice."""
+        """Explain in words which rule led to which choice."""
         where = "In each block, every" if len(self.blocks) > 1 else "Every"
         grouping = self.grouping
         named = grouping if isinstance(grouping, str) else type(grouping).__name__

@@ -111,7 +111,7 @@ def draft(
     rules : path, optional
         A file of edit rules.
     strata : sequence of names
-        Columns whose values put records apart, and that are released as they are.
+        Columns within whose values records are grouped, and that are released as they are.
     schema : Schema, optional
         What is known of the columns, instead of a guess.
     output : str, optional
