@@ -103,7 +103,7 @@ def test_households_are_counted_and_said(visitor):
     assert "of 40 units" in visitor.get(visitor.start("homes.csv", risk="quick") + "/data").text
     page = visitor.run("/plans/homes-plan.toml").text
     assert "at least 3 units share their masked values" in page
-    assert "Units alike, at least" in page
+    assert "units; k = 3" in page
     assert "on shuffled records" in page or "by guessing" in page
     assert "only here" in page or "riskiest" not in page
 

@@ -270,7 +270,7 @@ def test_a_table_that_would_not_fit_is_masked_in_pieces_by_itself(survey, monkey
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ('grouping = "fuzzy"\noptions = {at_least_k = false}', "are those of 600 records, drawn"),
+        ('grouping = "fuzzy"\noptions = {at_least_k = false}', "are from 600 records, drawn"),
         ('grouping = "mdav"', "600 records in whole groups, drawn"),
     ],
 )

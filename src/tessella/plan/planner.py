@@ -356,7 +356,7 @@ def _choose(
     operators, reasons = {}, {}
     for name in columns:
         if name in numbers:
-            operators[name], reasons[name] = "mean", "no rule asks for anything else"
+            operators[name], reasons[name] = "mean", "no rule requires anything else"
         else:
             kind = schema[name].kind
             operators[name] = "member"

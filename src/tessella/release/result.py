@@ -161,10 +161,10 @@ class Release(Displayed):
     inconsistent : int
         Records of the original that broke a rule.
     moved, moved_inconsistent : float
-How far records are from their released values, in standard deviations per column (root
+    How far records are from their released values, in standard deviations per column (root
         mean square over the masked columns of numbers): all records, and those that broke a rule.
     repair_loss : float
-The part of `loss` that arises because records that broke a rule moved further than the
+    The part of `loss` that arises because records that broke a rule moved further than the
         others: loss minus the loss of the others alone.
     edited : int
         Records in which a product was recomputed first, because its zeros or signs could not be
@@ -183,7 +183,7 @@ The part of `loss` that arises because records that broke a rule moved further t
     labels : list of ndarray of shape (n,)
         The group of each record, for each block: confidential.
     before : Confrontation or None
-The result of confronting the original, as prepared, with the rules: confidential, and left
+    The result of confronting the original, as prepared, with the rules: confidential, and left
         behind when saved. The released table's is in `audit.rules`.
     probabilistic : tuple of NamingChance
         For each step that only aims at groups of k: how many records an intruder identifies.
