@@ -199,7 +199,7 @@ class Schema(Displayed):
         rest = [column.name for column in known if column.name not in changes]
         if rest and others is None:
             raise BadTableError(
-                f"Nothing is said of these columns: {', '.join(map(repr, rest[:8]))}. Name them, "
+                f"These columns have no role: {', '.join(map(repr, rest[:8]))}. Name them, "
                 'or give others="untouched" to release them as they are.'
             )
         assign(rest, str(others))

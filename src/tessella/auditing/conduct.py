@@ -153,7 +153,7 @@ class Findings:
             if line.records:
                 are = "record is" if line.records == 1 else "records are"
                 self.problems.append(
-                    f"{line.records:,} of {n:,} {are} alike only with records whose values of "
+                    f"{line.records:,} of {n:,} {are} equal only to records whose values of "
                     f"{line.column!r} do not have {line.asked} (the worst: {line.worst:.4g})."
                 )
 
@@ -364,7 +364,7 @@ def audit(
     Audit of 6 records in 3 columns, of which 2 changed: passed.
     <BLANKLINE>
     Records that share all released values, in each of 2 strata:
-    alike in  combinations  smallest  below 3  columns
+    equal in  combinations  smallest  below 3  columns
     block 1              2         3        0  net, tax
     <BLANKLINE>
     Rules:
@@ -532,6 +532,6 @@ def _find_blocks(
     if not flat or not all(blocks):
         raise BadTableError("blocks is empty, or has an empty block. Leave it out.")
     if left := [name for name in count if name not in set(flat)]:
-        nobody = "so that nobody counted who is alike in them"
+        nobody = "so that no equal records were counted in them"
         found.notes.append(f"In no block, {nobody}: {named(left)}.")
     return tuple(tuple(block) for block in blocks)

@@ -464,7 +464,7 @@ class Audit(Displayed):
         if self.joint is not None and len(self.blocks) > 1:
             named.append(("all blocks", self.joint))
         below = [] if self.k is None else [f"below {self.k}"]
-        rows = [["alike in", "combinations", "smallest", *below, "columns"]]
+        rows = [["equal in", "combinations", "smallest", *below, "columns"]]
         for name, line in named[:SHOWN]:
             counts = [sum(line.combinations), line.k, *([] if self.k is None else [line.n_below])]
             rows.append([name, *(f"{count:,}" for count in counts), listed(line.columns)])

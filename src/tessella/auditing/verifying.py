@@ -445,7 +445,7 @@ def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[li
     """Choose the columns in which to count who is alike, where nothing says which were masked."""
     if schema is not None and (keys := schema.names("quasi-identifier")):
         return [[name for name in keys if name in names]]
-    notes.append("Nothing says which columns were masked: alike means alike in all of them.")
+    notes.append("It is not known which columns were masked: equal means equal in all of them.")
     return [list(names)]
 
 

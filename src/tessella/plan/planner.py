@@ -193,14 +193,14 @@ def _refuse_undiverse(wanted: DiversityRule, drawn: str, n_blocks: int) -> None:
     """Refuse groups that can promise nothing of the values of all who are alike."""
     if drawn:
         raise PlanError(
-            f"{wanted} cannot be promised with grouping={drawn!r}: chance decides who gets the "
-            'values of which group. Give grouping="search" or another crisp one.'
+            f"{wanted} cannot be guaranteed with grouping={drawn!r}: the values that a record gets "
+            'are drawn at random. Give grouping="search" or another crisp one.'
         )
     if n_blocks > 1:
         raise PlanError(
-            f"{wanted} cannot be promised with {n_blocks} blocks: records that are alike in all of "
-            "them are those that share a group in each, and these sets are not formed by any. "
-            "Leave out blocks."
+            f"{wanted} cannot be guaranteed with {n_blocks} blocks: records that are equal in all "
+            "of them share a group in each, and the grouping does not control these sets. Leave "
+            "out blocks."
         )
 
 

@@ -190,7 +190,7 @@ def _measured(
         broken = f"{done.breaking:,} records of the original break a rule."
         whole = IN_WHOLE[done.task.sampled_by]
         account.append(
-            f"Passed; all {done.n:,} records counted: {done.n_groups:,} sets alike, the smallest "
+            f"Passed; all {done.n:,} records counted: {done.n_groups:,} groups, the smallest "
             f"of {done.smallest}; {broken if len(study.rules) else 'no rules.'} Measured below "
             f"are {done.sample.num_rows:,} records{whole}, drawn at random."
         )

@@ -413,8 +413,8 @@ def ordered_as(plan: PlanFile, release: Release) -> str:
         )
     if plan.output.order == "kept":
         warnings.warn(
-            "The records are released in the order of the original: who knows that order knows "
-            'whose each record is. In [output], give order = "shuffled", or leave order out.',
+            "The records are released in the order of the original: whoever knows that order knows "
+            'whose record each is. In [output], give order = "shuffled", or leave order out.',
             TessellaWarning,
             stacklevel=2,
         )
