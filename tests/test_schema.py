@@ -213,7 +213,7 @@ def test_keys_by_hand():
 
 def test_keys_that_are_wrong():
     table = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
-    with pytest.raises(BadTableError, match="Nothing is said of these columns: 'b'"):
+    with pytest.raises(BadTableError, match="These columns have no role: 'b'"):
         Schema.from_keys(table, keys=["a"])
     with pytest.raises(BadTableError, match="named twice"):
         Schema.from_keys(table, keys=["a"], confidential=["a"], others="untouched")

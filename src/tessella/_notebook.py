@@ -16,7 +16,7 @@ from ._wording import align
 
 # Why an output is confidential.
 COMPARED = "it compares with the original."
-RISK = "it tells how well attacks on the table work."
+RISK = "it shows how well attacks on the table work."
 RENDERER = "tessella.reports.notebook"  # by name: it is above all rooms that have results
 
 

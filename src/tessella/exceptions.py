@@ -75,7 +75,7 @@ class GroupSizeError(TessellaError, ValueError):
     )
     small_patterns = Sentence(
         "k={k} cannot be kept for {sizes!n} of the missing patterns, which fewer {what} share "
-        "({sizes!p}). What a record lacks would single it out: fill these cells, drop these "
+        "({sizes!p}). Such a pattern identifies its records: fill these cells, drop these "
         "records or columns, or give a smaller k."
     )
     small_parts = Sentence(
@@ -93,21 +93,21 @@ class DiversityError(TessellaError, ValueError):
 
     whole = Sentence(
         "{what} of {column!r} cannot be kept: all records together have {label} {reached}, and no "
-        "groups can do better than that. Ask for no more than that."
+        "groups can do better. Require no more than that."
     )
     strata = Sentence(
         "{what} of {column!r} cannot be kept in {reached!n} of the strata; all records of each "
-        "together have {label}: {reached!t}. No groups can do better than that: ask for less, or "
+        "together have {label}: {reached!t}. No groups can do better: require less, or "
         "merge these strata with others."
     )
     parts = Sentence(
         "{reached!n} of the parts into which conditions, signs, strata and missing values cut the "
-        "table cannot keep what is asked of confidential values, whatever their groups (what all "
-        "their records have together): {reached!t}. Ask for less, merge strata, give up a "
+        "table cannot keep what is required of confidential values, in any groups (what all "
+        "their records have together): {reached!t}. Require less, merge strata, give up a "
         'condition, or give small="merge": such records then join the part that differs in the '
         "fewest rules."
     )
-    unknown = Sentence("Column {column!r} has no known value: l and t need some.")
+    unknown = Sentence("Column {column!r} has no known value: l and t need at least one.")
 
 
 class ClusterCountError(TessellaError, ValueError):
@@ -184,9 +184,9 @@ class NoCandidateError(TessellaError, LookupError):
         self.wished, self.nearest = list(wished), list(nearest)
         what = f"No candidate has {' and '.join(wished)}"
         super().__init__(
-            f"{what}. The nearest: {'; '.join(nearest)}. Allow more, or explore more candidates."
+            f"{what}. The nearest: {'; '.join(nearest)}. Relax the limits, or explore more."
             if nearest
-            else f"{what}: all were refused. Correct what their reasons say, or give a smaller k."
+            else f"{what}: all were refused. Correct what the reasons name, or give a smaller k."
         )
 
 
@@ -293,13 +293,13 @@ class LinkageError(IncomparableError):
     """Two tables that record linkage cannot compare."""
 
     same_order = (
-        "Give both in the same order, or id= the name of a column in both tables that says who is "
-        "who"
+        "Give both in the same order, or id= the name of a column in both tables that identifies "
+        "the records"
     )
 
     identifiers = Sentence(
-        "The records cannot be aligned by id={column!r}: {problem}. Each masked record needs one "
-        "identifier of its own, and one original with the same."
+        "The records cannot be matched by id={column!r}: {problem}. Each masked record needs one "
+        "identifier of its own, and one original record with the same identifier."
     )
     nothing_common = Sentence(
         "The two tables have no variable in common to link by: the original has {original!l}, the "
@@ -319,7 +319,7 @@ class LinkageError(IncomparableError):
         "The {distance} distance needs numbers, and these variables hold something else: "
         '{named!t}. Give distance="gower" for mixed tables, or leave them out with known=.'
     )
-    too_many = Sentence("{what} is offered up to {most:,}, and was given {given:,}. {instead}")
+    too_many = Sentence("{what} is available up to {most:,}, and {given:,} were given. {instead}")
 
 
 class AttackError(BadTableError):
@@ -328,7 +328,7 @@ class AttackError(BadTableError):
     not_from = Sentence(
         "This table cannot come from {method}: for {lacking:,} of {n:,} masked records the true "
         "original is not among the candidates. Check the parameters, the columns and the order of "
-        "the rows; or give strict=False to see what an intruder finds who believes in them."
+        "the rows; or give strict=False for what an intruder finds who relies on them."
     )
     no_such_values = Sentence(
         "Column {column!r} cannot come from {method}: {count:,} of its released values {why}. "
@@ -343,8 +343,8 @@ class AttackError(BadTableError):
         "{known!l}. Name at least one of them in known=, or correct columns=."
     )
     not_numbers = Sentence(
-        "These columns are declared as masked numbers, and hold something else: {columns!l}. Left "
-        "out of the columns that were masked, they count as released as they are."
+        "These columns are declared as masked numbers, and hold something else: {columns!l}. Leave "
+        "them out of the columns that were masked: they then count as released as they are."
     )
     no_attack = Sentence(
         "No attack here knows the method of {given.__class__.__name__}. There is one for: "
@@ -352,7 +352,7 @@ class AttackError(BadTableError):
     )
     moved = Sentence(
         "This {masker} moved numbers once more to keep its rules, so what is released is not what "
-        "the method alone makes, and its candidates would be wrong. Attack the table with "
+        "the method alone gives, and its candidates would be wrong. Attack the table with "
         "tessella.risk.link or learn instead."
     )
 
@@ -523,12 +523,12 @@ class UnchangedWarning(TessellaWarning):
 
     by_rounding = Sentence(
         "Only {percent:.3g} % of the numbers of {column!r} were changed: the noise is small "
-        "beside the steps that the column is rounded to. Give a larger scale, or "
-        "round_integers=False, or take another method for this column."
+        "compared with the steps that the column is rounded to. Give a larger scale, or "
+        "round_integers=False, or use another method for this column."
     )
     by_keys = Sentence(
         "The columns of given= explain {percent:.3g} % of the ranks of {column!r}: shuffled given "
-        "them, most numbers stay near where they were. Leave out what tells {column!r}."
+        "them, most numbers stay near where they were. Leave out the keys that explain {column!r}."
     )
     without_donor = Sentence(
         "Of {risky:,} units at risk, {count:,} found no donor and stay in their region: no unit "

@@ -87,12 +87,12 @@ _PROPERTIES = ("kind", "role", "missing", "labels", "guessed", "unsure", "unique
 
 @dataclass(frozen=True, init=False, repr=False)
 class Schema(Displayed):
-    """What is known of every column of a table.
+    """What is known about every column of a table.
 
     Parameters
     ----------
     columns : mapping of name to properties, or iterable of Column
-        For each column a `Column`, or a mapping with `kind` and, if wanted, `role`, `missing` and
+        For each column a `Column`, or a mapping with `kind` and, optionally, `role`, `missing` and
         `labels`.
 
     Examples
@@ -199,7 +199,7 @@ class Schema(Displayed):
         rest = [column.name for column in known if column.name not in changes]
         if rest and others is None:
             raise BadTableError(
-                f"Nothing is said of these columns: {', '.join(map(repr, rest[:8]))}. Name them, "
+                f"These columns have no role: {', '.join(map(repr, rest[:8]))}. Name them, "
                 'or give others="untouched" to release them as they are.'
             )
         assign(rest, str(others))

@@ -103,7 +103,7 @@ def test_households_are_counted_and_said(visitor):
     assert "of 40 units" in visitor.get(visitor.start("homes.csv", risk="quick") + "/data").text
     page = visitor.run("/plans/homes-plan.toml").text
     assert "at least 3 units share their masked values" in page
-    assert "Units alike, at least" in page
+    assert "units; k = 3" in page
     assert "on shuffled records" in page or "by guessing" in page
     assert "only here" in page or "riskiest" not in page
 
@@ -158,7 +158,7 @@ def test_files_that_exist_are_replaced_only_when_allowed(visitor):
     key = re.search(r'name="run" value="([^"]+)"', page)[1]
     answer = visitor.post(f"{plan}/publish", run=key)
     assert answer.status_code == 400
-    assert "Replace what is there" in answer.text
+    assert "Replace existing files" in answer.text
     assert (visitor.folder / "firms-release.csv").read_text() == "mine"
     assert not list(visitor.folder.glob("firms-release-*"))  # all or none
     assert visitor.post(f"{plan}/publish", run=key, overwrite="1").status_code == 303
@@ -170,7 +170,7 @@ def test_two_results_side_by_side(visitor):
     visitor.run(plan)
     assert "fewer than two results" in visitor.get(f"{plan}/compare").text
     visitor.change(plan, k="6")
-    assert "The plan was changed since" in visitor.get(f"{plan}/look").text
+    assert "The plan has been changed since" in visitor.get(f"{plan}/look").text
     visitor.run(plan)
     page = visitor.get(f"{plan}/compare").text
     assert '<span class="minus">-k = 3</span>' in page
@@ -201,7 +201,7 @@ def test_roles_kinds_and_codes_are_in_the_plan(visitor):
         "role-3": "confidential", "kind-1": "continuous", "missing-2": "-9, x",
         "role-0": "identifier",
     })  # fmt: skip
-    assert "Kept: region is identifier" in answer.text
+    assert "Saved: region is identifier" in answer.text
     found = read_plan(visitor.folder / "firms-plan.toml")
     assert found.columns["costs"].role == "confidential"
     assert found.columns["employees"].kind == "continuous"
@@ -339,7 +339,7 @@ def test_settings_are_kept_explained_and_undone(visitor):
     plan = visitor.start()
     before = visitor.text(plan)
     answer = visitor.change(plan, k="4")
-    assert "Kept: k: 3 → 4" in answer.text
+    assert "Saved: k: 3 → 4" in answer.text
     assert answer.headers["HX-Trigger"] == "explained"
     assert "at least 4;" in visitor.get(f"{plan}/explanation").text
     visitor.change(plan, method="rank swapping")
@@ -547,7 +547,7 @@ def test_a_release_that_is_not_safe_is_told(visitor):
     table.assign(turnover=table["turnover"] + 1).to_csv(visitor.folder / "bad.csv", index=False)
     answer = visitor.post("/verify", original="firms.csv", release="bad.csv", k="3")
     page = visitor.wait(answer.headers["location"]).text
-    assert "not as it must be" in page
+    assert "problems found" in page
     assert "fewer than 3" in page
 
 

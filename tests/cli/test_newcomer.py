@@ -200,7 +200,7 @@ def test_the_way_to_a_plan_keeps_what_was_asked_for() -> None:
     result = CliRunner().invoke(app, ["protect", "firms.csv", *given])  # 80 letters wide
     assert result.exit_code == 0, result.output
     assert "The rule holds." in result.output
-    assert re.search(r"^Left out: .*firm", result.output, re.M)
+    assert re.search(r"^Not released: .*firm", result.output, re.M)
     assert re.search(r"cells suppressed \(.*turnover \d", result.output)
     assert "In the file, formulas: an apostrophe stands before" in result.output
     draft, again = [words for words in proposals(result.output) if words[0] in ("plan", "protect")]

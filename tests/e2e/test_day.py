@@ -76,7 +76,7 @@ def watch_the_map(page: Any) -> int:
 def run(hand: Any, selector: str = "main button.go:text-is('Run')") -> None:
     """Run the plan, and wait for the result without a reload by hand."""
     hand.press(selector)
-    hand.page.wait_for_selector("h1:text-is('What came of it')", timeout=PATIENCE)
+    hand.page.wait_for_selector("h1:text-is('Result')", timeout=PATIENCE)
 
 
 def a_day(hand: Any, folder: Path, *, unit: str, roles: dict[str, str]) -> str:

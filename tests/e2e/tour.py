@@ -105,7 +105,7 @@ def tour(watched: Watched, file: str, *, points: int = 6) -> Iterator[str]:
 def look_at(watched: Watched) -> None:
     """Wait for a result with all its pictures."""
     page = watched.page
-    page.wait_for_selector("h1:text-is('What came of it')", timeout=PATIENCE)
+    page.wait_for_selector("h1:text-is('Result')", timeout=PATIENCE)
     page.wait_for_selector(".grid figure svg", timeout=PATIENCE)
     page.click("#pair ~ h2 >> nth=0")
     page.select_option("[name=x]", index=3)

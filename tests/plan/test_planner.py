@@ -101,7 +101,7 @@ def test_the_plan_explains_itself():
     assert "Records with different region never share a group." in told
     assert 'R2 (if sex == "male": n == 0) can be true in 2 ways' in told
     assert "R1 is linear, and only means keep a linear rule" in told
-    assert "put apart by the signs of" in told
+    assert "separated by the signs of" in told
     assert "Released as they are: region." in told
 
 

@@ -102,7 +102,7 @@ def test_every_promise_is_kept_in_the_written_file(survey, file):
     assert promised["files"][0]["sha256"] == digest(home / name)
     public = done.summary["public"]
     assert public["sampled"] == len(original)
-    assert any("drawn by chance" in text for text in public["sentences"]["limits"])
+    assert any("drawn at random" in text for text in public["sentences"]["limits"])
     assert [one for one in said if "group" in one[2]]
     assert "local engine" in done.protocol.entries[0].account
 
@@ -270,7 +270,7 @@ def test_a_table_that_would_not_fit_is_masked_in_pieces_by_itself(survey, monkey
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ('grouping = "fuzzy"\noptions = {at_least_k = false}', "are those of 600 records, drawn"),
+        ('grouping = "fuzzy"\noptions = {at_least_k = false}', "are from 600 records, drawn"),
         ('grouping = "mdav"', "600 records in whole groups, drawn"),
     ],
 )

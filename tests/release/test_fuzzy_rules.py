@@ -189,7 +189,7 @@ def test_the_plan_says_which_rule_went_where():
     assert "hours, wage, pay: the centre of the cluster in logarithms" in told
     assert "sex: the category of a record that is drawn by kappa" in told
     assert "R5" in told
-    assert "records are put apart" in told
+    assert "records are separated" in told
     free = Study(table, schema=masked_all(table), rules=RULES, random_state=0)
     assert "Probabilistic" in free.do(FUZZY, k=5, at_least_k=False).plan.explain()
 

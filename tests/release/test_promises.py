@@ -112,7 +112,7 @@ def test_a_plan_has_the_guarantee_unless_it_gives_it_up(tmp_path):
     told = json.loads((tmp_path / "manifest.json").read_text())
     assert told["k"] == 5
     assert told["steps"][0]["options"] == {"at_least_k": True, "k": 5, "m2": 1.2}
-    assert "at least 5 records" in str(done)
+    assert "Smallest group: 5 records (k = 5)." in str(done)
     released = pd.read_csv(tmp_path / "release.csv")
     assert released.groupby(list(released)).size().min() >= 5
     free = publish(
@@ -127,7 +127,7 @@ def test_a_plan_has_the_guarantee_unless_it_gives_it_up(tmp_path):
         "at_least_k": False, "aimed_size": 5, "m2": 1.2,
     }  # fmt: skip
     assert "Probabilistic" in str(free)
-    assert "Alike" not in str(free)
+    assert "Smallest group" not in str(free)
     for name in ("report.html", "internal.html", "summary.json"):
         assert "Probabilistic" in (tmp_path / name).read_text()
 

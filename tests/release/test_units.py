@@ -142,7 +142,7 @@ manifest = "manifest.json"
     released = pd.read_csv(tmp_path / "release.csv")
     assert list(released.columns) == list(kinds)
     assert fewest(released, table["firm"]) >= 3
-    assert "at least 3 units" in str(done)
+    assert "units (k = 3)." in str(done)
     report = (tmp_path / "report.html").read_text()
     assert "as records of at least 2 other respondents" in report
     assert "firm" not in report + (tmp_path / "manifest.json").read_text()

@@ -277,7 +277,7 @@ def test_a_record_that_dominates_a_column_cannot_be_worked_out() -> None:
     kept = {one["name"]: one["value"] for one in public["measures"]}
     alone = measure(table, release.table, columns=["age"])
     assert kept["variances_absolute"] == pytest.approx(alone["variances_absolute"].value, abs=0.03)
-    assert "a single record is most of the variation" in external_report(
+    assert "a single record accounts for most of the variation" in external_report(
         {"public": public, "confidential": {}}
     )
     even = Study(table.drop(index=7), random_state=0).do("protect", k=3)

@@ -148,7 +148,7 @@ class PlanPages:
                     words.append(f"missing codes of {column}: {typed or 'none'}")
                 if values.get(f"kept-{at}") and own.get("unique") != "kept":
                     made["unique"] = "kept"
-                    words.append(f"{column} is released though it tells records apart")
+                    words.append(f"{column} is released although most of its values are unique")
                 if values.get("confirm") and own.get("unsure"):
                     made["unsure"] = None
                     words.append(f"{column} is confirmed")

@@ -339,7 +339,7 @@ def _rows(sides: list[Run]) -> list[tuple[str, list[Any], str]]:
     estimates = [own["estimates"] for own in owns]
     return [
         ("k", [p["k"] for p in publics], "number"),
-        ("Alike, at least", [
+        ("Smallest group", [
             min((b["smallest"] for b in p["blocks"]), default=None) for p in publics
         ], "number"),
         ("Information loss", [own["total_loss"] for own in owns], "percent"),

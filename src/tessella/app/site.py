@@ -148,7 +148,7 @@ class Site:
 
     def broken(self, request: Request, error: Exception) -> Response:  # noqa: ARG002
         """Show that the mistake is ours; the terminal has the traceback."""
-        why = f"The app itself made a mistake ({type(error).__name__}). The terminal tells more."
+        why = f"The app itself failed ({type(error).__name__}). The terminal shows details."
         return self.show("problem.html", title="This went wrong", why=why, status=500)
 
 

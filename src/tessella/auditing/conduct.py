@@ -153,7 +153,7 @@ class Findings:
             if line.records:
                 are = "record is" if line.records == 1 else "records are"
                 self.problems.append(
-                    f"{line.records:,} of {n:,} {are} alike only with records whose values of "
+                    f"{line.records:,} of {n:,} {are} equal only to records whose values of "
                     f"{line.column!r} do not have {line.asked} (the worst: {line.worst:.4g})."
                 )
 
@@ -274,7 +274,7 @@ def audit(
     suppressed: Sequence[Name] = (),
     wildcard: Sequence[Sequence[Name]] = (),
 ) -> Audit:
-    """Audit a masked table: count everything in the table itself.
+    """Audit a masked table: everything is counted in the table itself.
 
     Parameters
     ----------
@@ -284,21 +284,21 @@ def audit(
         How many records must share their released values, in every block and every stratum; where
         the schema names a unit, how many distinct units, by the original's column.
     blocks : list of lists of column names, optional
-        The columns in which records must be alike, block by block. By default one block: all
-        columns that differ between the tables and, with a schema, all quasi-identifiers; without
-        those that make the strata.
+        The columns in which records must be equal, block by block. By default one block: all
+        columns that differ between the tables and, with a schema, all quasi-identifiers, except
+        those that form the strata.
     strata : name, list of names, or array-like of shape (n,), optional
-        Records count as alike only within a stratum. Columns are read in the masked table.
+        Records count as equal only within a stratum. Columns are read in the masked table.
     rules : Rules, text or list of texts, optional
-        What must be true of every record. Where they speak of mean(x) or observed(x), those of
-        the original are meant.
+        What must be true of every record. mean(x) and observed(x) in a rule refer to those of
+        the original.
     schema : Schema, optional
         Says which values stand for "missing", which numbers are categories, and which column
         weighs the records.
     tolerance : float
-        How far apart numbers may be that a rule calls equal: see `Rules.confront`.
+        How far apart numbers may be and still count as equal in a rule: see `Rules.confront`.
     dominance : float or mapping, default 10
-        When a group's total gives away its largest contribution: p of the p% rule, {"p": 10}, or
+        When a group's total discloses its largest contribution: p of the p% rule, {"p": 10}, or
         {"n": 1, "k": 85} for (n,k)-dominance. Such groups are counted in a note.
     l, t : optional
         How diverse the released confidential values must be among records that are alike in all
@@ -306,16 +306,16 @@ def audit(
     confidential : name or sequence of names, optional
         The columns that l and t are about; by default those of that role in the schema.
     confronted : two Confrontation, optional
-        What came of confronting the original, and the masked table, with the rules fixed on the
+        The results of confronting the original, and the masked table, with the rules fixed on the
         original, if that was done already.
     recoded : mapping of name to Hierarchy, or Recoded, optional
         Columns that hold coarser values: each must cover the original one, dtypes may differ, and
         no more records may be emptied than `Recoded` allows.
     suppressed : list of names, optional
-        The columns of which cells may have been emptied: such cells are counted in a note, and are
-        no problem. A cell that became known is one everywhere.
+        The columns in which cells may have been emptied: such cells are counted in a note, and are
+        no problem. A cell that became known is a problem in every column.
     wildcard : list of blocks, optional
-        The blocks in which an empty cell equals every value, as sdcMicro counts: weaker than k,
+        The blocks in which an empty cell matches every value, as sdcMicro counts: weaker than k,
         and a note says how many records fall below k where it does not.
 
     Returns
@@ -337,12 +337,13 @@ def audit(
     y being the masked table. A missing cell is a value of its own, and so is each missing code;
     what else equals what, see `tessella.frame.View`.
 
-    A released group shows size times mean, a total. With contributions c = weight times absolute
-    value, the largest first, the total T is sensitive by the p% rule if T - c1 - c2 < p/100 c1.
+    A released group discloses size times mean, its total. With contributions c = weight times
+    absolute value, the largest first, the total T is sensitive by the p% rule if
+    T - c1 - c2 < p/100 c1.
 
-    Problems are: another form (dtype, index, order), fewer than k alike in a block, confidential
-    values that do not have l or t among those who are alike in all blocks, any record that breaks a
-    rule in the released table, cells that became missing or known, and columns that the
+    Problems are: another form (dtype, index, order), fewer than k equal in a block, confidential
+    values that do not have l or t among records that are equal in all blocks, any record that
+    breaks a rule in the released table, cells that became missing or known, and columns that the
     schema forbids to release. Several blocks that together single out records are a note: k is
     promised within blocks.
 
@@ -363,7 +364,7 @@ def audit(
     Audit of 6 records in 3 columns, of which 2 changed: passed.
     <BLANKLINE>
     Records that share all released values, in each of 2 strata:
-    alike in  combinations  smallest  below 3  columns
+    equal in  combinations  smallest  below 3  columns
     block 1              2         3        0  net, tax
     <BLANKLINE>
     Rules:
@@ -531,6 +532,6 @@ def _find_blocks(
     if not flat or not all(blocks):
         raise BadTableError("blocks is empty, or has an empty block. Leave it out.")
     if left := [name for name in count if name not in set(flat)]:
-        nobody = "so that nobody counted who is alike in them"
+        nobody = "so that no equal records were counted in them"
         found.notes.append(f"In no block, {nobody}: {named(left)}.")
     return tuple(tuple(block) for block in blocks)

@@ -222,7 +222,7 @@ def describe_dominance(lines: Sequence[DominanceLine]) -> Iterator[str]:
         return
     records = len({row for line in lines for row in line.rows})
     groups, near = (sum(line.to_dict()[what] for line in lines) for what in ("groups", "within"))
-    given_away = "the totals of {groups} give away {records}, in {names!t}; within"
+    given_away = "the totals of {groups} disclose {records}, in {names!t}; within"
     yield fill(
         f"Dominance ({{rule}}): {given_away if records else 'in {names!t}, within'} 10 % of group "
         "size times mean: {cells}.",

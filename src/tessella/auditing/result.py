@@ -442,9 +442,9 @@ class Audit(Displayed):
         found = [Figure("Records", f"{self.n_records:,}")]
         if self.blocks:
             whom = "records" if self.unit is None else "units"
-            asked = "" if self.k is None else f", asked for: {self.k}"
+            asked = "" if self.k is None else f"; k = {self.k}"
             found.append(
-                Figure("Alike, at least", f"{min(b.k for b in self.blocks):,}", whom + asked)
+                Figure("Smallest group", f"{min(b.k for b in self.blocks):,}", whom + asked)
             )
         if self.rules:
             held = sum(line.breaks_after == 0 for line in self.rules)
@@ -464,7 +464,7 @@ class Audit(Displayed):
         if self.joint is not None and len(self.blocks) > 1:
             named.append(("all blocks", self.joint))
         below = [] if self.k is None else [f"below {self.k}"]
-        rows = [["alike in", "combinations", "smallest", *below, "columns"]]
+        rows = [["equal in", "combinations", "smallest", *below, "columns"]]
         for name, line in named[:SHOWN]:
             counts = [sum(line.combinations), line.k, *([] if self.k is None else [line.n_below])]
             rows.append([name, *(f"{count:,}" for count in counts), listed(line.columns)])

@@ -110,12 +110,12 @@ class Verification:
         lines = [f"Release of {self.audit.n_records:,} records: {verdict}."]
         lines += [f"- {problem}" for problem in self.problems]
         for file, fits in self.hashes.items():
-            words = {True: "as in the manifest", False: "ANOTHER than in the manifest", None: "?"}
+            words = {True: "as in the manifest", False: "NOT as in the manifest", None: "?"}
             lines.append(f"Hash of {file}: {words[fits]}")
         if self.audit.blocks:
             smallest = min(line.k for line in self.audit.blocks)
-            asked = "" if self.audit.k is None else f", asked for {self.audit.k}"
-            lines.append(f"Alike in all masked columns of a block: at least {smallest}{asked}.")
+            of = "" if self.audit.k is None else f" (k = {self.audit.k})"
+            lines.append(f"Smallest group, equal in all masked columns of a block: {smallest}{of}.")
         for own in self.audit.diversity:
             lines.append(f"Confidential {own.column}: {own.asked}, the worst has {own.worst:.4g}.")
         if rules := self.audit.rules:
@@ -170,33 +170,34 @@ def verify(
     t: Any = None,
     confidential: Any = None,
 ) -> Verification:
-    """Audit and measure a released table, made by whatever tool.
+    """Audit and measure a released table, made by any tool.
 
     Parameters
     ----------
     original, masked : path or frame
         The two tables, as files that `tessella.io.read_file` reads or as frames.
     k : int, optional
-        How many records must share their released values. Otherwise the manifest's.
+        How many records must share their released values. By default the manifest's.
     rules : Rules, text or list of texts, optional
-        What must be true of every released record. Otherwise the manifest's.
+        What must be true of every released record. By default the manifest's.
     schema : Schema, optional
-        Kinds, roles and missing codes of the original's columns. Otherwise the manifest's, of what
-        was released.
+        Kinds, roles and missing codes of the original's columns. By default the manifest's, for
+        what was released.
     blocks, strata : optional
-        The columns in which records must be alike, and within what: see `tessella.audit`.
+        The columns in which records must be equal, and within which strata: see `tessella.audit`.
         Otherwise the manifest's.
     id : name, optional
         A column of both tables that says which records belong together.
     aligned : bool, optional
-        Whether record i of one table is record i of the other. If not given: by `id`, by the
-        manifest, or as the values let see.
+        Whether record i of one table is record i of the other. By default decided by `id`, by the
+        manifest, or by the values.
     manifest : path or dict, optional
         The manifest of the release: hashes, k, blocks and rules are checked against it.
     tolerance : float, optional
-        How far apart numbers may be that a rule calls equal; otherwise the manifest's, or 1e-9.
+        How far apart numbers may be and count as equal in a rule; by default the manifest's, or
+        1e-9.
     hierarchies : mapping of name to Hierarchy, or as a plan writes it, optional
-        By what columns were recoded: every released value must then cover the original one.
+        Hierarchies by which columns were recoded: every released value must cover the original one.
         Otherwise the manifest's, as far as it has them.
     l, t, confidential : optional
         What confidential values must be among records that are alike: see `tessella.audit`.
@@ -356,7 +357,7 @@ def _alignment(
         )
         return None
     if aligned is None and promised.get("order") == "shuffled":
-        notes.append("The manifest says that the order was drawn by chance: records cannot be "
+        notes.append("The manifest says that the records are in random order: records cannot be "
                      "compared one by one; k, rules and distributions can.")  # fmt: skip
         return None
     if aligned is None and is_shuffled(before, after, names):
@@ -444,7 +445,7 @@ def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[li
     """Choose the columns in which to count who is alike, where nothing says which were masked."""
     if schema is not None and (keys := schema.names("quasi-identifier")):
         return [[name for name in keys if name in names]]
-    notes.append("Nothing says which columns were masked: alike means alike in all of them.")
+    notes.append("It is not known which columns were masked: equal means equal in all of them.")
     return [list(names)]
 
 

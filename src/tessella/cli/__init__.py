@@ -31,7 +31,7 @@ INTERRUPTED = 130
 # Objects that are made between two searches for garbage in cycles. A command makes 200,000 when it
 # loads its modules, which all stay: searched every 700, as usual, they took a tenth of its time.
 BETWEEN_SEARCHES = 200_000
-STOPPED = "Stopped. What was not finished was not written."
+STOPPED = "Stopped. Unfinished files were not written."
 
 
 def main() -> None:
@@ -80,22 +80,25 @@ def _print_error(text: str, title: str = "Error: ") -> None:
 @app.command("app")
 def _app(
     folder: Annotated[
-        str, Argument(metavar="[FOLDER]", help="Where the files are; all is written there.")
+        str,
+        Argument(
+            metavar="[FOLDER]", help="The folder with the files; everything is written there."
+        ),
     ] = ".",
-    port: Annotated[int, Option(min=0, max=65535, help="0 takes one that is free.")] = 0,
-    idle: Annotated[float, Option(help="Minutes without use after which it stops.")] = 60,
+    port: Annotated[int, Option(min=0, max=65535, help="0 takes any free port.")] = 0,
+    idle: Annotated[float, Option(help="Minutes without use after which the app stops.")] = 60,
     browser: Annotated[
         bool, Option("--browser/--no-browser", help="Whether to open the browser.")
     ] = True,
     quiet: Quiet = False,
 ) -> None:
-    """Go from a file to a release in the browser, in one folder and on this machine alone."""
+    """Go from a file to a release in the browser, in one folder and only on this machine."""
     for package in ("starlette", "uvicorn", "python_multipart"):
         optional(package, extra="app", purpose="The app")
     from ..app import serve
 
     Reporter(quiet).say(
-        "The app runs on this machine alone; Ctrl-C stops it. Keep this address to yourself, as "
+        "The app runs only on this machine; Ctrl-C stops it. Keep this address to yourself, as "
         "it opens the folder:"
     )
     out = result_stream()

@@ -52,7 +52,7 @@ MOST_SLIPS = 20  # that are printed
 
 app = typer.Typer(
     name="tessella",
-    help="Mask tables about people or firms: no record stands for fewer than k, every rule holds.",
+    help="Mask tables about people or firms: every record represents at least k, every rule holds.",
     epilog="Start with: tessella demo. Then, with a file of your own: tessella check FILE; "
     "tessella plan FILE -k 5 > plan.toml; tessella protect --plan plan.toml",
     no_args_is_help=True,
@@ -67,21 +67,21 @@ File = Annotated[
     str, Argument(metavar="FILE", help="CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS.")
 ]
 Original = Annotated[str, Argument(metavar="ORIGINAL", help="The file before masking.")]
-Masked = Annotated[str, Argument(metavar="RELEASE", help="The masked file, of any tool.")]
+Masked = Annotated[str, Argument(metavar="RELEASE", help="The masked file, from any tool.")]
 Read = Annotated[
     list[str] | None,
     Option(
         metavar="NAME=VALUE",
-        help="How the file is written, where it cannot be found out: delimiter=semicolon, "
+        help="How the file is written, if this is not detected: delimiter=semicolon, "
         "decimal=comma, encoding=latin-1, missing=NA, sheet=2024, types.zip=text. May be repeated.",
     ),
 ]
 RulesFile = Annotated[Text, Option("--rules", "-r", help="A file of edit rules.")]
-_K = Option("--k", "-k", help="Fewest records that share their values.")
+_K = Option("--k", "-k", help="The least number of records that share their values.")
 K = Annotated[int, _K]
 MaybeK = Annotated[int | None, _K]
 Strata = Annotated[
-    Text, Option(help="Columns that put records apart and are released as they are.")
+    Text, Option(help="Columns within which records are grouped; they are released as they are.")
 ]
 Grouping = Annotated[
     Text,
@@ -92,28 +92,34 @@ GroupingOption = Annotated[
     Option(
         "--option",
         metavar="NAME=VALUE",
-        help="An option of the grouping: effort=quick; of fuzzy m1, m2, lambda1, lambda2, c, "
+        help="An option of the grouping: effort=quick; for fuzzy: m1, m2, lambda1, lambda2, c, "
         "at_least_k=false. May be repeated.",
     ),
 ]
-Identity = Annotated[Text, Option("--id", help="A column of both files that says who is who.")]
+Identity = Annotated[
+    Text, Option("--id", help="A column in both files that identifies the records.")
+]
 Seed = Annotated[
     int | None,
-    Option(
-        min=0, max=2**63 - 1, help="Makes it repeatable; as confidential as the data themselves."
-    ),
+    Option(min=0, max=2**63 - 1, help="Makes the result repeatable; as confidential as the data."),
 ]
 Dominance = Annotated[
-    Text, Option(help="When a record dominates its group: p of the p% rule (10), or n=1,k=85.")
+    Text, Option(help="Dominance rule: p of the p% rule (such as 10), or n=1,k=85.")
 ]
 OnDominance = Annotated[
-    Text, Option(help="What then: report (the default), enlarge the groups, or refuse.")
+    Text, Option(help="If a record dominates its group: report (the default), enlarge, or refuse.")
 ]
 Diverse = Annotated[
-    Text, Option("--l", help="Distinct confidential values a group: 3, entropy=3, recursive=2,3.")
+    Text,
+    Option(
+        "--l", help="l-diversity of confidential values in each group: 3, entropy=3, recursive=2,3."
+    ),
 ]
 Close = Annotated[
-    Text, Option("--t", help="How far they may be from the table's: 0.2, equal=0.2, ordered=0.2.")
+    Text,
+    Option(
+        "--t", help="t-closeness of confidential values to the table: 0.2, equal=0.2, ordered=0.2."
+    ),
 ]
 Confidential = Annotated[Text, Option(help="Sensitive columns, released as they are.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that exist.")]
@@ -143,14 +149,14 @@ def _options(
 @app.command("demo")
 def _demo(
     out: Annotated[
-        str, Option("--out", "-o", help="The folder to write to; made if it is not there.")
+        str, Option("--out", "-o", help="The folder to write to; created if it does not exist.")
     ] = "tessella-demo",
     n: Annotated[int, Option("--n", "-n", help="Number of firms.")] = 2000,
     k: K = 5,
-    seed: Annotated[int, Option(help="Another seed, another survey.")] = 1,
+    seed: Annotated[int, Option(help="Seed of the synthetic survey.")] = 1,
     method: Annotated[str, Option(help="How to group: search, mdav, igd, ...")] = "search",
 ) -> None:
-    """Protect a made-up business survey from end to end, and say what was done.
+    """Protect a synthetic business survey from start to finish, and explain what was done.
 
     Writes the survey, its rules and a plan, then the release, both reports and the manifest.
     """
@@ -171,7 +177,7 @@ def refuse_twice(plan: str, given: Mapping[str, Any]) -> None:
 
 @app.command("warm-up")
 def _warm_up(quiet: Quiet = False) -> None:
-    """Compile the kernels that the commands use, once, on all cores: a minute that nobody waits."""
+    """Compile the kernels of all commands in advance, on all cores, so that none has to wait."""
     from ..kernels import ahead
     from .warming import warm_up
 
@@ -193,8 +199,8 @@ def _check(
     rules: RulesFile = None,
     correct: Annotated[
         Text,
-        Option(metavar="FILE", help="Write the table with records corrected in which one number "
-               "is wrong. It is as confidential as the original."),
+        Option(metavar="FILE", help="Write the table, with records corrected in which a single "
+               "number is wrong. It is as confidential as the original."),
     ] = None,
     read: Read = None,
     overwrite: Overwrite = False,
@@ -284,12 +290,14 @@ def _line(judged: Mapping[str, Any], n_rows: int, width: int) -> str:
 @app.command("schema")
 def _schema(
     file: File,
-    toml: Annotated[bool, Option("--toml", help="Print it for a plan file.")] = False,
+    toml: Annotated[
+        bool, Option("--toml", help="Print the columns in the form of a plan file.")
+    ] = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Guess what each column is: its kind, its role, and why."""
+    """Guess the kind and the role of each column, and say why."""
     reporter = Reporter(quiet, False, json)
     known = read_or_sample(file, read, reporter)[0].schema()
     text = "\n\n".join(map(_column_to_toml, known)) if toml else str(known)
@@ -311,8 +319,8 @@ def _plan(
     file: File,
     k: K,
     rules: RulesFile = None,
-    keys: Annotated[Text, Option(help="Key variables that are categories.")] = None,
-    numeric_keys: Annotated[Text, Option(help="Key variables that are numbers.")] = None,
+    keys: Annotated[Text, Option(help="Categorical key variables.")] = None,
+    numeric_keys: Annotated[Text, Option(help="Numerical key variables.")] = None,
     weight: Annotated[Text, Option(help="The sampling weight.")] = None,
     unit: Annotated[Text, Option(help="The household, firm or patient that k counts.")] = None,
     household: Annotated[Text, Option(hidden=True)] = None,
@@ -320,7 +328,7 @@ def _plan(
     diverse: Diverse = None,
     close: Close = None,
     others: Annotated[
-        Text, Option(help="Role of columns not named by these, such as untouched.")
+        Text, Option(help="Role of the columns not named in these options, such as untouched.")
     ] = None,
     strata: Strata = None,
     dominance: Dominance = None,
@@ -328,7 +336,7 @@ def _plan(
     grouping: Grouping = None,
     option: GroupingOption = None,
     out: Annotated[
-        Text, Option("--out", "-o", help="Where to write the plan; else it is printed.")
+        Text, Option("--out", "-o", help="Where to write the plan; by default it is printed.")
     ] = None,
     release: Annotated[Text, Option(help="The file that the plan will write.")] = None,
     seed: Seed = None,
@@ -416,7 +424,7 @@ def write_text(
 @app.command("protect")
 def _protect(
     file: Annotated[
-        Text, Argument(metavar="[FILE]", help="A file, where there is no plan for it yet.")
+        Text, Argument(metavar="[FILE]", help="A file, if there is no plan for it yet.")
     ] = None,
     plan: Annotated[Text, Option("--plan", "-p", help="A plan file to run.")] = None,
     k: MaybeK = None,
@@ -429,17 +437,25 @@ def _protect(
     on_dominance: OnDominance = None,
     grouping: Grouping = None,
     option: GroupingOption = None,
-    effort: Annotated[Text, Option(help="Of the search: quick, standard or thorough.")] = None,
-    time: Annotated[float | None, Option(help="Seconds for the search, which uses them.")] = None,
+    effort: Annotated[
+        Text, Option(help="Effort of the search: quick, standard or thorough.")
+    ] = None,
+    time: Annotated[
+        float | None, Option(help="Seconds for the search, which uses all of them.")
+    ] = None,
     release: Annotated[Text, Option("--release", "-o", help="The file of the release.")] = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
     engine: Annotated[
         Text, Option(help="memory, local (in pieces, by processes) or spark.")
     ] = None,
-    memory: Annotated[Text, Option(help="What the local engine may take, such as 2GB.")] = None,
+    memory: Annotated[
+        Text, Option(help="Memory that the local engine may use, such as 2GB.")
+    ] = None,
     master: Annotated[Text, Option(help="The master of Spark, such as local[2].")] = None,
-    resume: Annotated[bool, Option("--resume", help="Go on where the local engine ended.")] = False,
+    resume: Annotated[
+        bool, Option("--resume", help="Resume a run of the local engine that was stopped.")
+    ] = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -506,8 +522,10 @@ def _report(
     summary: Annotated[
         str, Argument(metavar="SUMMARY", help="The summary.json of a release. CONFIDENTIAL.")
     ],
-    external: Annotated[Text, Option(help="Where to write the report for the public.")] = None,
-    internal: Annotated[Text, Option(help="Where to write the confidential report.")] = None,
+    external: Annotated[Text, Option(help="Where to write the external (public) report.")] = None,
+    internal: Annotated[
+        Text, Option(help="Where to write the internal (confidential) report.")
+    ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:

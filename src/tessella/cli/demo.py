@@ -58,7 +58,7 @@ class Account:
 
 
 def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
-    """Make a survey, correct its slips, protect it, print the account."""
+    """Make a survey, correct its slips, protect it, print a summary."""
     console, reporter = Console(file=result_stream(), highlight=False), Reporter()
     folder, began = Path(out), perf_counter()
     firms, rules = make_business_survey(
@@ -129,7 +129,7 @@ def _print(console: Console, sections: Iterable[Iterable[Any]]) -> None:
 def _introduction(firms: Any, rules: list[str], k: int) -> Iterator[str | Table]:
     yield f"tessella demo: a business survey, protected at k = {k}"
     yield (
-        f"{len(firms):,} small and medium firms, made up on the spot, with {len(rules)} edit rules "
+        f"{len(firms):,} small and medium firms, synthetic, with {len(rules)} edit rules "
         "such as wages == hours * hourly_rate. As in a real survey, some figures "
         "are missing and some are wrong."
     )
@@ -158,17 +158,17 @@ def _slips(
     moved = 100 * (apart.sum() / (len(firms) * spread))
     worst = moved.idxmax()
     yield (
-        f"Correcting them takes away {moved[worst]:.0f} % of the variation of {worst}, most of "
-        "which was never there. What follows is measured against the corrected survey: it is what "
-        "masking costs."
+        f"Correcting them removes {moved[worst]:.0f} % of the variation of {worst}, most of which "
+        "was due to errors. What follows is measured against the corrected survey: it is the loss "
+        "by masking alone."
     )
 
 
 def _steps(account: Account) -> Iterator[str | Table]:
     yield "What was done"
     reasons = {
-        "drop": "the firm's number names the respondent, and is left out",
-        "suppress": "so that no firm is known by what it did not answer",
+        "drop": "the firm's number identifies the respondent, and is not released",
+        "suppress": "so that no firm is identified by its missing answers",
         "protect": f"at least {account.k} firms share every released record",
     }
     rows = Table.grid(padding=(0, 2))
@@ -178,7 +178,7 @@ def _steps(account: Account) -> Iterator[str | Table]:
     yield rows
     yield (
         "wages are in a product and in a sum, and no mean keeps both: these columns get the "
-        f"nearest point that keeps all rules. {PLAN} tells which rule led to what."
+        f"nearest point that keeps all rules. {PLAN} says which rule led to which choice."
     )
 
 
@@ -200,8 +200,8 @@ def _rules(account: Account) -> Iterator[str | Table]:
     yield table
     yield (
         "No released record breaks a rule, in whole euros. "
-        f"{account.release.merged} firms joined another part of the table, because conditions cut "
-        "theirs out with too few."
+        f"{account.release.merged} firms joined another part of the table, because conditions left "
+        "too few in their own."
     )
 
 
@@ -271,8 +271,8 @@ def _risk(account: Account) -> Iterator[str | Table]:
     yield table
     if before is not None:
         yield (
-            f"The worst finds [bold]{100 * risk.value:.1f} %[/] of the firms; in the survey as it "
-            f"is, {100 * before.value:.1f} %."
+            f"The worst attack finds [bold]{100 * risk.value:.1f} %[/] of the firms; in the "
+            f"unmasked survey, {100 * before.value:.1f} %."
         )
 
 
@@ -280,7 +280,8 @@ def _limits(account: Account) -> Iterator[str | Table]:
     yield "What this does not do"
     yield (
         "The weight is released as it is, and a column that is not masked can help to identify. "
-        "k hides which record is whose. It does not hide what all firms of a group have in common."
+        "k hides which record belongs to whom. It does not hide what all firms of a group have in "
+        "common."
     )
     del account
 
@@ -298,7 +299,7 @@ def _files(account: Account) -> Iterator[str | Table]:
         secret = " (confidential)" if what in ("internal report", "summary") else ""
         rows.add_row(path.name, f"the {what}{secret}")
     yield rows
-    yield f"In {account.seconds:.1f} s, all of the above."
+    yield f"All of this took {account.seconds:.1f} s."
 
 
 def _picture(account: Account) -> Iterator[str | Table]:
@@ -346,7 +347,7 @@ def _next(account: Account) -> Iterator[str | Table | Text]:
     there = find_spec("starlette") and find_spec("uvicorn")
     yield "All methods on one map of risk and loss:"
     yield Text(f"{called} explore {survey}")
-    yield "The same in the browser" + (":" if there else " (it tells what to install first):")
+    yield "The same in the browser" + (":" if there else " (it says what to install first):")
     yield Text(f"{called} app {place}")
     yield "A commented plan for a file of your own:"
     yield Text(f"{called} plan YOUR.csv -k 5 > plan.toml")

@@ -57,10 +57,14 @@ if TYPE_CHECKING:
 
 Plan = Annotated[
     Text,
-    Option("--plan", "-p", help="The plan that wrote the release: kinds, roles, rules, knowledge."),
+    Option(
+        "--plan",
+        "-p",
+        help="The plan that wrote the release, with kinds, roles, rules and known columns.",
+    ),
 ]
 Manifest = Annotated[
-    Text, Option(help="The manifest of the release; else the one beside it, if there is one.")
+    Text, Option(help="The manifest of the release; by default the one beside it, if any.")
 ]
 
 
@@ -98,8 +102,8 @@ class _Files:
             order = "shuffled"
         if order == "shuffled" and id is None:
             raise BadTableError(
-                f"The order of {Path(release).name} is drawn by chance: figures of records paired "
-                "by their place would be wrong. Give the plan that wrote it, which knows the "
+                f"The records of {Path(release).name} are in random order: figures of records "
+                "paired by position would be wrong. Give the plan that wrote it, which knows the "
                 f"order: --plan PLAN{hint}. If it was written without a plan file, with the same "
                 f"options: tessella plan {shlex.quote(original)} -k K -o PLAN"
             )
@@ -144,9 +148,9 @@ def _verify(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Audit a masked file, made by whatever tool: k, rules, hashes, and what was lost.
+    """Audit a masked file from any tool: k, rules, hashes and information loss.
 
-    Ends with 1 if something is not as it must be.
+    Ends with 1 if there is a problem.
     """
     from ..auditing.manifests import find_manifest
 
@@ -176,13 +180,15 @@ def _loss(
     release: Masked,
     plan: Plan = None,
     manifest: Manifest = None,
-    columns: Annotated[Text, Option(help="Columns to compare, between commas.")] = None,
-    by_column: Annotated[bool, Option("--by-column", help="Also for each column.")] = False,
+    columns: Annotated[Text, Option(help="Columns to compare, separated by commas.")] = None,
+    by_column: Annotated[
+        bool, Option("--by-column", help="Also print the loss of each column.")
+    ] = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what masking has cost: generic measures, and estimates with sampling errors.
+    """Measure the information loss: generic measures, and estimates with sampling errors.
 
     With the plan that wrote the release: tessella loss FILE RELEASE --plan plan.toml
     """
@@ -213,28 +219,33 @@ def _risk(
     release: Masked,
     plan: Plan = None,
     manifest: Manifest = None,
-    known: Annotated[Text, Option(help="Columns that an intruder knows, between commas.")] = None,
-    confidential: Annotated[Text, Option(help="Columns an intruder wants to learn.")] = None,
+    known: Annotated[
+        Text, Option(help="Columns that an intruder knows, separated by commas.")
+    ] = None,
+    confidential: Annotated[Text, Option(help="Columns that an intruder wants to learn.")] = None,
     identity: Identity = None,
     population: Annotated[
-        Text, Option(help="A file of all who may be in the release: k-map and delta-presence.")
+        Text, Option(help="A file of the population, for k-map and delta-presence.")
     ] = None,
     population_counts: Annotated[
-        Text, Option(help="Its column that counts persons, where a line stands for several.")
+        Text,
+        Option(help="The column of this file that counts persons, if a row represents several."),
     ] = None,
     effort: Annotated[
-        Text, Option(help="quick, standard or thorough; the plan's, or standard.")
+        Text, Option(help="quick, standard or thorough; by default the plan's, or standard.")
     ] = None,
-    time_limit: Annotated[float | None, Option(help="Seconds; later attacks are left out.")] = None,
+    time_limit: Annotated[
+        float | None, Option(help="Seconds after which further attacks are skipped.")
+    ] = None,
     records: Annotated[
-        Text, Option(help="Write who can be found, record by record. CONFIDENTIAL.")
+        Text, Option(help="Write which records can be found, one by one. CONFIDENTIAL.")
     ] = None,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Attack a masked file in every way that fits, and tell what the worst attack finds.
+    """Run every attack that applies to a masked file, and report what the worst one finds.
 
     With the plan that wrote the release: tessella risk FILE RELEASE --plan plan.toml
     """
@@ -290,37 +301,39 @@ def _with_population(found: risk.Assessment) -> tuple[str, dict[str, Any]]:
 
 @app.command("explore")
 def _explore(
-    file: Annotated[Text, Argument(metavar="[FILE]", help="A file; else the plan's.")] = None,
+    file: Annotated[Text, Argument(metavar="[FILE]", help="A file; by default the plan's.")] = None,
     plan: Annotated[
         Text, Option("--plan", "-p", help="A plan: its kinds, roles, rules and preparing steps.")
     ] = None,
-    k: Annotated[str, Option("--k", "-k", help="Sizes to try, between commas.")] = "3,5,10,20",
+    k: Annotated[
+        str, Option("--k", "-k", help="Group sizes to try, separated by commas.")
+    ] = "3,5,10,20",
     rules: RulesFile = None,
-    columns: Annotated[Text, Option(help="Columns to mask, between commas.")] = None,
+    columns: Annotated[Text, Option(help="Columns to mask, separated by commas.")] = None,
     effort: Annotated[str, Option(help="quick or standard.")] = "quick",
     budget: Annotated[Text, Option(help="A number of points, or a time such as '5 min'.")] = None,
     store: Annotated[
-        Text, Option(help="A folder for results, to go on after a stop. CONFIDENTIAL.")
+        Text, Option(help="A folder that keeps results, to resume later. CONFIDENTIAL.")
     ] = None,
     out: Annotated[
         Text,
         Option(
-            "--out", "-o", help="Write all points (.parquet), or the steps of the best (.toml)."
+            "--out", "-o", help="Write all points (.parquet), or the steps of the best one (.toml)."
         ),
     ] = None,
     picture: Annotated[Text, Option(help="Draw the map: .svg, .png or .pdf.")] = None,
     max_risk: Annotated[
-        float | None, Option(help="Name the best with at most this risk, in %.")
+        float | None, Option(help="Find the best candidate with at most this risk, in %.")
     ] = None,
     max_loss: Annotated[
-        float | None, Option(help="Name the best with at most this loss, in %.")
+        float | None, Option(help="Find the best candidate with at most this loss, in %.")
     ] = None,
     seed: Seed = None,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Try many ways to protect a file and draw the map of risk and loss: which is best?"""
+    """Try many ways to protect a file, and draw the map of risk and loss to find the best."""
     from ..explore.candidate import steps_to_toml
     from ..explore.exploring import read_budget
 

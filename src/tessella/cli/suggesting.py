@@ -31,12 +31,12 @@ from .terminal import Reporter, read_source
 def _suggest(
     file: File,
     rules: Annotated[
-        Text, Option("--rules", "-r", help="Rules that are known: they are not suggested again.")
+        Text, Option("--rules", "-r", help="Known rules, which are not suggested again.")
     ] = None,
     holds: Annotated[float, Option(help="Share of records that an equality must hold for.")] = 0.95,
     unit: Annotated[Text, Option(help="The household, firm or patient of a record.")] = None,
     out: Annotated[
-        Text, Option("--out", "-o", help="Where to write the rules; else they are printed.")
+        Text, Option("--out", "-o", help="Where to write the rules; by default they are printed.")
     ] = None,
     overwrite: Overwrite = False,
     read: Read = None,

@@ -373,5 +373,5 @@ def read_or_sample(
         source, whole = workflow.read_or_sample(Path(file), placed, **options_of(read or []))
     reporter.detail(str(source.how))
     if not whole:
-        reporter.say(f"{file} is larger than memory: {source.n_rows:,} records, drawn by chance.")
+        reporter.say(f"{file} is larger than memory: {source.n_rows:,} records, drawn at random.")
     return source, whole

@@ -29,7 +29,7 @@ from .evaluate import Point, Settings, evaluate
 FORM = 3  # of the files; raised when they, or what figures mean, change
 ABOUT = "about.json"
 WARNING = (
-    "Results of tessella.explore. Confidential: they tell how well attacks on the table work. "
+    "Results of tessella.explore. Confidential: they show how well attacks on the table work. "
     "They hold no value of any record."
 )
 

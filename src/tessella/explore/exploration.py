@@ -36,7 +36,7 @@ class _PerCent(Number):
 class Exploration(Displayed):
     """Candidates tried on one table, each with loss and risk from 0 to 100.
 
-    **Confidential**: it tells how well attacks on the table work.
+    **Confidential**: it shows how well attacks on the table work.
 
     Attributes
     ----------

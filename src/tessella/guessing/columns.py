@@ -326,7 +326,7 @@ def _guess_weight(one: Evidence) -> _RoleGuess | None:
     if numbers is None or not values.n:
         return None
     if one.name.is_replicate_weight or one.label.is_replicate_weight:
-        return _identifier("a replicate weight, which tells the sampling design")
+        return _identifier("a replicate weight, which discloses the sampling design")
     if not (one.name.is_weight or labelled):
         return None
     sure = one.name.is_sampling_weight or labelled

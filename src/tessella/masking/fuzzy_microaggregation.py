@@ -169,7 +169,7 @@ class FuzzyMicroaggregation(GroupMasker):
     Parameters
     ----------
     k : int or None, default 3
-        The size of groups that is aimed at: there are n // k centres. None if `c` says how many.
+        The intended size of groups: there are n // k centres. None if `c` says how many.
         **A drawn group may be smaller**, unless `at_least_k` is set.
     m1, m2 : float, default 1.1 and 1.2
         The fuzziness of the centres and that of the draw. The larger m1, the more all centres move
@@ -178,11 +178,11 @@ class FuzzyMicroaggregation(GroupMasker):
         Give both to use fuzzy c-means with entropy instead; on the chosen scale, the smaller
         the fuzzier.
     c : int, optional
-        The number of centres, shared out to strata by their size.
+        The number of centres, distributed over strata by their size.
     at_least_k : bool, default False
         Guarantee k: centres are drawn for all records together, from the same product of
         memberships *given that* every centre gets from k to 2k - 1 records, each at one of its
-        24 nearest centres. `c`, `tol`, `max_iter` and `neglect` have no part in this.
+        24 nearest centres. `c`, `tol`, `max_iter` and `neglect` are not used in this case.
     blocks, scale, on_missing, columns, strata, weights, schema, round_integers
         As for `Microaggregation`.
     rules : Rules, LinearSystem or pair (A, b), optional
@@ -191,14 +191,14 @@ class FuzzyMicroaggregation(GroupMasker):
         in parts, whole numbers exactly. A system, or A v = b over the masked columns in order, is
         kept between real numbers: columns of whole numbers that take part are released as float64.
     tol : float, default 1e-4
-        Centres rest when none moves farther than this share of the table's spread, or the objective
-        falls by less than 1e-4 of itself.
+        The search stops when no centre moves farther than this share of the table's spread, or the
+        objective falls by less than 1e-4 of itself.
     max_iter : int, default 1000
         The largest number of sweeps.
     neglect : float, default 1e-12
         The share of a record's membership that may be left out by not visiting far centres.
     random_state : int, RandomState or None, default None
-        None draws from the operating system's entropy, which nobody can repeat. A seed makes the
+        None draws from the operating system's entropy, which cannot be repeated. A seed makes the
         release repeatable, and must then be kept as secret as the table.
 
     Attributes
@@ -206,7 +206,7 @@ class FuzzyMicroaggregation(GroupMasker):
     labels_ : ndarray of shape (n,) or (n, n_blocks)
         The centre drawn.
     uncertainty_ : list of Uncertainty
-        What is known of the draw, for each block; print it.
+        What is known about the draw, for each block; can be printed.
     expected_loss_ : float
         Information loss in per cent, as expected before the draw.
     loss_, column_loss_, joint_k_, joint_group_sizes_, blocks_, untouched_

@@ -124,12 +124,12 @@ class Microaggregation(GroupMasker):
         "iterated", "repordmic", "igd", "univariate" (blocks of one column), or a grouping such as
         ``Search(effort="quick")``, which is cloned and gets this k.
     blocks : None, int or list of lists of names, default None
-        Columns that are grouped apart: None for one block of all columns, a number for blocks of
-        that many consecutive columns, or the blocks themselves. **With more than one block, k
+        Columns that are grouped separately: None for one block of all columns, a number for blocks
+        of that many consecutive columns, or the blocks themselves. **With more than one block, k
         holds within each block and not for whole records**; see `joint_k_`.
     scale : {"zscore", "range", None} or mapping of name to number, default "zscore"
         What counts as one in the distance: a column's standard deviation, its range, 1, or the
-        difference given for each column. A column of one value carries no distance.
+        difference given for each column. A column with one value does not contribute.
     aggregate : {"mean", "median"}, default "mean"
         The released value of a group. The median of an even group is the mean of its two middle
         values. Weights count in both.
@@ -156,7 +156,7 @@ class Microaggregation(GroupMasker):
     random_state : int, RandomState or None, default None
         The seed of groupings that use one; None draws from the operating system's entropy.
     l, t : optional
-        What the confidential values of every group must be, as `tessella.protect` takes them; with
+        Requirements on the confidential values of every group, as in `tessella.protect`; with
         one block only.
     confidential : name or list of names, optional
         The columns that l and t are about, which are not masked; by default those of that role in
@@ -173,7 +173,7 @@ class Microaggregation(GroupMasker):
     untouched_ : list of names
         The columns that were released as they are.
     joint_k_ : int
-        The k that the release really has: the least number of records of a stratum that share all
+        The actual k of the release: the least number of records of a stratum that share all
         their masked values, counted in the released table. At least k with one block.
     joint_group_sizes_ : ndarray
         The sizes of all such sets of records, in the order of their first record.
@@ -182,7 +182,7 @@ class Microaggregation(GroupMasker):
     column_loss_ : dict of name to float
         The same for each masked column.
     diversity_ : DiversityRule or None
-        What was asked of confidential values.
+        What was required of confidential values.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Overlapping microaggregation: each record gets the mean of one of its k groups, drawn by chance.
+"""Overlapping microaggregation: each record gets the mean of one of its k groups, drawn at random.
 
 Groups of k overlap: every record is in k of them, and there are as many groups as records. A draw
 gives each group's mean to one of its members, and each record the mean of one of its groups, every
@@ -53,7 +53,7 @@ class OverlappingMicroaggregation(NumberMasker):
     scale, on_missing, columns, strata, weights, schema, round_integers
         As for `Microaggregation`.
     random_state : int, RandomState or None, default None
-        None draws from the operating system's entropy, which nobody can repeat. A seed makes the
+        None draws from the operating system's entropy, which cannot be repeated. A seed makes the
         release repeatable, and must then be kept as secret as the table.
 
     Attributes

@@ -158,7 +158,7 @@ class PRAM(Masker):
         if len(among) > MOST:
             raise BadTableError(
                 f"Column {name!r} has {len(among):,} categories, and PRAM takes up to {MOST:,}: a "
-                "column with so many tells records apart, whatever they are changed to. Merge "
+                "column with so many distinguishes records, whatever they are changed to. Merge "
                 "categories, or drop the column."
             )
         return among

@@ -151,7 +151,7 @@ def put_together(
 ) -> Whole:
     """Make the whole of what was measured in its pieces; `shown` is any piece.
 
-    Households are not `partitioned`: records are put apart by what all members have.
+    Households are not `partitioned`: records are separated by what all members have.
     """
     (block,) = plan.blocks
     cells = BlockCells.read(shown, block.columns, plan.strata, block.with_operator(*COMPUTED))

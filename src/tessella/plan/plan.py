@@ -198,10 +198,10 @@ def rows_of(claim: Claim) -> list[Row]:
 MATCHED = "matched mean"
 OPERATORS = {
     "mean": "the mean of the group",
-    MATCHED: "the mean of the group, moved to where its rank is in the distribution of the column: "
+    MATCHED: "the mean of the group, moved to its rank in the distribution of the column: "
     "its quantiles, its spread and its mean stay",
     "geometric mean": "the geometric mean of the group, the mean of logarithms",
-    "interpolated median": "the median of the group, of two middle values their mean",
+    "interpolated median": "the median of the group (the mean of two middle values)",
     "median": "the lower median of the group, a value of one of its records",
     "medoid": "the values of the group's middle record, for all these columns together",
     "member": "the category of one record of the group, the same for all its categories, chosen so "
@@ -250,7 +250,7 @@ class Block:
     def of_numbers(cls, columns: Sequence[Name], operator: str, whole: Sequence[bool]) -> Block:
         """Return a block of numbers without rules."""
         choices = [
-            Choice(column=name, operator=operator, whole=own, because="no rule asks for another")
+            Choice(column=name, operator=operator, whole=own, because="no rule requires another")
             for name, own in zip(columns, whole)
         ]
         return cls(columns=tuple(columns), choices=tuple(choices), rules=(), always=())
@@ -277,7 +277,7 @@ class Plan(Displayed):
     blocks : tuple of Block
         Columns that are grouped together.
     strata : tuple of names
-        Columns whose values put records apart, and that are released as they are.
+        Columns within whose values records are grouped, and that are released as they are.
     untouched : tuple of names
         All columns that are released as they are.
     rules : Rules
@@ -318,7 +318,7 @@ class Plan(Displayed):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether chance decides which values a record gets."""
+        """Whether the values that a record gets are drawn at random."""
         return self.is_fuzzy or self.is_overlapping
 
     @property
@@ -341,7 +341,7 @@ class Plan(Displayed):
         return replace(self, blocks=tuple(blocks))
 
     def explain(self) -> str:
-        """Tell in plain words which rule led to which choice."""
+        """Explain in words which rule led to which choice."""
         where = "In each block, every" if len(self.blocks) > 1 else "Every"
         grouping = self.grouping
         named = grouping if isinstance(grouping, str) else type(grouping).__name__
@@ -376,12 +376,12 @@ class Plan(Displayed):
             for name, cases in block.cases.items():
                 lines.append(
                     f"  {name} ({self.rules[name].text}) can be true in {len(cases)} ways; records "
-                    "are put apart by the way they are in, and each part is masked on its own."
+                    "are separated by the way they satisfy it, and each part is masked separately."
                 )
             if block.signs:
                 named = ", ".join(dict.fromkeys(str(column) for column, _ in block.signs))
                 lines.append(
-                    f"  Records are put apart by the signs of {named}: a product is kept by "
+                    f"  Records are separated by the signs of {named}: a product is kept by "
                     "geometric means of positive values, and zeros stay zeros."
                 )
             alike: dict[str, list[str]] = {}

@@ -60,20 +60,20 @@ def make_plan(
     t: Any = None,
     confidential: Sequence[Name] | Name | None = None,
 ) -> Plan:
-    """Derive from rules and schema how to mask so that every rule stays true.
+    """Derive from rules and schema how to mask so that every rule holds.
 
     Parameters
     ----------
     schema : Schema
         Kinds and roles of all columns; quasi-identifiers are masked.
     rules : Rules
-        What must stay true, fixed on the original table (`Rules.fix`).
+        The rules that must hold, fixed on the original table (`Rules.fix`).
     k : int
         The least number of records that share their released values.
     columns : sequence of names, optional
         The columns to mask, if they are not all quasi-identifiers.
     strata : sequence of names
-        Columns whose values put records apart; they are released as they are.
+        Columns within whose values records are grouped; they are released as they are.
     blocks : sequence of sequences of names, or int, optional
         Columns that are grouped together, or how many consecutive ones are; one block of all if not
         given. Columns that share a rule must share a block.
@@ -83,23 +83,23 @@ def make_plan(
     edit : {"fix", "refuse"}
         What to do with a table that breaks its rules: release one that does not, or nothing.
     small : {"refuse", "merge"}
-        What to do with a part of fewer than k records that a rule cuts out: refuse, or let its
+        What to do with a part of fewer than k records to which a rule applies: refuse, or let its
         records join the part that differs in the fewest rules; they are then released as if
         they were in that part.
     on_missing : {"error", "pattern"}
         Refuse missing values, or group only records that lack the same cells.
     distance : {"original", "representation"}
-        Whether records in product rules are near by their values or by their logarithms.
+        Whether distances of columns in product rules are measured by values or by logarithms.
     scale, grouping, options
         As for `Microaggregation`; the grouping may also be "fuzzy", with the options m1, m2,
         lambda1, lambda2, c, at_least_k (here True), tol, max_iter and neglect of
         `FuzzyMicroaggregation`. Fuzzy groups are near by logarithms in columns of products. Or
         "overlapping", with the option effort: see `OverlappingMicroaggregation`.
     aggregate : {"auto", "mean", "matched mean"}
-        What numbers get that no rule ties to others: the mean of the group, which loses least in
-        squared error, or a matched one, which keeps the distribution of the column (quantiles,
-        zeros, spread, the mean of all). "auto" matches in crisp groups with categories, which keep
-        their shares there, too. Bounds are kept by both.
+        The released values of numbers that no rule relates to others: the mean of the group, which
+        loses least in squared error, or a matched one, which keeps the distribution of the column
+        (quantiles, zeros, spread, the mean of all). "auto" matches in crisp groups with categories,
+        which keep their shares there, too. Bounds are kept by both.
     l : int or mapping, optional
         How diverse the confidential values of every group must be: a number of distinct values,
         {"entropy": 3} or {"recursive": [c, l]}. See `tessella.diversity`.
@@ -193,14 +193,14 @@ def _refuse_undiverse(wanted: DiversityRule, drawn: str, n_blocks: int) -> None:
     """Refuse groups that can promise nothing of the values of all who are alike."""
     if drawn:
         raise PlanError(
-            f"{wanted} cannot be promised with grouping={drawn!r}: chance decides who gets the "
-            'values of which group. Give grouping="search" or another crisp one.'
+            f"{wanted} cannot be guaranteed with grouping={drawn!r}: the values that a record gets "
+            'are drawn at random. Give grouping="search" or another crisp one.'
         )
     if n_blocks > 1:
         raise PlanError(
-            f"{wanted} cannot be promised with {n_blocks} blocks: records that are alike in all of "
-            "them are those that share a group in each, and these sets are not formed by any. "
-            "Leave out blocks."
+            f"{wanted} cannot be guaranteed with {n_blocks} blocks: records that are equal in all "
+            "of them share a group in each, and the grouping does not control these sets. Leave "
+            "out blocks."
         )
 
 
@@ -356,7 +356,7 @@ def _choose(
     operators, reasons = {}, {}
     for name in columns:
         if name in numbers:
-            operators[name], reasons[name] = "mean", "no rule asks for anything else"
+            operators[name], reasons[name] = "mean", "no rule requires anything else"
         else:
             kind = schema[name].kind
             operators[name] = "member"

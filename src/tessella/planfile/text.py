@@ -76,14 +76,14 @@ ROLES = (
     "  quasi-identifier  may be known to an intruder: is masked",
     "  identifier        names the respondent: must be dropped",
     "  unit              names the household, firm or patient that k counts: is not released",
-    "  confidential      is released as it is, and protected by not knowing whose it is",
-    "  weight            weighs the records, and is released as it is",
+    "  confidential      is released as it is; protected because nobody can tell whose it is",
+    "  weight            the sampling weight: is released as it is",
     "  untouched         is released as it is",
-    "What follows was guessed from names and values. Correct it: nobody knows the data as you do.",
+    "What follows was guessed from names and values. Correct it: you know the data best.",
 )
 
 EXPLAINED = "What this step will do:"  # the app removes what follows where the step changes
-UNSURE = "Not sure. Correct kind, role and missing where wrong, then delete the line unsure = true."
+UNSURE = "Not sure. Correct kind, role and missing if wrong, then delete the line unsure = true."
 
 Found = tuple[int | None, Mistake]  # a mistake and its line
 
@@ -111,7 +111,7 @@ def draft(
     rules : path, optional
         A file of edit rules.
     strata : sequence of names
-        Columns whose values put records apart, and that are released as they are.
+        Columns within whose values records are grouped, and that are released as they are.
     schema : Schema, optional
         What is known of the columns, instead of a guess.
     output : str, optional
@@ -142,7 +142,7 @@ def draft(
     if not {"grouping", "options"} & set(wanted):
         about_steps[f"steps.{len(steps) - 1}"] = [
             *about_steps[f"steps.{len(steps) - 1}"],
-            "Groups are searched for quickly. For a little less loss in more time write "
+            "The search is quick. For a slightly smaller loss in more time write "
             'options = { effort = "standard" } or "thorough", or, in seconds, '
             "options = { time_limit = 600 }.",
         ]
@@ -233,7 +233,7 @@ def _draft_steps(
     ]
     dropped = {
         "name respondents: these must not be released": schema.names("identifier"),
-        "are further weights: one weighs the records, and others would tell more": further,
+        "are further weights: one is released, and others would disclose more": further,
         "have no value in any record": empty,
     }
     if gone := [name for names in dropped.values() for name in names]:
@@ -251,9 +251,9 @@ def _draft_steps(
     if rare := count_rare(table, schema, k):
         steps.append(Step(method="suppress", options={"k": k}))
         notes[f"steps.{len(steps) - 1}"] = [
-            f"{rare:,} records lack values that fewer than {k} records lack together. Missing "
-            "cells stay missing, so such records can hide in no group: further cells are "
-            f"suppressed until {k} records lack the same. The account tells how many, and where."
+            f"{rare:,} records have a pattern of missing cells that fewer than {k} records share. "
+            "Missing cells stay missing, so no group can hold such records: further cells are "
+            f"suppressed until {k} records share each pattern. The report says how many, and where."
         ]
     if strata:
         wishes["strata"] = strata

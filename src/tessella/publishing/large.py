@@ -190,9 +190,9 @@ def _measured(
         broken = f"{done.breaking:,} records of the original break a rule."
         whole = IN_WHOLE[done.task.sampled_by]
         account.append(
-            f"Passed; all {done.n:,} records counted: {done.n_groups:,} sets alike, the smallest "
+            f"Passed; all {done.n:,} records counted: {done.n_groups:,} groups, the smallest "
             f"of {done.smallest}; {broken if len(study.rules) else 'no rules.'} Measured below "
-            f"are {done.sample.num_rows:,} records{whole}, drawn by chance."
+            f"are {done.sample.num_rows:,} records{whole}, drawn at random."
         )
     loss = None
     if plan.measures.loss:

@@ -207,16 +207,15 @@ class Publication:
         lines = [f"{public['records']:,} records in {columns} released."]
         if public["k"] is not None:
             smallest = min(block["smallest"] for block in public["blocks"])
-            how = "" if public["shared"] == PLAIN else f" {public['shared']}"
+            how = "" if public["shared"] == PLAIN else f" that {public['shared']}"
             lines.append(
-                f"Alike: at least {smallest} {public['counted']}{how}, asked for were "
-                f"{public['k']}."
+                f"Smallest group: {smallest} {public['counted']}{how} (k = {public['k']})."
             )
         for entry in self.protocol:
             if entry.method == "drop":
-                lines.append(f"Left out: {', '.join(entry.columns)}.")
+                lines.append(f"Not released: {', '.join(entry.columns)}.")
             elif entry.method == "suppress" and not entry.account.startswith("0 "):
-                lines.append(f"So that nobody stands out by a gap: {entry.account}")
+                lines.append(f"Rare patterns of missing cells: {entry.account}")
         changed = [one for one in self.written.statements if one.about in ("formulas", "names")]
         lines += [f"In the file, {statement}." for statement in changed]
         lines += map(str, self.release.probabilistic)
@@ -231,7 +230,7 @@ class Publication:
         lines += [] if self.release.estimates is None else [self.release.estimates.sentence]
         if self.risk is not None and self.risk.worst is not None:
             worst, before = self.risk.worst, self.risk_before
-            was = "" if before is None else f", {100 * before.value:.1f} % in the original as it is"
+            was = "" if before is None else f", {100 * before.value:.1f} % in the unmasked original"
             lines.append(
                 f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}) finds "
                 f"{100 * worst.found.value:.1f} % of the records ({worst.found.beside()}){was}."

@@ -270,9 +270,9 @@ def _noted_entropy(plan: PlanFile, path: Path) -> int:
 
 def _unknown_order(path: Path, what: str) -> BadTableError:
     return BadTableError(
-        f"{path.name} is in {what}: which record is whose is not known, and figures of records "
-        f"paired by their place would be wrong. Write seed = {secrets.randbits(48)} into the first "
-        f'line of the plan, or summary = "{path.name.partition(".")[0]}-summary.json" into its '
-        "[output]; both are as confidential as the data. Then run it again: tessella protect "
+        f"{path.name} is in {what}: it is not known which record belongs to whom, and figures of "
+        f"records paired by position would be wrong. Write seed = {secrets.randbits(48)} into the "
+        f'first line of the plan, or summary = "{path.name.partition(".")[0]}-summary.json" into '
+        "its [output]; both are as confidential as the data. Then run it again: tessella protect "
         "--plan PLAN --overwrite."
     )

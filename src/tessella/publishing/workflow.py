@@ -146,14 +146,14 @@ def publish(
     master: str | None = None,
     resume: bool = False,
 ) -> Publication:
-    """Carry out a plan: read, check, mask, audit, measure, and write the release with its reports.
+    """Run a plan: read, check, mask, audit, measure, and write the release with its reports.
 
     Parameters
     ----------
     plan : PlanFile or path
         The plan; see `tessella.planfile`.
     source : Source, optional
-        The table, if it was read already; otherwise the plan's input is read.
+        The table, if it was already read; otherwise the plan's input is read.
     folder : path, optional
         Where the files are written; by default the folder of the plan.
     progress : bool or callable, optional
@@ -166,14 +166,14 @@ def publish(
     pictures : bool, default True
         Whether the internal report has pictures.
     engine : {"memory", "local", "spark"} or SparkSession, optional
-        Where the plan is run: in memory; by processes of this machine, in pieces; by Spark. By
+        Where the plan is run: in memory; in pieces, by processes of this machine; by Spark. By
         default in memory, and in pieces where the table would take more than half of what is free.
     memory : int or str, optional
-        What the local engine may take, in bytes or as "2GB"; also what counts as too large.
+        Memory that the local engine may use, in bytes or as "2GB"; also what counts as too large.
     master : str, optional
-        The master of Spark, such as "local[2]", where no session is given or there.
+        The master of Spark, such as "local[2]", if no session is given or active.
     resume : bool, default False
-        Whether the local engine goes on where it ended when it was last stopped.
+        Whether the local engine resumes where it was last stopped.
 
     Returns
     -------
@@ -413,8 +413,8 @@ def ordered_as(plan: PlanFile, release: Release) -> str:
         )
     if plan.output.order == "kept":
         warnings.warn(
-            "The records are released in the order of the original: who knows that order knows "
-            'whose each record is. In [output], give order = "shuffled", or leave order out.',
+            "The records are released in the order of the original: whoever knows that order knows "
+            'whose record each is. In [output], give order = "shuffled", or leave order out.',
             TessellaWarning,
             stacklevel=2,
         )

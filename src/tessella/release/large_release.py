@@ -75,7 +75,7 @@ class LargeRelease:
     dominance : list of str
         How many records the totals of their groups give away, in words, where there are any.
     sample, sample_released, labels, sampled
-        Whole groups, units or records, drawn by chance (see `Task.sampled_by`): original rows,
+        Whole groups, units or records, drawn at random (see `Task.sampled_by`): original rows,
         released rows, the group of each, by block, and its place in the table.
     coincided : int
         Fuzzy centres that there are fewer than planned.
@@ -273,7 +273,7 @@ def _dominance(task: Task, shards: Sequence[Facts]) -> list[str]:
     names = sorted({name for own in shards for name in own["dominated_columns"].tolist()})
     columns = listed(list(map(repr, names)))
     if task.on_dominance == "report":
-        told = f"the totals of released groups give away {records}, in {columns}"
+        told = f"the totals of released groups disclose {records}, in {columns}"
         return [f"{DOMINANCE}{task.dominance}): {told}."]
     enlarged = task.on_dominance == "enlarge"
     wider = f", also with groups enlarged up to {MOST * task.plan.k} records" if enlarged else ""

@@ -56,30 +56,30 @@ def protect(
     folder: Any = None,
     progress: Progress | bool | None = None,
 ) -> Release:
-    """Mask a table so that every record stands for at least k and every rule holds, or refuse.
+    """Mask a table so that every record represents at least k and every rule holds, or refuse.
 
     Parameters
     ----------
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or 2-d numpy.ndarray
         The original table; it is not changed. Or one that is not in memory: a polars LazyFrame, a
         DuckDB relation, an Ibis table, a Spark DataFrame, or the path of a Parquet file or of a
-        folder of them. Above 262,144 records it is masked in pieces, never collected; the release
-        has a table of the same kind (for paths, a folder), and what is measured beyond k, rules and
-        loss is measured in a sample of whole groups.
+        folder of them. Above 262,144 records it is masked in pieces and never collected; the
+        release has a table of the same type (for paths, a folder), and measures other than k, rules
+        and loss are computed from a sample of whole groups.
     k : int
         The least number of units that share their released values; of records without a unit.
     rules : Rules, text, or list of lines, optional
         What must be true of every released record.
     plan : Plan, optional
-        A plan of `make_plan`; without it one is made from the arguments that follow.
+        A plan from `make_plan`; without it one is made from the arguments that follow.
     schema : Schema, optional
         Kinds and roles of the columns; guessed if not given.
     columns, strata, blocks, fit, edit, small, on_missing, distance, scale, grouping, options
         See `tessella.plan.make_plan`.
     aggregate : {"auto", "mean", "matched mean"}, default "auto"
-        What numbers without rules get: see `tessella.plan.make_plan`.
+        The released values of numbers without rules: see `tessella.plan.make_plan`.
     l : int or mapping, optional
-        How diverse the confidential values of every group must be: so many distinct values,
+        How diverse the confidential values of every group must be: a number of distinct values,
         {"entropy": 3} for an entropy of log 3, or {"recursive": [c, l]}, such as [2, 3]. Missing
         values do not count; l counts values over records, also where k counts units.
     t : float or mapping, optional
@@ -95,23 +95,23 @@ def protect(
         The column that names the respondent of each record, if the schema does not say so: the
         household, firm or patient. k counts distinct units; the column is not released.
     dominance : float or mapping, default 10
-        When a group's total gives its largest contribution away: p of the p% rule in per cent,
+        When a group's total discloses its largest contribution: p of the p% rule in per cent,
         {"p": 10}, or {"n": 1, "k": 85}: the n largest contribute more than k per cent.
     on_dominance : {"report", "enlarge", "refuse"}, default "report"
-        Note such groups in the audit; enlarge them up to 10 k records, and refuse what is left; or
-        refuse. What is refused names the top coding that would release it.
+        Note such groups in the audit; enlarge them to up to 10 k records, and refuse if some
+        remain; or refuse. A refusal names a top coding that would allow the release.
     whole_units : bool, default False
-        Whether k units agree in all their records together, which new numbers of units need and
-        rules about sums over members, too; otherwise in each record, which loses much less.
+        Whether k units agree in all their records together, as renumbered units require, and
+        rules about sums over members, too; otherwise in each record, with a much smaller loss.
     tolerance : float, default 1e-9
-        How far sides of a rule between floats may be off, times the size of the terms.
+        By how much the sides of a rule between floats may differ, times the size of the terms.
     random_state : int, RandomState or None, default None
         None draws from the operating system's entropy.
     memory : int or str, optional
-        What the processes that mask a table in pieces may take together, such as "2GB".
+        Memory that the processes that mask a table in pieces may use together, such as "2GB".
     folder : path, optional
-        Where the files of a table go that was masked in pieces; by default a temporary folder,
-        removed when Python ends.
+        Where the files of a table that was masked in pieces are written; by default a temporary
+        folder, removed when Python ends.
     progress : bool or callable, optional
         True shows a bar while groups are searched, in a notebook too: see `Study`.
 
@@ -124,7 +124,7 @@ def protect(
     PlanError
         If no masking keeps the rules.
     RefusedError
-        If the table breaks its rules and `edit` is "refuse", or if the audit of what was masked
+        If the table breaks its rules and `edit` is "refuse", or if the audit of the masked table
         finds a broken promise.
 
     Examples

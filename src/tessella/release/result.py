@@ -62,7 +62,7 @@ class Entry:
     public : mapping
         The parameters that may be published: without categories that no longer exist.
     account : str
-        What came of it.
+        The result.
     columns : tuple of str
         The columns that it was about.
     seconds : float
@@ -143,7 +143,7 @@ class Protocol:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Release(Displayed):
-    """A masked table, how it came about, and what was found when it was looked at again.
+    """A masked table, how it was made, and the results of its audit.
 
     Attributes
     ----------
@@ -161,13 +161,14 @@ class Release(Displayed):
     inconsistent : int
         Records of the original that broke a rule.
     moved, moved_inconsistent : float
-        How far records are from what is released for them, in standard deviations a column (root
+    How far records are from their released values, in standard deviations per column (root
         mean square over the masked columns of numbers): all records, and those that broke a rule.
     repair_loss : float
-        The part of `loss` that is there because records that broke a rule moved further than the
-        others: loss less the loss of the others alone.
+    The part of `loss` that arises because records that broke a rule moved further than the
+        others: loss minus the loss of the others alone.
     edited : int
-        Records in which a product was first recomputed, for its zeros or signs could not be kept.
+        Records in which a product was recomputed first, because its zeros or signs could not be
+        kept.
     merged : int
         Records that joined another part, because theirs was too small.
     donated : int
@@ -182,12 +183,12 @@ class Release(Displayed):
     labels : list of ndarray of shape (n,)
         The group of each record, for each block: confidential.
     before : Confrontation or None
-        What came of confronting the original, as prepared, with the rules: confidential, and left
+    The result of confronting the original, as prepared, with the rules: confidential, and left
         behind when saved. The released table's is in `audit.rules`.
     probabilistic : tuple of NamingChance
-        For each step that only aims at groups of k: how many records an intruder names.
+        For each step that only aims at groups of k: how many records an intruder identifies.
     estimates : EstimateLoss or None
-        Survey estimates before and after, with sampling errors: confidential, left behind as well.
+        Survey estimates before and after, with sampling errors: confidential, not saved either.
     recoding_loss : dict of name to float
         The certainty penalty of each recoded column, in per cent: see `tessella.loss`.
     """
@@ -251,15 +252,17 @@ class Release(Displayed):
         if self.inconsistent:
             lines.append(
                 f"{self.inconsistent} records of the original broke a rule; they moved by "
-                f"{self.moved_inconsistent:.3g} standard deviations a column, all records by "
-                f"{self.moved:.3g}: {self.repair_loss:.2f} points of the loss are theirs."
+                f"{self.moved_inconsistent:.3g} standard deviations per column, all records by "
+                f"{self.moved:.3g}; {self.repair_loss:.2f} points of the loss are due to that."
             )
         if self.merged:
-            lines.append(f"{self.merged} records joined another part, for theirs was too small.")
+            lines.append(
+                f"{self.merged} records joined another part, because their own was too small."
+            )
         if self.donated:
             lines.append(
-                f"{self.donated} records share the values of a record that keeps all rules, for no "
-                "point nearer to the centre of their group was found that does."
+                f"{self.donated} records share the values of a record that keeps all rules, because"
+                " no point that keeps them was found nearer to the centre of their group."
             )
         return lines
 

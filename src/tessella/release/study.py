@@ -63,17 +63,17 @@ class Study:
     confidential : name or sequence of names, optional
         Columns that are confidential, if the schema does not say so: released as they are.
     tolerance : float, default 1e-9
-        How far sides of a rule between floats may be off, times the size of the terms.
+        By how much the sides of a rule between floats may differ, times the size of the terms.
     random_state : int or None, default None
-        The first masking step has this seed, as a masker of its own would; each further one a seed
-        made of this one and its place among them. So a step that is taken back and done again gives
-        the same table. None draws from the operating system's entropy: doing it again then gives
-        another table.
+        The first masking step has this seed, as a separate masker would; each further one a seed
+        derived from this one and its position. So a step that is undone and done again gives
+        the same table. None draws from the operating system's entropy: repeating a step then gives
+        a different table.
     folder : path, optional
-        What the names of files that steps read are relative to, such as hierarchies.
+        The folder to which names of files that steps read, such as hierarchies, are relative.
     progress : bool or callable, optional
-        True shows a bar while a step searches, in a notebook too; a callable is called with how
-        much is done, out of how much, and the name of what is being done.
+        True shows a bar while a step searches, also in a notebook; a callable is called with how
+        much is done, out of how much, and the name of the task.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class Study:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps that were taken and not taken back."""
+        """The steps that were taken and not undone."""
         return tuple(s.step for s in self._states if s.step is not None)
 
     @property
@@ -256,14 +256,14 @@ class Study:
         return self
 
     def undo(self, count: int = 1) -> Study:
-        """Take the last steps back; `redo` brings them again until another step is taken."""
+        """Undo the last steps; `redo` applies them again, until another step is taken."""
         self._refuse_count(count, len(self.steps), "steps to take back")
         for _ in range(count):
             self._undone.append(self._states.pop())
         return self
 
     def redo(self, count: int = 1) -> Study:
-        """Bring back what was taken back, as it was."""
+        """Apply again the steps that were undone, as they were."""
         self._refuse_count(count, len(self._undone), "steps to bring back")
         for _ in range(count):
             self._states.append(self._undone.pop())
@@ -283,9 +283,9 @@ class Study:
 
     @parameters(units=[OneOf(("left out", "renumbered"))])
     def release(self, *, units: str = "left out") -> Release:
-        """Judge the table as it is now: a release, or why there is none.
+        """Audit the present table: return a release, or raise why there is none.
 
-        `units="renumbered"` releases the column of units with new numbers, drawn by chance, if k
+        `units="renumbered"` releases the column of units with new numbers, drawn at random, if k
         units agree in all their records together.
         """
         found, here = self.judged(), self._states[-1]

@@ -1,4 +1,4 @@
-"""Units that are released under new numbers, drawn by chance.
+"""Units that are released under new numbers, drawn at random.
 
 Who sees which records are of one unit sees the unit as a whole. So k units must agree in all their
 records together, which is more than k units in each group of records.
@@ -74,7 +74,7 @@ def renumber_units(
     numbers = 1 + np.random.default_rng(np.random.SeedSequence(seed)).permutation(len(texts))
     every = [str(number) for number in range(1, len(texts) + 1)]  # else in the original's order
     fresh = table.relabel(unit, [str(number) for number in numbers], order=every)
-    drawn = Column(name=unit, kind="nominal", role="untouched", why="numbers drawn by chance")
+    drawn = Column(name=unit, kind="nominal", role="untouched", why="numbers drawn at random")
     known: Any = views[0].schema
     schema = Schema([drawn if column.name == unit else column for column in known])
     return replace(found, table=fresh, schema=schema)

@@ -65,7 +65,7 @@ def shared(part: Part) -> str:
         values = f"values of {', '.join(map(str, part['blocks'][0]['columns']))}"
     where = " in each block of columns" if len(part["blocks"]) > 1 else ""
     if is_loose(part):
-        return f"match in their {values}{where}, an empty cell equal to every value"
+        return f"match in their {values}{where}, where an empty cell matches every value"
     return f"share their {values}{where}"
 
 
@@ -163,84 +163,85 @@ _ROWS = [
      "In each block of columns, every record has the same masked values as "
      "{others}{alike}."),
     ("verdict", "k by wildcard", "loose",
-     "At least {k} {counted}{alike} {shared}; fewer may have the same."),
+     "At least {k} {counted}{alike} {shared}; fewer may have equal values."),
     ("verdict", "uncounted", "uncounted",
-     "Who is alike in further masked columns was not counted: {uncounted}."),
+     "k does not include these masked columns: {uncounted}."),
     ("verdict", "diverse", "diverse",
      "Among records with the same masked values, confidential values are diverse or close to those "
      "of the table: {diverse}."),
     ("verdict", "rules hold", "rules", "No record breaks {rules}."),
     ("verdict", "loss", "priced",
-     "The masking cost {loss} of the variation of the masked numbers that figures are given of."),
-    ("verdict", "own value", "some masked", "A record's masked value need not be its own."),
+     "Masking cost {loss} of the variation of the masked numbers for which figures are given."),
+    ("verdict", "own value", "some masked",
+     "The masked value of a record need not be its original one."),
     ("method", "steps", "",
-     "The steps and their parameters, without what chance drew, without names of columns that "
-     "were left out, and without values that would disclose one of the original."),
+     "The steps and their parameters, without random numbers, without names of columns that are "
+     "not released, and without values that would disclose an original one."),
     ("guarantee", "k counted", "counted, not blocks, not loose",
      "Every released record has the same {values} as {others}{alike}: "
      "k = {k}. This was counted in the released table."),
     ("guarantee", "k counted by wildcard", "loose",
-     "At least {k} {counted}{alike} {shared}. This was counted in the released table. It is less "
-     "than {k} with the same values: some combinations may be those of fewer."),
+     "At least {k} {counted}{alike} {shared}. This was counted in the released table. It is "
+     "weaker than {k} with the same values: fewer may share some combinations."),
     ("guarantee", "not counted in k", "uncounted",
-     "k is not about {uncounted}: with these, fewer may be alike."),
+     "k does not include {uncounted}: with these columns, fewer may be equal."),
     ("guarantee", "k counted in blocks", "blocks, not loose",
      "In each block, every released record has the same masked values as "
      "{others}{alike}: k = {k}. This was counted in the released table, block by block; over all "
-     "blocks together fewer may be alike."),
-    ("guarantee", "no k", "not counted", "No least number of alike records is promised."),
+     "blocks together, fewer may be equal."),
+    ("guarantee", "no k", "not counted", "No minimum number of equal records is guaranteed."),
     ("guarantee", "probabilistic", "probabilistic", "{probabilistic}"),
     ("rules", "rules counted", "rules",
-     "No released record breaks these rules: exactly for whole numbers and categories, to "
-     "{tolerance} of their terms for other numbers. A rule about a missing value counts as "
-     "unknown, not as broken."),
+     "No released record breaks these rules. They hold exactly for whole numbers and categories, "
+     "to {tolerance} of the size of their terms for other numbers. A rule about a missing value "
+     "counts as unknown, not as broken."),
     ("rules", "no rules", "not rules", "No rules were given."),
     ("unquoted", "unquoted rules", "unquoted",
-     "Rules that hold and whose wording is not published: {unquoted}."),
+     "Number of further rules that hold but are not published: {unquoted}."),
     ("unquoted", "constants", "constants",
      "… stands for a number that is withheld."),
     ("analysis", "weight", "weight",
      "Records are weighted by {weight}: use it in every estimate."),
     ("analysis", "codes", "codes",
-     "These values stand for missing, and are no values: {codes}."),
+     "These codes stand for missing values: {codes}."),
     ("analysis", "order", "shuffled",
-     "The order of the records was drawn by chance: it means nothing, and row numbers cannot "
-     "be used to join the table with another."),
+     "The records are in random order: row numbers have no meaning, and cannot be used to join "
+     "the table with another."),
     ("analysis", "edited", "edited",
-     "{edited} records of the original broke a rule. They are released so that they keep all "
-     "rules, and may have moved further than others."),
+     "{edited} records of the original broke a rule. They were changed to keep all "
+     "rules, and may differ more from the original than others."),
     ("analysis", "moved back", "moved back",
-     "After masking, records that broke a rule were moved back to it: what is stated of a "
-     "method is true of it before that."),
+     "After masking, records that broke a rule were moved to values that keep it. What is stated "
+     "about a method is true of the table before that."),
     ("analysis", "standard errors", "some masked",
-     "Standard errors of usual formulas do not count the masking. Where a result matters, "
-     "compare it with the information loss of the columns it uses."),
+     "The usual formulas for standard errors do not take masking into account. Where a result "
+     "matters, compare it with the information loss of the columns it uses."),
     ("limits", "groups by wildcard", "loose",
-     "Who knows a person's values sees which of the matching records agree in all of them, and "
-     "that may be fewer than {k}."),
+     "Someone who knows a person's values sees which of the matching records agree in all of "
+     "them, and these may be fewer than {k}."),
     ("limits", "groups", "counted, not blocks, not loose",
-     "Groups of at least {k} hide which record is whose. They do not hide what all records of "
-     "a group have in common."),
+     "Groups of at least {k} hide which record belongs to whom. They do not hide what all records "
+     "of a group have in common."),
     ("limits", "groups in blocks", "blocks, not loose",
-     "Groups of at least {k} hide which record is whose, within each block of columns. They do "
-     "not hide what all records of a group have in common."),
-    ("limits", "no groups", "not counted", "No least number of alike records is promised."),
+     "Groups of at least {k} hide which record belongs to whom, within each block of columns. They "
+     "do not hide what all records of a group have in common."),
+    ("limits", "no groups", "not counted", "No minimum number of equal records is guaranteed."),
     ("limits", "kept", "not all masked", "Released as they are: {kept}."),
     ("limits", "few", "few",
-     "So few cells differ in {few} that figures about them, and overall figures, would tell "
+     "So few cells differ in {few} that figures about them, and overall figures, would disclose "
      "single values: they are withheld."),
     ("limits", "dominated", "dominated",
-     "In {dominated} a single record is most of the variation, or of its change: figures about "
-     "it are withheld, and overall figures are about the other columns."),
+     "In {dominated} a single record accounts for most of the variation, or of its change: figures "
+     "about them are withheld, and overall figures refer to the other columns."),
     ("limits", "sampled", "sampled, counted",
-     "k and the rules were counted in all records; figures about columns, distributions and "
-     "estimates are those of {sampled}, drawn by chance."),
+     "k and the rules were checked in all records; figures about columns, distributions and "
+     "estimates are from {sampled}, drawn at random."),
     ("limits", "sampled without k", "sampled, not counted",
-     "The rules were counted in all records; figures about columns, distributions and "
-     "estimates are those of {sampled}, drawn by chance."),
+     "The rules were checked in all records; figures about columns, distributions and "
+     "estimates are from {sampled}, drawn at random."),
     ("limits", "rounded", "",
      "Figures of this report are rounded, and those about few records are withheld."),
-    ("limits", "no risk", "", "It has no figure of disclosure risk."),
+    ("limits", "no risk", "", "This report has no figures on disclosure risk."),
     ("footer", "publish", "", "This report may be published with the table."),
     ("footer", "hash", "manifest",
      "The manifest has the hash of the released file."),
@@ -262,21 +263,21 @@ def sentences(part: Part) -> dict[str, list[str]]:
 ADVICE = {
     "recode": (
         "Coarser categories",
-        "Values of {column} were put together; nothing finer can be found out from the table. All "
-        "figures of this report compare with the original coded alike.",
+        "Values of {column} were combined; finer ones cannot be recovered from the table. All "
+        "figures of this report compare with the original, recoded in the same way.",
     ),
     "suppress": (
         "Suppressed cells",
-        "Some cells were made missing, because their records could have been recognised by what "
-        "they lack. They are not missing at random: compare results with and without the records "
-        "that lack a cell.",
+        "Some cells were made missing, because their records could have been recognised by their "
+        "missing values. They are not missing at random: compare results with and without the "
+        "records that have missing values.",
     ),
 }
 
 
 def advise(part: Part) -> list[dict[str, Any]]:
     """List what a user of the table should know: in general, then for each step that changed it."""
-    advice = [{"title": "First of all", "says": sentences(part)["analysis"]}]
+    advice = [{"title": "In general", "says": sentences(part)["analysis"]}]
     for step in part["steps"]:
         name, options = step["method"], step["options"]
         if name in ADVICE:

@@ -268,8 +268,8 @@ class Tried:
 
 
 TITLES = {
-    "identity": "Who is who (share of records found)",
-    "attribute": "What is true of somebody (share of right statements)",
+    "identity": "Identity disclosure (share of records found)",
+    "attribute": "Attribute disclosure (share of right statements)",
     "table": "What the table shows by itself",
 }
 

@@ -302,5 +302,5 @@ K_MAP = Attack(
 )  # fmt: skip
 PRESENCE = Attack(
     "delta-presence", "table", attack_presence, WITH_POPULATION, _no_population,
-    "tells by the keys who of the population is in the release",
+    "infers from the keys who of the population is in the release",
 )  # fmt: skip

@@ -41,13 +41,13 @@ _KEYS = ("rule", "name", "label", "tolerance")
 
 
 class Rules(Displayed, Sequence[Rule]):
-    """What must be true of every record of a table.
+    """Rules that every record of a table must obey.
 
     Parameters
     ----------
     rules : iterable of Rule or str
         Rules, or lines of text; `Rules.parse`, `read`, `from_toml` and `from_validate` are the
-        other ways in.
+        other constructors.
 
     Examples
     --------

@@ -248,7 +248,7 @@ def individual_risk(
     if mass is None:
         raise BadOptionError(
             "weights", weights, "the sampling weights, a column or one number for each record; for "
-            "a whole population, k_anonymity tells the risk 1/f"
+            "a whole population, k_anonymity gives the risk 1/f"
         )  # fmt: skip
     found = count_matches(read, missing_as=missing_as, weights=mass)
     weight = found.count if found.weight is None else found.weight

@@ -1,6 +1,6 @@
 """Columns that have one value for all members of a unit: the region of a household.
 
-Pairs of members that follow each other within their unit are compared. Two records drawn by chance
+Pairs of members that follow each other within their unit are compared. Two records drawn at random
 agree in the share sum(p ** 2) of pairs, where p are the shares of values; members nearly always.
 """
 

@@ -1,7 +1,7 @@
 """Sums and differences: total == part + part, a == b - c, age == year - birth, a == 12 * b.
 
 A linear equality that nearly all records obey is a vector that is orthogonal to nearly all records.
-A few records more than there are columns, drawn by chance, are all clean often enough (with one in
+A few records more than there are columns, drawn at random, are all clean often enough (with one in
 twenty broken and twenty columns, in three draws of ten): the vectors that are orthogonal to all of
 them are found by elimination modulo a prime, which is exact and does not grow. A broken record
 among those drawn removes the equalities that it breaks, and no other. Many draws, each with the
