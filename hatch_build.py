@@ -11,6 +11,7 @@ platform and this version of Python. Without, it is one for all, and numba compi
 import os
 import re
 import sys
+from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,8 @@ class Kernels(BuildHookInterface[Any]):
         for path in compiled():
             inside = path.relative_to(Path(self.root, "src"))
             build_data["force_include"][str(path)] = inside.as_posix()
+            folder = inside.parent.as_posix()
+        # Machine code holds functions of numba's own, whose licence asks to be handed on.
+        for one in files("numba") or []:
+            if one.name.startswith("LICENSE"):
+                build_data["force_include"][str(one.locate())] = f"{folder}/numba-{one.name}"

@@ -224,7 +224,7 @@ class Grouping(Clusterer):
         Share of `inertia_` that is not yet proved unavoidable, computed on demand.
     """
 
-    one_column: ClassVar = False  # whether it groups tables of one column only
+    one_column: ClassVar[bool] = False  # whether it groups tables of one column only
     # What parameters may be; k is checked with the number of records.
     _parameters: ClassVar[Mapping[str, Sequence[Constraint]]] = {}
 

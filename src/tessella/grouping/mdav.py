@@ -6,7 +6,7 @@ far out is far from the centre of all that remain, so groups form from the outsi
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -186,7 +186,7 @@ class VMDAV(Grouping):
     [0, 0, 0, 0, 1, 1, 1]
     """
 
-    _parameters: ClassVar = {"gamma": [Number(least=0)]}
+    _parameters: ClassVar[dict[str, Any]] = {"gamma": [Number(least=0)]}
 
     def __init__(self, k: int = 3, *, gamma: float = 0.2) -> None:
         super().__init__(k)

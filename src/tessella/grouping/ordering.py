@@ -274,7 +274,7 @@ class OrderedGrouping(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
-    _parameters: ClassVar = {"order": [OneOf(tuple(ORDERS))]}
+    _parameters: ClassVar[dict[str, Any]] = {"order": [OneOf(tuple(ORDERS))]}
 
     def __init__(self, k: int = 3, *, order: str = "mdav") -> None:
         super().__init__(k)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint
@@ -80,7 +80,9 @@ class IGD(Grouping):
     [0, 1, 0, 1, 0, 1, 2, 2]
     """
 
-    _parameters: ClassVar = {"start": [Instance(Grouping, "a grouping, such as VMDAV()"), NONE]}
+    _parameters: ClassVar[dict[str, Any]] = {
+        "start": [Instance(Grouping, "a grouping, such as VMDAV()"), NONE]
+    }
 
     def __init__(self, k: int = 3, *, start: Grouping | None = None) -> None:
         super().__init__(k)

@@ -107,7 +107,7 @@ class IteratedOrdering(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
-    _parameters: ClassVar = {"max_rounds": [Whole(1)], "patience": [Whole(1)]}
+    _parameters: ClassVar[dict[str, Any]] = {"max_rounds": [Whole(1)], "patience": [Whole(1)]}
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class RepOrdMic(Grouping):
     [0, 1, 0, 1, 0, 1]
     """
 
-    _parameters: ClassVar = {
+    _parameters: ClassVar[dict[str, Any]] = {
         "max_clusters": [Whole(1)],
         "tol": [Number(least=0)],
         "walks": [Whole(0)],

@@ -192,7 +192,7 @@ class Search(Grouping):
     array([0, 0, 1, 0, 1, 1])
     """
 
-    _parameters: ClassVar = {
+    _parameters: ClassVar[dict[str, Any]] = {
         "effort": [EFFORT],
         "time_limit": [Number(above=0), NONE],
         "random_state": [SEED],

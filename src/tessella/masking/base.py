@@ -65,7 +65,7 @@ class Masker(Estimator):
     schema: Schema | None = None
     random_state: Any = None
 
-    repairs: ClassVar = True  # whether `rules` are what released records are moved back to
+    repairs: ClassVar[bool] = True  # whether `rules` are what released records are moved back to
     _parameters: ClassVar[Declared] = {}
 
     def fit(self, table: Any, y: object = None, *, weights: Any = None, strata: Any = None) -> Self:

@@ -241,7 +241,7 @@ class FuzzyMicroaggregation(GroupMasker):
     5   63     8.0
     """
 
-    _parameters: ClassVar = {
+    _parameters: ClassVar[dict[str, Any]] = {
         **PARAMETERS,
         "round_integers": [FLAG],
         "on_missing": [OneOf(("error", "pattern"))],

@@ -215,7 +215,7 @@ class Microaggregation(GroupMasker):
     (3, 2.1)
     """
 
-    _parameters: ClassVar = {
+    _parameters: ClassVar[dict[str, Any]] = {
         "aggregate": [OneOf(AGGREGATES)],
         "on_missing": [OneOf(("error", "pattern"))],
         "round_integers": [FLAG],

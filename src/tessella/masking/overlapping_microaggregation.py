@@ -110,7 +110,7 @@ class OverlappingMicroaggregation(NumberMasker):
     (0.5, 25.0, 20.0)
     """
 
-    _parameters: ClassVar = {
+    _parameters: ClassVar[dict[str, Any]] = {
         "effort": [EFFORT],
         "order": [OneOf(("shuffled", "kept"))],
         "on_missing": [OneOf(("error", "pattern"))],

@@ -56,7 +56,7 @@ class KeyMasker(Masker):
     suppress: float = 0.0
     folder: Any = None
 
-    repairs: ClassVar = False
+    repairs: ClassVar[bool] = False
 
     def _select(self, source: Table, *, weights: Any, strata: Any) -> tuple[View, Selection]:
         """Read the table; the columns are those that have a hierarchy, unless others are named."""
