@@ -14,6 +14,7 @@ import numpy as np
 
 from .._parameters import Number, OneOf, parameters
 from .._types import Floats, Name
+from .._wording import counted
 from .base import (
     ComparedTables,
     Loss,
@@ -302,7 +303,7 @@ def component_loss(
         "principal components of the correlations",
         source="W. J. Krzanowski (1979). Between-groups comparison of principal components. "
         "JASA 74, 703-707",
-        verdict=f"the space of the first {m} components turned by "
+        verdict=f"the space of the first {counted(m, 'component')} turned by "
         f"{np.degrees(np.arcsin(np.sqrt(value))):.3g} degrees on average{worst(by_column)}",
         details={"components": m, "share explained": float(shares[:m].sum())},
     )

@@ -372,7 +372,8 @@ class Plan(Displayed):
             )
         for number, block in enumerate(self.blocks, start=1):
             head = f"Block {number}: " if len(self.blocks) > 1 else ""
-            lines.append(f"{head}{', '.join(map(str, block.columns))} are grouped together.")
+            together = "are grouped together" if len(block.columns) > 1 else "is grouped alone"
+            lines.append(f"{head}{', '.join(map(str, block.columns))} {together}.")
             for name, cases in block.cases.items():
                 lines.append(
                     f"  {name} ({self.rules[name].text}) can be true in {len(cases)} ways; records "
