@@ -22,6 +22,8 @@ ENTRY = re.compile(r"^::: (tessella(?:\.\w+)*)$", flags=re.MULTILINE)
 FENCE = re.compile(r"^( *)(```+)[^\n]*\n.*?^\1\2 *$", flags=re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", flags=re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+NO_PARAGRAPH = re.compile(r"\s*(?:[|!*<-]|:::)")  # a table, a picture, a motto, a list
+SENTENCE_END = re.compile(r"(?<=[.:?])\s(?=[A-Z`¶])")
 HEADING = re.compile(r"^(#{1,6}) +(.+?) *#* *$", flags=re.MULTILINE)
 
 
@@ -45,12 +47,13 @@ class Page:
 
     @property
     def first_sentence(self) -> str:
-        """The first sentence below the title that is neither a table, a picture nor a motto."""
-        body = HEADING.sub("", self.prose)
-        for block in re.split(r"\n\s*\n", body):
-            if block.strip() and not block.lstrip().startswith(("|", "!", "*", "-", ":::", "<")):
-                text = plain(" ".join(block.split()))
-                return re.split(r"(?<=[.:?])\s(?=[A-Z`])", text)[0].rstrip(":")
+        """The first whole sentence of a paragraph below the title; one with a formula is none."""
+        blocks = re.split(r"\n\s*\n", HEADING.sub("", self.prose))
+        paragraphs = [block for block in blocks if not NO_PARAGRAPH.match(block)]
+        text = " ¶ ".join("…" if block.startswith("    ") else block for block in paragraphs)
+        for sentence in SENTENCE_END.split(plain(" ".join(text.split()))):
+            if sentence.endswith((".", ":", "?")) and "…" not in sentence:
+                return re.sub(":$", ".", sentence.lstrip("¶ "))
         return ""
 
     def links(self) -> Iterator[str]:

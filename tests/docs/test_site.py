@@ -155,6 +155,30 @@ def test_the_index_for_programs_has_every_page_once_with_its_first_sentence():
     assert (page.title, page.first_sentence) == ("A b", "First one.")
 
 
+def test_the_index_for_programs_has_one_section_for_pages_without_one():
+    """A bug once met: a second and a third heading "Pages", after each section of the menu."""
+    sections = re.findall(r"^## (.+)$", index_text(OURS), flags=re.MULTILINE)
+    assert sections == ["Pages", "How to", "Methods", "Risk", "API"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Find groups so that\n\n    Σ x\n\nis least. The rest follows.", "The rest follows."),
+        ("Find this:\n\n    Σ x\n\nIt is hard.", "Find this."),
+        ("No end of a\n\n- list", ""),
+    ],
+)
+def test_the_first_sentence_is_whole(text, sentence):
+    assert Page("a.md", f"# A\n\n{text}\n").first_sentence == sentence
+
+
+def test_each_first_sentence_of_our_pages_is_whole():
+    """A bug once met: "into groups of at least k so that", where a formula follows."""
+    for path, page in OURS.pages.items():
+        assert page.first_sentence.endswith((".", "?")), path
+
+
 def test_the_glossary_defines_each_term_once_and_briefly():
     text = OURS.pages["glossary.md"].text
     terms = re.findall(r"^### (.+)\n\n((?:.+\n)+)", text, flags=re.MULTILINE)
