@@ -43,6 +43,8 @@ def build(sources: Sources, site: Path) -> None:
             raise RuntimeError(f"The site was not built.\n{done.stdout}{done.stderr}")
         built = Path(folder) / "site"
         (built / "llms.txt").write_text(index_text(sources), encoding="utf-8")
+        if "site_url" not in sources.settings:
+            (built / "sitemap.xml").unlink(missing_ok=True)  # empty: its addresses are whole ones
         (built / "llms-full.txt").write_text(full_text(sources), encoding="utf-8")
         shutil.rmtree(site, ignore_errors=True)
         shutil.copytree(built, site)

@@ -6,6 +6,7 @@ it looks for, in small pages with one mistake.
 
 from __future__ import annotations
 
+import html as markup
 import re
 import runpy
 from pathlib import Path
@@ -16,6 +17,8 @@ from website.pages import problems_of_site
 from website.sources import CODE, Page, Sources
 
 ROOT = Path(__file__).parents[2]
+from tessella.risk import ATTACKS
+
 OURS = Sources.read(ROOT)
 
 
@@ -228,3 +231,9 @@ def test_the_picture_can_be_drawn_again_and_is_small():
     kept = (ROOT / "docs" / "pictures" / "mosaic.svg").read_text()
     assert len(kept) < 60_000
     assert all(title in kept for title in said)
+    assert not list((tmp_path / "site").glob("sitemap*"))  # a bug once met: it was empty
+    risk = (tmp_path / "site" / "api" / "risk.html").read_text()
+    assert "_unless" not in risk  # a bug once met: the source code of a registry
+    for attack in ATTACKS.values():
+        description = markup.escape(attack.description, quote=False)
+        assert f"<code>{attack.name}</code>: {description}" in risk
