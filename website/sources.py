@@ -18,6 +18,8 @@ from typing import Any
 
 import yaml
 
+from .pictures import SOURCE
+
 ENTRY = re.compile(r"^::: (tessella(?:\.\w+)*)$", flags=re.MULTILINE)
 FENCE = re.compile(r"^( *)(```+)[^\n]*\n.*?^\1\2 *$", flags=re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", flags=re.DOTALL)
@@ -58,8 +60,10 @@ class Page:
 
     def links(self) -> Iterator[str]:
         """Yield the target of each link and picture."""
-        for match in LINK.finditer(CODE.sub(lambda m: "`" * len(m[0]), self.prose)):
-            yield match[1]
+        text = CODE.sub(lambda m: "`" * len(m[0]), self.prose)
+        for pattern in (LINK, SOURCE):
+            for match in pattern.finditer(text):
+                yield match[1]
 
     def anchors(self) -> set[str]:
         """What a link to this page may have after `#`."""
@@ -111,8 +115,11 @@ class Sources:
         return {package: names_of(package) for package in sorted(packages)}
 
     def problems(self) -> list[str]:
-        """Every link that leads nowhere, page missing in the menu, and name without an entry."""
-        return [*self._problems_of_links(), *self._problems_of_nav(), *self._problems_of_api()]
+        """Every link that leads nowhere, unused picture, page not in the menu, missing entry."""
+        return [
+            *self._problems_of_links(), *self._problems_of_pictures(), *self._problems_of_nav(),
+            *self._problems_of_api(),
+        ]  # fmt: skip
 
     def _problems_of_links(self) -> Iterator[str]:
         for page in self.pages.values():
@@ -134,6 +141,15 @@ class Sources:
         if anchor and anchor not in self.pages[path].anchors():
             return f"docs/{path} has no such heading"
         return None
+
+    def _problems_of_pictures(self) -> Iterator[str]:
+        docs = self.root / "docs"
+        used = {_normal(PurePosixPath(page.path).parent / link)
+                for page in self.pages.values() for link in page.links()}  # fmt: skip
+        for path in sorted((docs / "pictures").rglob("*.*")):
+            name = path.relative_to(docs).as_posix()
+            if path.suffix in (".png", ".svg") and name not in used:
+                yield f"docs/{name}: no page shows it"
 
     def _problems_of_nav(self) -> Iterator[str]:
         listed = Counter(path for path, _ in self.nav())
