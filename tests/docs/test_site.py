@@ -285,8 +285,18 @@ def test_formulas_become_text():
 
 @pytest.mark.slow
 def test_the_picture_can_be_drawn_again_and_is_small():
+    Text = pytest.importorskip("matplotlib.text").Text
+    FigureCanvasAgg = pytest.importorskip("matplotlib.backends.backend_agg").FigureCanvasAgg
     drawing = runpy.run_path(str(ROOT / "docs" / "pictures" / "mosaic.py"))["draw"]()
     said = [axes.get_title(loc="left") for axes in drawing.axes]
     kept = (ROOT / "docs" / "pictures" / "mosaic.svg").read_text()
     assert len(kept) < 60_000
     assert all(title in kept for title in said)
+    canvas = FigureCanvasAgg(drawing)
+    canvas.draw()
+    titles = [
+        drawing.findobj(lambda one, t=title: isinstance(one, Text) and one.get_text() == t)
+        for title in said
+    ]
+    (left, right) = [found[0].get_window_extent(canvas.get_renderer()) for found in titles]
+    assert right.x0 - left.x1 > 30  # pixels; a bug once met: they read as one sentence
