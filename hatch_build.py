@@ -1,8 +1,9 @@
 """What is computed when the package is built: its readme, and machine code of the kernels.
 
 The readme is README.md without links into the repository. A package index shows it apart from the
-repository, where `docs/risk.md` leads nowhere. Such links become their text, such pictures are
-left out. Once the repository has a public address, they can be completed instead.
+repository, where `docs/risk.md` leads nowhere. Such links become their text; what is nothing
+without them is left out: pictures and the paragraphs that announce them, links in parentheses and
+in lists. Once the repository has a public address, they can be completed instead.
 
 A wheel holds machine code where TESSELLA_KERNELS=1 is in the environment, and is then one for this
 platform and this version of Python. Without, it is one for all, and numba compiles on first use.
@@ -21,14 +22,18 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 ABSOLUTE = r"(?:https?:|mailto:|#)"
 PICTURE = re.compile(rf"!\[[^\]]*\]\((?!{ABSOLUTE})[^)]*\)")
 LINK = re.compile(rf"\[([^\]]*)\]\((?!{ABSOLUTE})[^)]*\)")
+ANNOUNCED = re.compile(rf"(?:^[^\n]+\n)*^[^\n]+:\n\n+{PICTURE.pattern}\n", re.MULTILINE)
+IN_PARENTHESES = re.compile(rf" \({LINK.pattern}\)")
+LISTED = re.compile(rf"^[^\n]*{LINK.pattern} ·\n", re.MULTILINE)
 HTML_PICTURE = re.compile(r"<picture>.*?</picture>|<img\b[^>]*>", re.DOTALL)
 
 
 def without_repository_links(text: str) -> str:
     """Return Markdown in which every link that is left leads somewhere by itself."""
     text = HTML_PICTURE.sub("", text)
-    text = PICTURE.sub("", text)  # first: a picture may stand in the text of a link
-    return LINK.sub(r"\1", text)
+    for left_out in (ANNOUNCED, PICTURE, IN_PARENTHESES, LISTED):
+        text = left_out.sub("", text)  # before links: a picture may be the text of one
+    return re.sub(r"\n{3,}", "\n\n", LINK.sub(r"\1", text))
 
 
 class Readme(MetadataHookInterface):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import sys
 import tomllib
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +122,44 @@ def test_the_conda_recipe_requires_the_same():
     assert sorted(line.replace(" ", "") for line in packages) == sorted(PROJECT["dependencies"])
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     assert {line.replace(" ", "") for line in recipe["requirements"]["host"]} >= set(build)
+
+
+@pytest.fixture(scope="module")
+def without_repository_links() -> Callable[[str], str]:
+    pytest.importorskip("hatchling", reason="it builds the package")
+    functions = runpy.run_path(str(ROOT / "hatch_build.py"))
+    function: Callable[[str], str] = functions["without_repository_links"]
+    return function
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("[a](docs/a.md), [b](https://b.org), [c](#c)", "a, [b](https://b.org), [c](#c)"),
+        ("One ([guide](docs/a.md)), two ([b](https://b.org)).", "One, two ([b](https://b.org))."),
+        ("One (see [guide](docs/a.md)).", "One (see guide)."),
+        ("[![x](y.svg)](docs/a.md)\n", "\n"),
+        ("One.\n\nThe picture\nshows it:\n\n![p](docs/p.svg)\n\nTwo.\n", "One.\n\nTwo.\n"),
+        ("A list:\n\n- one\n\n![p](docs/p.svg)\n\nTwo.\n", "A list:\n\n- one\n\nTwo.\n"),
+        ("Here:\n\n![p](https://b.org/p.svg)\n", "Here:\n\n![p](https://b.org/p.svg)\n"),
+        ("[A](a.md) ·\n[B](b.md) and [C](c.md) ·\n`make docs`\n", "`make docs`\n"),
+    ],
+)
+def test_the_readme_of_a_package_index_has_no_dead_words(without_repository_links, text, left):
+    assert without_repository_links(text) == left
+
+
+def test_our_readme_reads_well_without_the_repository(without_repository_links):
+    """Bugs once met: "Tutorial · How to · ...", "(guide)", a colon with nothing after it."""
+    text = without_repository_links((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert not re.search(r"\(guide\)| ·$|\n\n\n", text, flags=re.MULTILINE)
+    paragraphs = re.sub(r"```.*?```", "code", text, flags=re.DOTALL).split("\n\n")
+    for paragraph, following in pairwise(paragraphs):
+        if paragraph.endswith(":"):
+            assert following.startswith(("code", "|", "- ")), paragraph
+    assert len(text) > 0.8 * len(
+        re.sub(r"\]\([^)]*\)", "", (ROOT / "README.md").read_text("utf-8"))
+    )
 
 
 @pytest.fixture

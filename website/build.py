@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from .llms import full_text, index_text
+from .pictures import copy_picture, with_both_themes
 from .sources import Sources
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +43,8 @@ def build(sources: Sources, site: Path) -> None:
         if done.returncode:
             raise RuntimeError(f"The site was not built.\n{done.stdout}{done.stderr}")
         built = Path(folder) / "site"
+        if "site_url" not in sources.settings:
+            (built / "sitemap.xml").unlink(missing_ok=True)  # empty: its addresses are whole ones
         (built / "llms.txt").write_text(index_text(sources), encoding="utf-8")
         (built / "llms-full.txt").write_text(full_text(sources), encoding="utf-8")
         shutil.rmtree(site, ignore_errors=True)
@@ -53,12 +56,13 @@ def stage(sources: Sources, folder: Path) -> None:
     for page in sources.pages.values():
         path = folder / "docs" / page.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page.expanded(), encoding="utf-8")
+        path.write_text(with_both_themes(page.expanded()), encoding="utf-8")
     for name in BESIDE:
         shutil.copytree(
             sources.root / "docs" / name,
             folder / "docs" / name,
             ignore=shutil.ignore_patterns("*.py", "__pycache__", ".ipynb_checkpoints"),
+            copy_function=copy_picture,
         )
     shutil.copy(sources.root / "mkdocs.yml", folder)
     for name in ("src", "website"):

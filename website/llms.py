@@ -6,21 +6,27 @@ pages are left out of the full text: their contents are docstrings, which an ins
 
 from __future__ import annotations
 
-from .sources import Sources
+from .sources import Page, Sources
 
 
 def index_text(sources: Sources) -> str:
-    """Return the title of each page with its first sentence, in the order of the menu."""
-    lines = [f"# {sources.settings['site_name']}", "", f"> {sources.settings['site_description']}"]
-    section = None
-    for path, under in sources.nav():
-        if under != section:
-            lines += ["", f"## {under or 'Pages'}", ""]
-            section = under
-        page = sources.pages[path]
-        line = f"- [{page.title}]({path.removesuffix('.md')}.html)"
-        lines.append(f"{line}: {page.first_sentence}" if page.first_sentence else line)
-    return "\n".join(lines) + "\n"
+    """Return the title of each page with its first sentence, by section of the menu.
+
+    Pages without a section come first, under one heading, wherever they are in the menu.
+    """
+    sections: dict[str, list[str]] = {"": []}
+    for path, section in sources.nav():
+        sections.setdefault(section, []).append(_line(path, sources.pages[path]))
+    head = [f"# {sources.settings['site_name']}", "", f"> {sources.settings['site_description']}"]
+    for section, lines in sections.items():
+        if lines:
+            head += ["", f"## {section or 'Pages'}", "", *lines]
+    return "\n".join(head) + "\n"
+
+
+def _line(path: str, page: Page) -> str:
+    line = f"- [{page.title}]({path.removesuffix('.md')}.html)"
+    return f"{line}: {page.first_sentence}" if page.first_sentence else line
 
 
 def full_text(sources: Sources) -> str:

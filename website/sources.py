@@ -18,10 +18,14 @@ from typing import Any
 
 import yaml
 
+from .pictures import SOURCE
+
 ENTRY = re.compile(r"^::: (tessella(?:\.\w+)*)$", flags=re.MULTILINE)
 FENCE = re.compile(r"^( *)(```+)[^\n]*\n.*?^\1\2 *$", flags=re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", flags=re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+NO_PARAGRAPH = re.compile(r"\s*(?:[|!*<-]|:::)")  # a table, a picture, a motto, a list
+SENTENCE_END = re.compile(r"(?<=[.:?])\s(?=[A-Z`¶])")
 HEADING = re.compile(r"^(#{1,6}) +(.+?) *#* *$", flags=re.MULTILINE)
 
 
@@ -45,18 +49,21 @@ class Page:
 
     @property
     def first_sentence(self) -> str:
-        """The first sentence below the title that is neither a table, a picture nor a motto."""
-        body = HEADING.sub("", self.prose)
-        for block in re.split(r"\n\s*\n", body):
-            if block.strip() and not block.lstrip().startswith(("|", "!", "*", "-", ":::", "<")):
-                text = plain(" ".join(block.split()))
-                return re.split(r"(?<=[.:?])\s(?=[A-Z`])", text)[0].rstrip(":")
+        """The first whole sentence of a paragraph below the title; one with a formula is none."""
+        blocks = re.split(r"\n\s*\n", HEADING.sub("", self.prose))
+        paragraphs = [block for block in blocks if not NO_PARAGRAPH.match(block)]
+        text = " ¶ ".join("…" if block.startswith("    ") else block for block in paragraphs)
+        for sentence in SENTENCE_END.split(plain(" ".join(text.split()))):
+            if sentence.endswith((".", ":", "?")) and "…" not in sentence:
+                return re.sub(":$", ".", sentence.lstrip("¶ "))
         return ""
 
     def links(self) -> Iterator[str]:
         """Yield the target of each link and picture."""
-        for match in LINK.finditer(CODE.sub(lambda m: "`" * len(m[0]), self.prose)):
-            yield match[1]
+        text = CODE.sub(lambda m: "`" * len(m[0]), self.prose)
+        for pattern in (LINK, SOURCE):
+            for match in pattern.finditer(text):
+                yield match[1]
 
     def anchors(self) -> set[str]:
         """What a link to this page may have after `#`."""
@@ -108,8 +115,11 @@ class Sources:
         return {package: names_of(package) for package in sorted(packages)}
 
     def problems(self) -> list[str]:
-        """Every link that leads nowhere, page missing in the menu, and name without an entry."""
-        return [*self._problems_of_links(), *self._problems_of_nav(), *self._problems_of_api()]
+        """Every link that leads nowhere, unused picture, page not in the menu, missing entry."""
+        return [
+            *self._problems_of_links(), *self._problems_of_pictures(), *self._problems_of_nav(),
+            *self._problems_of_api(),
+        ]  # fmt: skip
 
     def _problems_of_links(self) -> Iterator[str]:
         for page in self.pages.values():
@@ -131,6 +141,15 @@ class Sources:
         if anchor and anchor not in self.pages[path].anchors():
             return f"docs/{path} has no such heading"
         return None
+
+    def _problems_of_pictures(self) -> Iterator[str]:
+        docs = self.root / "docs"
+        used = {_normal(PurePosixPath(page.path).parent / link)
+                for page in self.pages.values() for link in page.links()}  # fmt: skip
+        for path in sorted((docs / "pictures").rglob("*.*")):
+            name = path.relative_to(docs).as_posix()
+            if path.suffix in (".png", ".svg") and name not in used:
+                yield f"docs/{name}: no page shows it"
 
     def _problems_of_nav(self) -> Iterator[str]:
         listed = Counter(path for path, _ in self.nav())

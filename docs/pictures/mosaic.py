@@ -32,11 +32,11 @@ def draw() -> Any:
         figure = new_figure(8.4, 3.6)
         before, after = figure.subplots(1, 2, sharex=True, sharey=True)
         before.plot(*X.T, "o", color=BLUE, markersize=4, alpha=0.8)
-        before.set_title(f"{len(X)} firms, each of which can be recognised", loc="left")
+        before.set_title(f"Before: {len(X)} firms, each recognisable", loc="left")
         ends = np.stack([X, centres[groups], np.full_like(X, np.nan)], axis=1).reshape(-1, 2)
         after.plot(*ends.T, color=GREY, linewidth=0.7)
         after.scatter(*centres.T, s=9 * sizes, color=RED, zorder=3)
-        shared = f"{len(centres)} released records, each of {sizes.min()} to {sizes.max()} firms"
+        shared = f"Released: {len(centres)} records, each of {sizes.min()} to {sizes.max()} firms"
         after.set_title(shared, loc="left")
         for axes in (before, after):
             axes.set_xlabel("employees")

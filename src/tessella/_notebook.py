@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ._wording import align
 
@@ -71,7 +71,7 @@ class Display:
     """What is shown of a result.
 
     `good` colours the verdict, `confidential` is the reason why the output must not be published,
-    `picture` draws a matplotlib figure, where matplotlib is installed.
+    `picture` draws an SVG whose classes `drawing.css` colours.
     """
 
     title: str
@@ -80,7 +80,7 @@ class Display:
     figures: Sequence[Figure] = ()
     sections: Sequence[Section] = ()
     confidential: str = ""
-    picture: Callable[[], Any] | None = None
+    picture: Callable[[], str] | None = None
 
 
 class Displayed:

@@ -6,6 +6,7 @@ it looks for, in small pages with one mistake.
 
 from __future__ import annotations
 
+import html as markup
 import re
 import runpy
 from pathlib import Path
@@ -13,7 +14,10 @@ from pathlib import Path
 import pytest
 from website.llms import full_text, index_text
 from website.pages import problems_of_site
+from website.pictures import DARK, with_both_themes, with_dark_colours
 from website.sources import CODE, Page, Sources
+
+from tessella.risk import ATTACKS
 
 ROOT = Path(__file__).parents[2]
 OURS = Sources.read(ROOT)
@@ -46,6 +50,8 @@ def test_pages_in_order_have_no_problem(small):
     [
         ("[x](three.md)", "no such file"),
         ("![x](picture.svg)", "no such file"),
+        ('<source srcset="dark.png">', "no such file"),
+        ('<img src="light.png" alt="x">', "no such file"),
         ("[x](two.md#c)", "no such heading"),
         ("[x](#c)", "no such heading"),
         ("[x](/two.md)", "absolute path"),
@@ -68,6 +74,56 @@ def test_a_page_that_the_menu_lacks_or_has_twice_is_found(small):
         "mkdocs.yml: the nav lists index.md 2 times",
         "mkdocs.yml: the nav lists four.md, which is not in docs",
     ]
+
+
+def test_a_picture_that_no_page_shows_is_found(small):
+    folder = small / "docs" / "pictures"
+    folder.mkdir()
+    for name in ("a.svg", "b-light.png", "b-dark.png"):
+        (folder / name).touch()
+    (folder / "a.py").touch()  # draws a.svg
+    assert found(small) == [
+        f"docs/pictures/{name}: no page shows it" for name in ("a.svg", "b-dark.png", "b-light.png")
+    ]
+    with (small / "docs" / "two.md").open("a") as page:
+        page.write("\n![a](pictures/a.svg)\n\n")
+        page.write(picture("pictures/b-light.png", "pictures/b-dark.png"))
+    assert found(small) == []
+
+
+def picture(light, dark, alt="B"):
+    return (
+        f'<picture>\n<source srcset="{dark}" media="(prefers-color-scheme: dark)">\n'
+        f'<img src="{light}" alt="{alt}">\n</picture>\n'
+    )
+
+
+def test_a_picture_with_a_dark_source_follows_the_toggle_of_the_site():
+    """The theme hides one of the two, by the end of its address."""
+    assert with_both_themes(f"One.\n\n{picture('l.png', 'd.png')}\nTwo.") == (
+        "One.\n\n![B](l.png#only-light)\n![B](d.png#only-dark)\n\nTwo."
+    )
+
+
+def test_each_png_of_our_pages_has_a_light_and_a_dark_one():
+    """A bug once met: six of ten pictures of the app were white on the dark page."""
+    for page in OURS.pages.values():
+        links = {link for link in page.links() if link.endswith(".png")}
+        light = {link for link in links if link.endswith("-light.png")}
+        assert links == light | {link.replace("-light.png", "-dark.png") for link in light}
+        written = with_both_themes(page.text)
+        assert "<picture>" not in written, page.path
+        assert written.count(".png#only-light)") == written.count(".png#only-dark)") == len(light)
+
+
+def test_a_drawing_has_a_dark_colour_for_each_of_its_colours():
+    """Bugs once met: a white box on a dark page; marks without a fill remained black."""
+    for file in (ROOT / "docs" / "pictures").glob("*.svg"):
+        svg = file.read_text()
+        for what, colour in set(re.findall(r"(fill|stroke): (#\w{6})", svg)):
+            rule = f'[style*="{what}: {colour}"] {{ {what}: {DARK[colour.upper()]} !important }}'
+            assert rule in with_dark_colours(svg), file.name
+        assert "dark) { svg { fill: #e8ebee }" in with_dark_colours(svg)
 
 
 def test_a_public_name_without_an_entry_is_found(small):
@@ -155,6 +211,30 @@ def test_the_index_for_programs_has_every_page_once_with_its_first_sentence():
     assert (page.title, page.first_sentence) == ("A b", "First one.")
 
 
+def test_the_index_for_programs_has_one_section_for_pages_without_one():
+    """A bug once met: a second and a third heading "Pages", after each section of the menu."""
+    sections = re.findall(r"^## (.+)$", index_text(OURS), flags=re.MULTILINE)
+    assert sections == ["Pages", "How to", "Methods", "Risk", "API"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Find groups so that\n\n    Σ x\n\nis least. The rest follows.", "The rest follows."),
+        ("Find this:\n\n    Σ x\n\nIt is hard.", "Find this."),
+        ("No end of a\n\n- list", ""),
+    ],
+)
+def test_the_first_sentence_is_whole(text, sentence):
+    assert Page("a.md", f"# A\n\n{text}\n").first_sentence == sentence
+
+
+def test_each_first_sentence_of_our_pages_is_whole():
+    """A bug once met: "into groups of at least k so that", where a formula follows."""
+    for path, page in OURS.pages.items():
+        assert page.first_sentence.endswith((".", "?")), path
+
+
 def test_the_glossary_defines_each_term_once_and_briefly():
     text = OURS.pages["glossary.md"].text
     terms = re.findall(r"^### (.+)\n\n((?:.+\n)+)", text, flags=re.MULTILINE)
@@ -182,6 +262,12 @@ def test_the_site(tmp_path):
     assert problems_of_site(tmp_path / "site", OURS.public_names()) == []
     assert len(list((tmp_path / "site").rglob("*.html"))) == len(OURS.pages) + 1  # and 404.html
     assert (tmp_path / "site" / "llms.txt").read_text() == index_text(OURS)
+    assert not list((tmp_path / "site").glob("sitemap*"))  # a bug once met: it was empty
+    risk = (tmp_path / "site" / "api" / "risk.html").read_text()
+    assert "_unless" not in risk  # a bug once met: the source code of a registry
+    for attack in ATTACKS.values():
+        description = markup.escape(attack.description, quote=False)
+        assert f"<code>{attack.name}</code>: {description}" in risk
     for page in (tmp_path / "site" / "api").glob("*.html"):
         assert not re.search(r":math:|\.\. math::|\\(?:frac|sum|leq)\b", page.read_text()), page
 
@@ -199,8 +285,18 @@ def test_formulas_become_text():
 
 @pytest.mark.slow
 def test_the_picture_can_be_drawn_again_and_is_small():
+    Text = pytest.importorskip("matplotlib.text").Text
+    FigureCanvasAgg = pytest.importorskip("matplotlib.backends.backend_agg").FigureCanvasAgg
     drawing = runpy.run_path(str(ROOT / "docs" / "pictures" / "mosaic.py"))["draw"]()
     said = [axes.get_title(loc="left") for axes in drawing.axes]
     kept = (ROOT / "docs" / "pictures" / "mosaic.svg").read_text()
     assert len(kept) < 60_000
     assert all(title in kept for title in said)
+    canvas = FigureCanvasAgg(drawing)
+    canvas.draw()
+    titles = [
+        drawing.findobj(lambda one, t=title: isinstance(one, Text) and one.get_text() == t)
+        for title in said
+    ]
+    (left, right) = [found[0].get_window_extent(canvas.get_renderer()) for found in titles]
+    assert right.x0 - left.x1 > 30  # pixels; a bug once met: they read as one sentence

@@ -38,3 +38,17 @@ def test_search_from_a_folder(browser: Any, site: Path, scheme: str) -> None:
     assert asked
     assert all(url.startswith(("file:", "data:")) for url in asked)
     page.close()
+
+
+def test_pictures_follow_the_toggle_of_the_site(browser: Any, site: Path) -> None:
+    """A bug once met: pictures followed the system, and most had no dark one."""
+    page = browser.new_page(color_scheme="light", viewport={"width": 1300, "height": 900})
+    page.goto((site / "app.html").as_uri())
+    shown = "images => images.filter(one => one.offsetWidth).map(one => one.getAttribute('src'))"
+    for other in ("dark", "light"):
+        page.locator("label[for^=__palette]:visible").click()
+        page.locator(f"article img[src$='#only-{other}']").first.wait_for()
+        sources = page.locator("article img").evaluate_all(shown)
+        assert sources
+        assert all(source.endswith(f"-{other}.png#only-{other}") for source in sources)
+    page.close()

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 import tessella.reports
-from tessella.app.map import mark_path, risk_utility_map
-from tessella.app.map_table import map_rows
 from tessella.explore import Candidate, explore
 from tessella.frame import View
 from tessella.pictures.drawing import bars, before_after, sparkline
+from tessella.pictures.map_drawing import mark_path, risk_utility_map
+from tessella.pictures.map_table import map_rows
 from tessella.pictures.maps import LOOKS
 from tessella.pictures.pair_drawing import pair
 from tessella.pictures.profile import compare_columns, compare_pair, profile_columns

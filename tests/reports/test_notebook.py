@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from html.parser import HTMLParser
 from typing import Any
 
@@ -218,17 +219,21 @@ def test_by_hand() -> None:
     assert "\n\n" not in html
 
 
-def test_pictures_of_two_explorations_do_not_share_names(results: dict[str, Any]) -> None:
-    first = results["exploration"]._repr_html_()
-    assert "<svg" in first
-    table = datasets.make_business_survey(60, random_state=1)[["wages", "turnover"]]
-    second = explore(
-        table, candidates=[Candidate("noise", amount=0.2), Candidate("protect", k=3)],
-        attacks=["euclidean"], n_jobs=1, random_state=0,
-    )._repr_html_()  # fmt: skip
-    names = [set(re.findall(r'\bid="([^"]+)"', html)) for html in (first, second)]
-    assert names[0]
-    assert names[0] & names[1] == set()
+def test_the_map_has_the_colours_of_the_page_and_needs_no_matplotlib(
+    results: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug once met: a white picture in a dark output, and none without the extra `plots`."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    html = results["exploration"]._repr_html_()
+    (svg,) = re.findall(r"<figure>(<svg.*?</svg>)</figure>", html, flags=re.DOTALL)
+    assert not re.search(r"\bstyle=|\bid=|<a\b|#[0-9a-f]{3,6}\b", svg)  # classes only
+    assert svg.count('class="draw-point') == len(results["exploration"].points)
+    assert "background: #fff" not in style(pictures=True)
+    for host in (*DARK_HOSTS, "@media (prefers-color-scheme: dark) {"):
+        dark = re.search(rf"{re.escape(host)} \.{SCOPE}[^{{]*\{{([^}}]*)\}}", style(pictures=True))
+        assert dark is not None, host
+        assert "--mark-1: #58a9e6" in dark[1], host
+    assert "--mark-1" not in style()  # an output without a picture stays small
 
 
 def test_subclasses_of_an_estimate_show_their_own_text() -> None:

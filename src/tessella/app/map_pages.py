@@ -13,11 +13,11 @@ from starlette.responses import Response
 from ..exceptions import BadOptionError, TessellaError
 from ..explore import Point, apply_point
 from ..explore.evaluate import front_of
+from ..pictures.map_drawing import risk_utility_map
+from ..pictures.map_table import is_within
 from ..planfile import parse_plan
 from . import editing
 from .jobs import Job
-from .map import risk_utility_map
-from .map_table import is_within
 from .plan_pages import PlanPages
 from .site import Site, Values, in_place
 

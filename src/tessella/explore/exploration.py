@@ -173,6 +173,20 @@ class Exploration(Displayed):
 
         return risk_utility_map(self, **options)
 
+    def _drawing(self) -> str:
+        """The map as the reports draw pictures: an SVG in the colours of the page."""
+        from ..pictures.map_drawing import risk_utility_map
+        from ..pictures.maps import MEASURES
+
+        points = [
+            point.to_dict()
+            | {"key": (one := point.candidate).key, "label": one.label, "text": str(one)}
+            for point in self.points
+        ]
+        front = {point.candidate.key for point in self.front}
+        measure = MEASURES.get(self.measures[0], self.measures[0])
+        return risk_utility_map(points, front=front, measure=measure)
+
     def save(self, path: Any) -> None:
         """Write everything to a Parquet file that only its owner may read; `load` reads it."""
         import pyarrow
@@ -236,7 +250,7 @@ class Exploration(Displayed):
             verdict=[self.verdict, *best],
             sections=parts,
             confidential=RISK,
-            picture=self.picture if front else None,
+            picture=self._drawing if front else None,
         )
 
     def __str__(self) -> str:

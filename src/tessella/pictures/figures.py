@@ -7,7 +7,6 @@ words say the same again, so that a print in black and white is enough.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -94,51 +93,6 @@ def save(figure: Any, path: Any, *, private: bool = False) -> None:
         )
     with whole_or_nothing(target, overwrite=True, private=private) as file:
         file.write(content.getvalue())
-
-
-def inline(figure: Any, prefix: str) -> str:
-    """Return a figure as an svg element for HTML: no header, no addresses, names of its own.
-
-    Examples
-    --------
-    >>> from tessella.pictures import group_sizes
-    >>> from tessella.pictures.figures import inline
-    >>> text = inline(group_sizes([0, 0, 0, 1, 1, 1, 1], k=3), "sizes")
-    >>> text[:4], "http" in text
-    ('<svg', False)
-    """
-    content = BytesIO()
-    with styled():
-        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    text = content.getvalue().decode("utf-8")
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
-    text = _only_used_names(text)
-    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
-    text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
-    width, height = re.findall(r'\b(?:width|height)="([\d.]+)pt"', text)[:2]
-    for _ in ("width", "height"):
-        text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[\d.]+pt"', r"\1", text, count=1)
-    size = f'style="width: {float(width):.0f}pt; aspect-ratio: {width} / {height}"'
-    return text.replace("<svg", f"<svg {size}", 1).strip()
-
-
-def _only_used_names(text: str) -> str:
-    """Keep the id of an element if something points to it, and once."""
-    used = {"".join(both) for both in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text)}
-    seen: set[str] = set()
-
-    def keep(found: re.Match[str]) -> str:
-        name = found[1]
-        if name not in used or name in seen:
-            return ""
-        seen.add(name)
-        return found[0]
-
-    return re.sub(r'\sid="([^"]+)"', keep, text)
 
 
 def plain(text: object) -> str:

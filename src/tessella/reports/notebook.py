@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from hashlib import sha256
-from typing import Any
 
 from .._notebook import Display
-from ..exceptions import MissingPackageError
-from ..pictures.figures import inline
 from .rendering import templates
 
 SCOPE = "tessella-output"
@@ -37,29 +33,34 @@ def to_html(shown: Display) -> str:
     >>> html.startswith('<div class="tessella-output">'), "Rules on &lt;b&gt;" in html
     (True, True)
     """
+    drawn = shown.picture() if shown.picture else ""
     page = templates().get_template("notebook.html")
-    html = page.render(scope=SCOPE, style=style(), shown=shown, picture=_drawn(shown))
+    html = page.render(scope=SCOPE, style=style(pictures=bool(drawn)), shown=shown, picture=drawn)
     return re.sub(r"\n\s*\n+", "\n", str(html)).strip()  # Markdown ends HTML at an empty line
 
 
 @cache
-def style() -> str:
+def style(*, pictures: bool = False) -> str:
     """Return the style sheet of the reports and of notebooks, within the class of our element."""
-    light, dark = (_declarations(name) for name in ("style.css", "dark.css"))
+    light, dark = _declarations("style.css")[0], _declarations("dark.css")[0]
+    sheets = ["style.css", "notebook.css"]
+    if pictures:
+        marks = _declarations("drawing.css")
+        light, dark = f"{light} {marks[0]}", f"{dark} {marks[1]}"
+        sheets.append("drawing.css")
     palettes = [
         f".{SCOPE} {{ {light} }}",
         f"@media (prefers-color-scheme: dark) {{ .{SCOPE} {{ {dark} }} }}",
         f"{', '.join(f'{host} .{SCOPE}' for host in DARK_HOSTS)} {{ {dark} }}",
         f"{', '.join(f'{host} .{SCOPE}' for host in LIGHT_HOSTS)} {{ {light} }}",
     ]
-    return "\n".join([*palettes, *_scoped("style.css"), *_scoped("notebook.css")])
+    return "\n".join([*palettes, *(rule for sheet in sheets for rule in _scoped(sheet))])
 
 
-def _declarations(name: str) -> str:
-    """Return the colours of a style sheet: what its `:root` declares."""
-    found = re.search(r":root\s*\{([^}]*)\}", _source(name))
-    assert found is not None
-    return " ".join(found[1].split())
+def _declarations(name: str) -> list[str]:
+    """Return the colours of a style sheet: what each `:root` declares, the light one first."""
+    found = re.findall(r":root\s*\{([^}]*)\}", _source(name))
+    return [" ".join(declared.split()) for declared in found]
 
 
 def _scoped(name: str) -> list[str]:
@@ -85,18 +86,3 @@ def _source(name: str) -> str:
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     # A rem is the notebook's, and differs between notebooks.
     return re.sub(r"([\d.]+)rem\b", lambda found: f"{float(found[1]) * REM:g}px", text)
-
-
-def _drawn(shown: Display) -> str:
-    if shown.picture is None:
-        return ""
-    try:
-        figure: Any = shown.picture()
-    except MissingPackageError:  # matplotlib is an extra: the tables tell the same
-        return ""
-    # Names in the picture are its own among all outputs of a notebook; the same picture has the
-    # same, so that running a notebook again changes nothing.
-    told = repr((shown.title, *shown.verdict, *shown.sections))
-    svg = inline(figure, f"t{sha256(told.encode()).hexdigest()[:8]}")
-    # matplotlib's own sheet has one rule, for every element of the page: notebook.css has it.
-    return re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)

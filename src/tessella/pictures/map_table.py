@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..pictures.writing import clean
+from .writing import clean
 
 Point = dict[str, Any]
 Limits = tuple[float | None, float | None]  # of risk and of loss, in per cent

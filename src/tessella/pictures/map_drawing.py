@@ -1,8 +1,8 @@
-"""The risk-utility map as a picture with links: what each candidate costs, and what it protects.
+"""The risk-utility map as an SVG: what each candidate costs, and what it protects.
 
-Colours and shapes of methods are those of `tessella.pictures`. Points are plain dicts: what
-`Point.to_dict` returns, with `key` (of the candidate), `label` (its method) and `text` (method and
-options).
+Colours and shapes of methods are those of `maps`. In the app each point is a link. Points are plain
+dicts: what `Point.to_dict` returns, with `key` (of the candidate), `label` (its method) and `text`
+(method and options).
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from ..pictures import figures
-from ..pictures.maps import LEAST, LOOKS, family_of, short_name
-from ..pictures.svg import element, joined, line, number, picture, rect, text
-from ..pictures.writing import clean, width_of
+from . import figures
 from .map_table import (
     Limits,
     Point,
@@ -26,6 +23,9 @@ from .map_table import (
     drawable,
     passed,
 )
+from .maps import LEAST, LOOKS, family_of, short_name
+from .svg import element, joined, line, number, picture, rect, text
+from .writing import clean, width_of
 
 Place = tuple[float, float]
 
@@ -78,10 +78,10 @@ def risk_utility_map(
     present: Point | None = None,
     chosen: str | None = None,
     limits: Limits = (None, None),
-    href: Callable[[Point], str],
+    href: Callable[[Point], str] | None = None,
     measure: str = "share of the variation of values",
 ) -> Markup:
-    """Draw loss against risk, each candidate a link in the colour and shape of its method.
+    """Draw loss against risk, each candidate in the colour and shape of its method.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def risk_utility_map(
         The key of the point that was chosen: drawn with a ring.
     limits : tuple of float or None
         The largest risk and the largest loss, in per cent.
-    href : callable
-        From a point to the address of its link.
+    href : callable, optional
+        From a point to the address of its link; without, points are no links.
     measure : str
         What the loss is, for the axis.
 
@@ -125,7 +125,7 @@ def risk_utility_map(
                           "soft", anchor="middle"))  # fmt: skip
     parts += _legend(shown, looks, bool(own), chosen in places)
     return picture(WIDTH, HEIGHT, "map", describe_map(shown, on_front, own, limits),
-                   *parts, links=bool(shown or own))  # fmt: skip
+                   *parts, links=href is not None and bool(shown or own))  # fmt: skip
 
 
 class _Scale:
@@ -260,7 +260,7 @@ def _spread(
 
 def _link(
     point: Point, place: Place, looks: dict[str, tuple[int, str, bool]],
-    href: Callable[[Point], str], on_front: bool, chosen: str | None,
+    href: Callable[[Point], str] | None, on_front: bool, chosen: str | None,
 ) -> Markup:  # fmt: skip
     colour, shape, outlined = looks[family_of(str(point["label"]))]
     kinds = [
@@ -274,21 +274,23 @@ def _link(
     if is_chosen:
         parts.append(element("circle", r=10.5, class_="chosen"))
     parts.append(element("path", d=mark_path(shape), class_=" ".join(filter(None, kinds))))
+    tag, address = ("a", href(point)) if href else ("g", None)
     return element(
-        "a", *parts, href=href(point), class_="point front" if on_front else "point",
+        tag, *parts, href=address, class_="point front" if on_front else "point",
         transform=f"translate({number(place[0])} {number(place[1])})", aria_label=says,
         aria_current="true" if is_chosen else None, data_key=str(point["key"]),
     )  # fmt: skip
 
 
-def _present(point: Point, scale: _Scale, href: Callable[[Point], str]) -> Markup:
+def _present(point: Point, scale: _Scale, href: Callable[[Point], str] | None) -> Markup:
     """Draw the plan as it is now: a ring with cross hairs around its place."""
     says = f"present plan: {describe_point(point)}"
     cross = element("path", d="M-15 0h7M8 0h7M0 -15v7M0 8v7", class_="hairs")
     parts = [element("title", says), element("circle", r=8.0, class_="hit"), cross,
              element("circle", r=8.0, class_="ring")]  # fmt: skip
     x, y = number(scale.x(point["loss"])), number(scale.y(point["risk"]))
-    return element("a", *parts, href=href(point), class_="point present", aria_label=says,
+    tag, address = ("a", href(point)) if href else ("g", None)
+    return element(tag, *parts, href=address, class_="point present", aria_label=says,
                    transform=f"translate({x} {y})")  # fmt: skip
 
 
