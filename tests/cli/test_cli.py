@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tessella import Rules
 from tessella.cli import app, main
 from tessella.cli.terminal import as_json, columns_of, options_of
 from tessella.datasets import make_business_survey
-from tessella.exceptions import BadOptionError, BadTableError, CommandError
+from tessella.exceptions import BadOptionError, BadTableError, CommandError, TessellaError
 from tessella.planfile import read_plan
 
 COMMANDS = [
@@ -482,3 +483,58 @@ def test_suggest_overwrites_nothing(home: Path, capsys: Any, monkeypatch: Any) -
     assert "this is the table" in error_of(capsys, monkeypatch, "suggest", table, "--out", table)
     assert "--overwrite" in error_of(capsys, monkeypatch, "suggest", table, "--out", rules)
     assert "holds" in error_of(capsys, monkeypatch, "suggest", table, "--holds", "2")
+
+
+# What is there already is not replaced, and what was read never is
+
+
+def refusal(*arguments: str) -> str:
+    """The words of an error, as the command line prints them."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert isinstance(result.exception, TessellaError), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def inputs(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of files that nobody could get back: a table, rules, a plan, what it released."""
+    monkeypatch.chdir(tmp_path)
+    firms = pd.read_csv(home / "firms.csv")[["region", "employees", "turnover"]]
+    firms.to_csv("firms.csv", index=False)
+    Path("rules.txt").write_text("employees >= 0\n")
+    run("plan", "firms.csv", "-k", "4", "--rules", "rules.txt", "--option", "effort=quick",
+        "-o", "plan.toml", "-q")  # fmt: skip
+    text = Path("plan.toml").read_text().replace('risk = "quick"', 'risk = "none"')
+    Path("plan.toml").write_text(text)
+    run("protect", "--plan", "plan.toml", "-q")
+    return tmp_path
+
+
+def refused_for_good(names: Iterable[str], *arguments: str) -> None:
+    """Refuse each file as the last argument, with --overwrite too; it stays as it was."""
+    for name in names:
+        before = Path(name).read_bytes()
+        assert f"{name}: this is the " in refusal(*arguments, name)
+        assert f"{name}: this is the " in refusal(*arguments, f"./{name}", "--overwrite")
+        assert Path(name).read_bytes() == before
+
+
+def test_explore_replaces_nothing_unasked_and_no_input_ever(inputs: Path) -> None:
+    """A bug once met: the plan was replaced by steps, without a question."""
+    for option, place, link in (("--out", "best.toml", "t.toml"), ("--picture", "a.svg", "t.svg")):
+        Path(link).hardlink_to("firms.csv")
+        wish = ["explore", "firms.csv", "-k", "3", "--budget", "3", "--columns", "turnover"]
+        Path(place).write_text("mine")
+        assert "Give another name, or --overwrite to replace it" in refusal(*wish, option, place)
+        refused_for_good([link], *wish, option)
+        refused_for_good([link], "explore", "--plan", "plan.toml", option)
+        said = CliRunner().invoke(app, [*wish, option, place, "--overwrite"])
+        assert said.exit_code == 0
+        assert f"{place} is written." in said.stderr
+        assert Path(place).read_text() != "mine"
+    refused_for_good(["plan.toml"], "explore", "--plan", "plan.toml", "--out")
+    Path("rules.toml").hardlink_to("rules.txt")
+    refused_for_good(["rules.toml"], "explore", "firms.csv", "--rules", "rules.toml", "--out")
+    refused_for_good(["rules.toml"], "explore", "--plan", "plan.toml", "--out")
+    said = CliRunner().invoke(app, [*wish, "--out", "new.parquet"])
+    assert "new.parquet is written." in said.stderr

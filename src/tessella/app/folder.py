@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -14,6 +14,7 @@ from ..auditing.manifests import KIND
 from ..exceptions import BadFileError, TessellaError
 from ..io.source import find_format
 from ..planfile import PlanFile
+from ..planfile.model import files_of_hierarchies
 from ..rules import Rules
 
 What = Literal["table", "rules", "plan", "report", "manifest"]
@@ -222,10 +223,3 @@ def _are_rules(path: Path) -> bool:
         return len(Rules.read(path)) > 0
     except TessellaError:
         return False
-
-
-def files_of_hierarchies(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of files that the hierarchies of a step are read from."""
-    forms = options.get("hierarchies")
-    own = forms.values() if isinstance(forms, Mapping) else ()
-    return [str(one["file"]) for one in own if isinstance(one, Mapping) and one.get("file")]

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from .. import auditing, io, loss, planfile, publishing, risk
 from .. import explore as exploring
 from .._lazy import optional
-from .._output import refuse_place
+from .._output import refuse_outputs
 from ..exceptions import (
     BadFileError,
     BadOptionError,
@@ -28,6 +28,7 @@ from .commands import (
     Masked,
     MaybeK,
     Original,
+    Overwrite,
     Quiet,
     Read,
     RulesFile,
@@ -329,6 +330,7 @@ def _explore(
         float | None, Option(help="Find the best candidate with at most this loss, in %.")
     ] = None,
     seed: Seed = None,
+    overwrite: Overwrite = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -342,14 +344,18 @@ def _explore(
     _refuse_endings(out, picture)  # now, not after the exploration
     if picture is not None:
         optional("matplotlib", extra="plots", purpose="A picture")
+    results = {"result": out, "picture": picture}
     if plan is not None:
         refuse_twice(plan, {"FILE": file, "--rules": rules, "--read": read or None})
         wanted = planfile.read_plan(plan)
+        refuse_outputs(results, inputs={"the plan": plan, **wanted.inputs}, overwrite=overwrite)
         with reporter.waiting(f"Reading {wanted.input.file} ..."):
             source = wanted.read()
     elif file is None:
         raise CommandError.lacking(command="tessella explore", what="FILE, or --plan PLAN")
     else:  # what `protect` would do with the file
+        inputs = {"the original": file, "the file of rules": rules}
+        refuse_outputs(results, inputs=inputs, overwrite=overwrite)
         source = read_source(file, read, reporter)
         text = planfile.draft(source, k=max(sizes), rules=rules)
         wanted = planfile.parse_plan(text)
@@ -375,11 +381,13 @@ def _explore(
             progress=lambda done, total, name: step(done, total, "Exploring"),  # noqa: ARG005
         ).exploration  # fmt: skip
     if out is not None and not out.endswith(".toml"):
-        found.save(out)
+        found.save(out, overwrite=overwrite)
+        reporter.say(f"{out} is written. It is confidential.")
     if picture is not None and any(point.tried for point in found):
         from ..pictures import save
 
-        save(found.picture(), Path(picture), private=True)
+        save(found.picture(), Path(picture), private=True, overwrite=overwrite)
+        reporter.say(f"{picture} is written. It is confidential.")
     text, data = str(found), found.to_dict()
     try:
         best = found.best(max_risk=max_risk, max_loss=max_loss)
@@ -389,7 +397,8 @@ def _explore(
     steps = [*prepared.steps, *best.to_steps()]
     toml = steps_to_toml(steps)
     if out is not None and out.endswith(".toml"):
-        write_text(out, toml, overwrite=True, private=True)
+        write_text(out, toml, overwrite=overwrite, private=True)
+        reporter.say(f"{out} is written. It is confidential.")
     text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
     reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
 
@@ -399,11 +408,9 @@ def _refuse_endings(out: str | None, picture: str | None) -> None:
     from ..pictures.figures import FORMATS
 
     for name, endings in ((out, (".parquet", ".toml")), (picture, tuple(FORMATS))):
-        if name is not None:
-            if not name.endswith(endings):
-                problem = f"its name does not end in {' or '.join(endings)}"
-                raise BadFileError(name, problem, "Give such a name")
-            refuse_place(name, overwrite=True)
+        if name is not None and not name.endswith(endings):
+            problem = f"its name does not end in {' or '.join(endings)}"
+            raise BadFileError(name, problem, "Give such a name")
 
 
 def _sizes(text: str) -> tuple[int, ...]:

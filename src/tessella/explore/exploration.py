@@ -173,7 +173,7 @@ class Exploration(Displayed):
 
         return risk_utility_map(self, **options)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Any, *, overwrite: bool = True) -> None:
         """Write everything to a Parquet file that only its owner may read; `load` reads it."""
         import pyarrow
         from pyarrow import parquet
@@ -184,7 +184,7 @@ class Exploration(Displayed):
         table = pyarrow.Table.from_pandas(self.frame(), preserve_index=False)
         whole = json.dumps(self.to_dict(), allow_nan=False).encode()
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), META: whole})
-        with whole_or_nothing(target, overwrite=True, private=True) as file:
+        with whole_or_nothing(target, overwrite=overwrite, private=True) as file:
             parquet.write_table(table, file)
 
     def to_dict(self) -> dict[str, Any]:
