@@ -538,3 +538,37 @@ def test_explore_replaces_nothing_unasked_and_no_input_ever(inputs: Path) -> Non
     refused_for_good(["rules.toml"], "explore", "--plan", "plan.toml", "--out")
     said = CliRunner().invoke(app, [*wish, "--out", "new.parquet"])
     assert "new.parquet is written." in said.stderr
+
+
+def test_no_command_replaces_what_it_reads(inputs: Path) -> None:
+    """A bug once met: the table became a plan, or a report, with --overwrite."""
+    table, rules = "firms.csv", "rules.txt"
+    refused_for_good([table, rules], "plan", table, "-k", "3", "--rules", rules, "--out")
+    refused_for_good([table, rules], "check", table, "--rules", rules, "--correct")
+    refused_for_good([table, rules], "suggest", table, "--rules", rules, "--out")
+    summary = "firms-release-summary.json"
+    named = [summary, table, rules, "firms-release.csv", "firms-release-manifest.json"]
+    for option in ("--external", "--internal"):
+        refused_for_good(named, "report", summary, option)
+        # A summary does not know the plan's own name, nor where a copy is.
+        Path("moved.csv").write_bytes(Path(table).read_bytes())
+        for other in ("plan.toml", "moved.csv"):
+            before = Path(other).read_bytes()
+            said = refusal("report", summary, option, other, "--overwrite")
+            assert f"{other}: it is no report" in said
+            assert Path(other).read_bytes() == before
+    page = Path("firms-release-report.html").read_bytes()
+    Path("firms-release-report.html").write_bytes(page[:100])
+    run("report", summary, "--external", "firms-release-report.html", "--overwrite", "-q")
+    assert Path("firms-release-report.html").read_bytes() == page
+
+
+def test_a_release_does_not_replace_a_hierarchy(inputs: Path) -> None:
+    """By hand: the file of a hierarchy is read, as the rules are."""
+    forms = 'hierarchies = { region = { file = "h.csv" } }'
+    Path("h.csv").write_text("north;all\nsouth;all\n")
+    Path("h.toml").write_text(
+        f'[input]\nfile = "firms.csv"\n[[steps]]\nmethod = "recoding"\nk = 3\n{forms}\n'
+        '[output]\nfile = "h.csv"\n'
+    )
+    assert "this is the hierarchy h.csv" in refusal("protect", "--plan", "h.toml", "--overwrite")
