@@ -563,6 +563,21 @@ def test_no_command_replaces_what_it_reads(inputs: Path) -> None:
     assert Path("firms-release-report.html").read_bytes() == page
 
 
+def test_records_replace_nothing_unasked_and_no_input_ever(inputs: Path) -> None:
+    """A bug once met: the message proposed overwrite=True, which no command line has."""
+    wish = ["risk", "firms.csv", "firms-release.csv", "--plan", "plan.toml", "--effort", "quick"]
+    Path("who.csv").write_text("mine")
+    said = refusal(*wish, "--records", "who.csv")
+    assert said.endswith("Give another name, or --overwrite to replace it.")
+    refused_for_good(["firms.csv", "firms-release.csv"], *wish, "--records")
+    summary = Path("firms-release-summary.json").rename("s.csv")  # whatever it is called
+    named = Path("plan.toml").read_text().replace("firms-release-summary.json", summary.name)
+    Path("plan.toml").write_text(named)
+    refused_for_good(["s.csv"], *wish, "--records")
+    run(*wish, "--records", "who.csv", "--overwrite", "-q")
+    assert len(pd.read_csv("who.csv")) == FIRMS
+
+
 def test_a_release_does_not_replace_a_hierarchy(inputs: Path) -> None:
     """By hand: the file of a hierarchy is read, as the rules are."""
     forms = 'hierarchies = { region = { file = "h.csv" } }'

@@ -116,6 +116,23 @@ class _Files:
         self.known = [name for name in common if name in masked] if promised else None
 
 
+def _compared(
+    original: str, release: str, plan: str | None, manifest: str | None
+) -> dict[str, str | Path | None]:
+    """Return the files that are compared, and all that their plan names."""
+    from ..auditing.manifests import find_manifest
+
+    given: dict[str, str | Path | None] = {
+        "the original": original, "the release": release, "the plan": plan,
+        "the manifest": manifest or find_manifest(release),
+    }  # fmt: skip
+    if plan is None:
+        return given
+    known = planfile.read_plan(plan)
+    named = {**known.inputs, **known.outputs}
+    return {**given, **{f"{what} of the plan": path for what, path in named.items()}}
+
+
 def _described(release: str, manifest: str | None, reporter: Reporter) -> Mapping[str, Any]:
     """Read the manifest that is given, or the one beside the release; its hash must fit."""
     from ..auditing.manifests import find_manifest, read_manifest, refuse_other_file
@@ -241,6 +258,7 @@ def _risk(
     records: Annotated[
         Text, Option(help="Write which records can be found, one by one. CONFIDENTIAL.")
     ] = None,
+    overwrite: Overwrite = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -251,6 +269,12 @@ def _risk(
     With the plan that wrote the release: tessella risk FILE RELEASE --plan plan.toml
     """
     reporter = Reporter(quiet, verbose, json)
+    if records is not None:
+        from ..io.source import find_format
+
+        find_format(Path(records), None, write=True)  # now, not after the attacks
+        inputs = {"the population": population, **_compared(original, release, plan, manifest)}
+        refuse_outputs({"records": records}, inputs=inputs, overwrite=overwrite)
     files = _Files(
         original, release, reporter, plan=plan, manifest=manifest, read=read, id=identity,
         hint=", or --id COLUMN, which both files have and which says who is who",
@@ -275,9 +299,11 @@ def _risk(
     if records is not None:
         from ..io.files import staged_file
 
-        with staged_file(found.records, records, private=True):
+        with staged_file(found.records, records, private=True, overwrite=overwrite):
             pass
-        reporter.say(f"{records} says who can be found: it is as confidential as the original.")
+        reporter.say(
+            f"{records} is written. It says who can be found: it is as confidential as the original."
+        )
     for one in found.tried:
         reporter.detail(f"\n{one.name}\n{one.found.explain()}")
     text, data = _with_population(found)
