@@ -315,6 +315,14 @@ def name_beside(path: Path) -> Path:
     return path.with_name(f".{path.name[:100]}.{UNFINISHED}-{secrets.token_hex(6)}")
 
 
+def free_name(folder: Path, stem: str, ending: str) -> str:
+    """Return a name that no file of the folder has: plan.toml, plan-2.toml, plan-3.toml, ..."""
+    name, at = f"{stem}{ending}", 2
+    while os.path.lexists(folder / name):
+        name, at = f"{stem}-{at}{ending}", at + 1
+    return name
+
+
 def umask() -> int:
     """Read the mask of permissions without changing it, where the system tells."""
     with suppress(OSError), open("/proc/self/status") as status:

@@ -111,10 +111,7 @@ def follow_without_plan(file: str, *reading: str) -> None:
     assert result.exit_code == 0, result.output
     for words in proposals(looked_at(result.output)):
         if OPEN.isdisjoint(words) and words[0] != "warm-up":
-            run(
-                *words,
-                *(["--overwrite"] if words[0] == "plan" and Path("plan.toml").exists() else []),
-            )
+            run(*words)
     if "unsure" in result.output:
         assert Path("plan.toml").exists()
 
@@ -186,6 +183,11 @@ def test_what_is_unsure_has_a_way_out_without_a_plan() -> None:
     run("protect", "t.csv", "-k", "3", "--effort", "quick")
     follow_without_plan("t.csv")
     assert Path("plan.toml").exists()
+    follow_without_plan("t.csv")  # a bug once met: the name was taken
+    assert Path("plan-2.toml").exists()
+    result = CliRunner().invoke(app, ["explore", "t.csv", "-k", "3", "--budget", "3"])
+    drafted = [words for words in proposals(result.output) if words[0] == "plan"]
+    assert [words[-1] for words in drafted] == ["plan-3.toml"]
 
 
 def test_the_way_to_a_plan_keeps_what_was_asked_for() -> None:

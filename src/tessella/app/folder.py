@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from .._output import whole_or_nothing
+from .._output import free_name, whole_or_nothing
 from ..auditing.manifests import KIND
 from ..exceptions import BadFileError, TessellaError
 from ..io.source import find_format
@@ -128,10 +128,7 @@ class Folder:
 
     def free_name(self, stem: str, ending: str) -> str:
         """Return a name that no file has yet."""
-        name, at = f"{stem}{ending}", 2
-        while os.path.lexists(self.path / name):
-            name, at = f"{stem}-{at}{ending}", at + 1
-        return name
+        return free_name(self.path, stem, ending)
 
     def entries(self) -> list[FolderEntry]:
         """List what the app can use: tables, rules, plans, reports, manifests."""

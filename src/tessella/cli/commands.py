@@ -19,7 +19,7 @@ from typer import Argument, Option
 
 from .. import __version__, io, planfile, publishing, reports
 from .. import rules as ruling
-from .._output import refuse_outputs, toml_key, toml_value
+from .._output import free_name, refuse_outputs, toml_key, toml_value
 from .._wording import counted
 from ..exceptions import (
     BadFileError,
@@ -516,10 +516,11 @@ def _protect(
     }
     reporter.give(str(done), account)
     if plan is None and any(column.unsure for column in wanted.columns.values()):
+        new = free_name(Path(), "plan", ".toml")
         reporter.say(
-            "There is no plan file yet. To correct what was guessed: tessella plan "
-            f"{shlex.quote(str(file))} {options_for_plan()} -o plan.toml, then tessella protect "
-            "--plan plan.toml --overwrite"
+            "This release has no plan file yet. To correct what was guessed: tessella plan "
+            f"{shlex.quote(str(file))} {options_for_plan()} -o {new}, then tessella protect "
+            f"--plan {new} --overwrite"
         )
 
 

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from .. import auditing, io, loss, planfile, publishing, risk
 from .. import explore as exploring
 from .._lazy import optional
-from .._output import refuse_outputs
+from .._output import free_name, refuse_outputs
 from ..exceptions import (
     BadFileError,
     BadOptionError,
@@ -302,7 +302,8 @@ def _risk(
         with staged_file(found.records, records, private=True, overwrite=overwrite):
             pass
         reporter.say(
-            f"{records} is written. It says who can be found: it is as confidential as the original."
+            f"{records} is written. It says who can be found, and is as confidential as the "
+            "original."
         )
     for one in found.tried:
         reporter.detail(f"\n{one.name}\n{one.found.explain()}")
@@ -388,10 +389,11 @@ def _explore(
         steps = [step for step in wanted.steps if step.method != "suppress"]
         wanted = wanted.model_copy(update={"steps": steps})
         if unsure := [name for name, column in wanted.columns.items() if column.unsure]:
+            new = free_name(Path(), "plan", ".toml")
             reporter.say(
                 f"What is guessed of {', '.join(map(repr, unsure))} is unsure. To correct it: "
-                f"tessella plan {shlex.quote(file)} {options_for_plan(k=max(sizes))} -o plan.toml, "
-                "then tessella explore --plan plan.toml"
+                f"tessella plan {shlex.quote(file)} {options_for_plan(k=max(sizes))} -o {new}, "
+                f"then tessella explore --plan {new}"
             )
     for name in columns_of(columns) or ():
         if name not in source.columns:

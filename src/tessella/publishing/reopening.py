@@ -273,13 +273,14 @@ def _noted_entropy(plan: PlanFile, path: Path) -> int:
 def _unknown_order(plan: PlanFile, path: Path, what: str) -> BadTableError:
     """Return the error with two ways out; one alone is right: to run again draws a new order."""
     summary = f"{path.name.partition('.')[0]}-summary.json"
-    seed = f"write seed = {secrets.randbits(48)} into the first line of the plan, and "
-    seedless = "" if plan.seed is None else ", and delete the line of the seed"
+    seedless, seed = ", and delete the line of the seed", ""
+    if plan.seed is None:
+        seedless, seed = "", f"write seed = {secrets.randbits(48)} into its first line, and then "
     return BadTableError(
         f"{path.name} is in {what}: it is not known which record belongs to whom, and figures of "
         "records paired by position would be wrong. If you have the summary that was written with "
-        f'it, name that in [output] of the plan: summary = "{summary}"{seedless}; do not run the plan '
-        "again, which would replace it. If you have none, only another release can be compared: "
-        f"{seed if plan.seed is None else ''}run the plan again: tessella protect --plan PLAN "
-        "--overwrite. Both seed and summary are as confidential as the data."
+        f'it, name that in [output] of the plan: summary = "{summary}"{seedless}. Do not run the '
+        "plan again, which would replace it. If you have none, only another release can be "
+        f"compared: {seed}run the plan again: tessella protect --plan PLAN --overwrite. Both seed "
+        "and summary are as confidential as the data."
     )
