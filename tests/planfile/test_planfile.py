@@ -241,3 +241,14 @@ def test_words_and_numbers_are_no_truth_values(line):
     text += f'[[steps]]\nmethod = "protect"\nk = 3\n[measures]\n{line}\n'
     with pytest.raises(PlanFileError, match=r"measures\.loss: It must be true or false"):
         parse_plan(text)
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n"])
+def test_an_empty_plan_is_called_empty(tmp_path: Path, text: str) -> None:
+    """A bug once met: a command that fails leaves `> plan.toml` empty; that was 3 mistakes."""
+    path = tmp_path / "my plan.toml"
+    path.write_text(text)
+    with pytest.raises(BadFileError, match="the plan is empty") as refused:
+        read_plan(path)
+    hint = str(refused.value).split("Draft one: ")[1]
+    assert hint == f"tessella plan FILE -k K -o '{path}' --overwrite."

@@ -308,6 +308,8 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     ------
     PlanFileError
         With all mistakes, each with its line.
+    BadFileError
+        If the file is empty, or no text.
     """
     where = Path(path)
     try:
@@ -323,6 +325,9 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
         raise BadFileError(path, problem, "Give a plan file") from None
     except UnicodeDecodeError:
         raise BadFileError(path, "it is not text in UTF-8", "Save the plan as UTF-8") from None
+    if not text.strip():  # as `tessella plan ... > plan.toml` leaves it where drafting fails
+        again = f"tessella plan FILE -k K -o {shlex.quote(str(path))} --overwrite"
+        raise BadFileError(path, "the plan is empty", f"Draft one: {again}")
     return parse_plan(text, folder=where.parent, origin=where.name)
 
 
