@@ -87,19 +87,15 @@ def follow(file: str, *reading: str) -> str:
     text = run("plan", file, "-k", "5", *reading, "-q")
     Path(plan).write_text(text)
     outputs = tomllib.loads(text)["output"]
-    names = {
-        "THIS-FILE": plan, "PLAN": plan, "FILE": "again.html", "SUMMARY": outputs["summary"],
-        "ORIGINAL": file, "RELEASE": outputs["file"],
-    }  # fmt: skip
     proposed = list(proposals(text))
     assert [words[0] for words in proposed] == ["protect", "report", "verify"]
     for words in proposed:
-        run(*(names.get(word, word) for word in words))
+        assert not (OPEN - {"THIS-FILE"}) & set(words)  # what the plan knows is no placeholder
+        run(*(plan if word == "THIS-FILE" else word for word in words))
     said = run("loss", file, outputs["file"], "--plan", plan)
     assert "Estimates beside their sampling errors" in said
     for what in ("external_report", "internal_report"):
         looked_at(read_page(Path(outputs[what])))
-    Path("again.html").unlink()
     return plan
 
 

@@ -373,7 +373,8 @@ def _plan(
         schema = _with_confidential(source, columns_of(confidential), schema)
     text = planfile.draft(
         source, k=k, rules=rules, strata=columns_of(strata) or (), output=release, seed=seed,
-        folder=Path(out).parent if out else Path(), schema=schema, wishes=wishes,
+        folder=Path(out).parent if out else Path(), name=Path(out).name if out else None,
+        schema=schema, wishes=wishes,
     )  # fmt: skip
     if out is None:
         reporter.give(text, text)

@@ -82,7 +82,8 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
             schema = source.schema().override(weight={"role": "weight"})
             text = draft(
                 source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
-                output=RELEASE, wishes={"grouping": method} if method != "search" else {},
+                name=PLAN, output=RELEASE,
+                wishes={"grouping": method} if method != "search" else {},
             )  # fmt: skip
             write_text(folder / PLAN, text, overwrite=True, private=True)
         with reporter.progress(f"Protecting {n:,} firms ...") as step:

@@ -37,6 +37,7 @@ WIDTH = 98  # of a line of TOML
 
 # A line of a plan within a comment: it is pasted, so that no line ends in it.
 _SNIPPET = re.compile(r'\b\w+ = (?:\{[^{}]*\}|\[[^][]*\]|"[^"]*"|\S+)(?: in \[input\])?')
+COMMAND = re.compile(r"\s+tessella ")
 _HELD = "\x00"  # for a space at which no line is broken
 
 KeyPath = tuple[str | int, ...]
@@ -331,6 +332,9 @@ def _comment(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         line = _SNIPPET.sub(lambda found: found[0].replace(" ", _HELD), line)
         clean = "".join(sign if sign.isprintable() or sign == _HELD else " " for sign in line)
+        if COMMAND.match(clean):  # it is pasted: one line, however long its names are
+            yield f"# {clean}"
+            continue
         indent = " " * (len(clean) - len(clean.lstrip()))
         wrapped = textwrap.wrap(
             clean, WIDTH, initial_indent="# ", subsequent_indent=f"# {indent}  "
