@@ -315,10 +315,10 @@ def name_beside(path: Path) -> Path:
     return path.with_name(f".{path.name[:100]}.{UNFINISHED}-{secrets.token_hex(6)}")
 
 
-def free_name(folder: Path, stem: str, ending: str) -> str:
-    """Return a name that no file of the folder has: plan.toml, plan-2.toml, plan-3.toml, ..."""
+def free_name(folder: Path, stem: str, ending: str, *, taken: str | None = None) -> str:
+    """Return a name that no file of the folder has, nor is `taken`: plan.toml, plan-2.toml, ..."""
     name, at = f"{stem}{ending}", 2
-    while os.path.lexists(folder / name):
+    while name == taken or os.path.lexists(folder / name):
         name, at = f"{stem}-{at}{ending}", at + 1
     return name
 

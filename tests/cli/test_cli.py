@@ -540,6 +540,23 @@ def test_explore_replaces_nothing_unasked_and_no_input_ever(inputs: Path) -> Non
     assert "new.parquet is written." in said.stderr
 
 
+def test_steps_of_explore_say_where_they_belong(inputs: Path) -> None:
+    """A bug once met: the file had steps alone, and did not say that it is a part of a plan."""
+    wish = ["explore", "firms.csv", "-k", "3", "--budget", "3", "--columns", "turnover", "-q"]
+    run(*wish, "-o", "plan-2.toml")
+    text = Path("plan-2.toml").read_text()
+    assert text.startswith("# The steps of the best candidate that tessella explore found.")
+    assert "    tessella plan firms.csv -k 3 -o plan-3.toml\n" in text  # plan-2 is this file
+    assert tomllib.loads(text).keys() == {"steps"}
+    run("explore", "--plan", "plan.toml", "-k", "3", "--budget", "3", "-q", "-o", "best.toml")
+    comment, _, steps = Path("best.toml").read_text().partition("\n\n")
+    assert "in place of all [[steps]] of plan.toml." in comment
+    assert "tessella plan " not in comment
+    plan = re.sub(r"\[\[steps\]\].*(?=\[measures\])", "", Path("plan.toml").read_text(), flags=re.S)
+    Path("plan.toml").write_text(plan.replace("[measures]", steps + "\n[measures]"))
+    run("protect", "--plan", "plan.toml", "--overwrite", "-q")
+
+
 def test_no_command_replaces_what_it_reads(inputs: Path) -> None:
     """A bug once met: the table became a plan, or a report, with --overwrite."""
     table, rules = "firms.csv", "rules.txt"

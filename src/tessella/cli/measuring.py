@@ -383,17 +383,18 @@ def _explore(
     else:  # what `protect` would do with the file
         inputs = {"the original": file, "the file of rules": rules}
         refuse_outputs(results, inputs=inputs, overwrite=overwrite)
+        new = free_name(Path(), "plan", ".toml", taken=out)
+        wishes = options_for_plan(k=max(sizes))
+        drafting = f"tessella plan {shlex.quote(file)} {wishes} -o {new}"
         source = read_source(file, read, reporter)
         text = planfile.draft(source, k=max(sizes), rules=rules)
         wanted = planfile.parse_plan(text)
         steps = [step for step in wanted.steps if step.method != "suppress"]
         wanted = wanted.model_copy(update={"steps": steps})
         if unsure := [name for name, column in wanted.columns.items() if column.unsure]:
-            new = free_name(Path(), "plan", ".toml")
             reporter.say(
                 f"What is guessed of {', '.join(map(repr, unsure))} is unsure. To correct it: "
-                f"tessella plan {shlex.quote(file)} {options_for_plan(k=max(sizes))} -o {new}, "
-                f"then tessella explore --plan {new}"
+                f"{drafting}, then tessella explore --plan {new}"
             )
     for name in columns_of(columns) or ():
         if name not in source.columns:
@@ -425,10 +426,23 @@ def _explore(
     steps = [*prepared.steps, *best.to_steps()]
     toml = steps_to_toml(steps)
     if out is not None and out.endswith(".toml"):
-        write_text(out, toml, overwrite=overwrite, private=True)
+        head = _placing(plan) if plan is not None else _placing(new, drafting)
+        write_text(out, head + toml, overwrite=overwrite, private=True)
         reporter.say(f"{out} is written. It is confidential.")
     text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
     reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
+
+
+def _placing(plan: str, drafting: str | None = None) -> str:
+    """Write a comment above the steps of a candidate: what they are, and where they belong."""
+    lines = [
+        "The steps of the best candidate that tessella explore found. They are a part of a plan:",
+        f"write them in place of all [[steps]] of {plan}.",
+    ]
+    if drafting is not None:
+        lines += ["To draft that plan:", f"    {drafting}"]
+    lines += ["Then run it:", f"    tessella protect --plan {shlex.quote(plan)}"]
+    return "".join(f"# {line}\n" for line in lines) + "\n"
 
 
 def _refuse_endings(out: str | None, picture: str | None) -> None:
