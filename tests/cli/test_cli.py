@@ -342,6 +342,8 @@ def test_check_writes_a_corrected_file(tmp_path: Path) -> None:
         (["protect", "--plan", "none.toml"], "There is no plan 'none.toml'"),
         (["report", "none.json"], "--external FILE, --internal FILE, or both"),
         (["report", "none.json", "--external", "x.html"], "There is no file"),
+        (["plan", "one.csv", "-k", "3"], "the table has 1 record. No k is small enough"),
+        (["protect", "one.csv", "-k", "3"], "the table has 1 record. No k is small enough"),
         (["explore", "a.csv", "-k", "three"], "whole numbers between commas"),
     ],
 )  # fmt: skip
@@ -349,6 +351,7 @@ def test_bad_usage_is_a_sentence_and_exit_code_2(
     capsys: Any, monkeypatch: Any, tmp_path: Path, arguments: list[str], reason: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("one.csv").write_text("income,age\n1200,34\n")
     assert reason in error_of(capsys, monkeypatch, *arguments)
     made = [path for path in tmp_path.rglob("*") if path.is_file() and "release" in path.name]
     assert not made
