@@ -300,7 +300,7 @@ def test_the_figures_of_the_demo_are_those_of_the_files(demo: tuple[str, Path]) 
 def test_the_demo_runs_again_in_the_same_folder(demo: tuple[str, Path]) -> None:
     _, folder = demo
     before = (folder / "firms-release.csv").read_bytes()
-    run("demo", "--n", "400", "--method", "mdav", "--out", str(folder))
+    run("demo", "--n", "400", "--method", "mdav", "--out", str(folder), "--overwrite")
     assert (folder / "firms-release.csv").read_bytes() == before
 
 
@@ -541,6 +541,16 @@ def test_explore_replaces_nothing_unasked_and_no_input_ever(inputs: Path) -> Non
     refused_for_good(["rules.toml"], "explore", "--plan", "plan.toml", "--out")
     said = CliRunner().invoke(app, [*wish, "--out", "new.parquet"])
     assert "new.parquet is written." in said.stderr
+
+
+def test_the_demo_replaces_nothing_unasked(inputs: Path) -> None:
+    """A bug once met: in a folder with a firms.csv or a plan.toml, these became the demo's."""
+    for name in ("firms.csv", "rules.txt", "plan.toml", "firms-release.csv"):
+        before = Path(name).read_bytes()
+        said = refusal("demo", "-n", "60", "--out", ".")
+        assert f"{name}: the file exists. Give another --out, or --overwrite" in said
+        assert Path(name).read_bytes() == before
+        Path(name).unlink()
 
 
 def test_steps_of_explore_say_where_they_belong(inputs: Path) -> None:

@@ -158,6 +158,7 @@ def _demo(
     k: K = 5,
     seed: Annotated[int, Option(help="Seed of the synthetic survey.")] = 1,
     method: Annotated[str, Option(help="How to group: search, mdav, igd, ...")] = "search",
+    overwrite: Overwrite = False,
 ) -> None:
     """Protect a synthetic business survey from start to finish, and explain what was done.
 
@@ -165,7 +166,7 @@ def _demo(
     """
     from .demo import run
 
-    run(out=out, n=n, k=k, seed=seed, method=method)
+    run(out=out, n=n, k=k, seed=seed, method=method, overwrite=overwrite)
 
 
 def read_rules(file: str | None) -> ruling.Rules | None:
