@@ -57,7 +57,9 @@ class Account:
     seconds: float
 
 
-def run(*, out: str, n: int, k: int, seed: int, method: str, overwrite: bool) -> None:
+def run(
+    *, out: str, n: int, k: int, seed: int, method: str, overwrite: bool = False
+) -> None:  # fmt: skip
     """Make a survey, correct its slips, protect it, print a summary."""
     console, reporter = Console(file=result_stream(), highlight=False), Reporter()
     folder, began = Path(out), perf_counter()

@@ -275,7 +275,7 @@ def _unknown_order(plan: PlanFile, path: Path, what: str) -> BadTableError:
     summary = f"{path.name.partition('.')[0]}-summary.json"
     seedless, seed = ", and delete the line of the seed", ""
     if plan.seed is None:
-        seedless, seed = "", f"write seed = {secrets.randbits(48)} into its first line, and then "
+        seedless, seed = "", f"write seed = {secrets.randbits(48)} into the first line, and "
     return BadTableError(
         f"{path.name} is in {what}: it is not known which record belongs to whom, and figures of "
         "records paired by position would be wrong. If you have the summary that was written with "
