@@ -32,7 +32,7 @@ help:
 	@sed -n 's/^#   //p' Makefile
 
 demo: $(VENV)/.first
-	$(BIN)/tessella demo
+	$(BIN)/tessella demo --overwrite
 
 # A file of tests stays with one worker: what it prepares is prepared once, and not in both.
 test: $(VENV)/.test $(VENV)/.kernels

@@ -79,8 +79,8 @@ def first_minute() -> list[dict[str, object]]:
         home = Path(folder)
         for what, ahead in WAYS.items():
             shown, whole = run_command(
-                "demo", "--out", str(home / "demo"), cache=home / "cache", ahead=ahead,
-                until="tessella demo:",
+                "demo", "--overwrite", "--out", str(home / "demo"), cache=home / "cache",
+                ahead=ahead, until="tessella demo:",
             )  # fmt: skip
             rows.append({"what": f"tessella demo, {what}: first screen", "seconds": shown})
             rows.append({"what": f"tessella demo, {what}: whole", "seconds": whole})

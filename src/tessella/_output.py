@@ -179,12 +179,26 @@ def _lock(folder: Path) -> int:
         raise unwritable(folder, error) from error
 
 
-def refuse_place(path: str | Path, *, overwrite: bool) -> None:
-    """Refuse a name under which no file can be written."""
+def refuse_outputs(
+    paths: Mapping[str, str | Path | None], *, inputs: Mapping[str, str | Path | None],
+    overwrite: bool,
+) -> None:  # fmt: skip
+    """Refuse outputs that cannot be written, before anything is computed; None is no file.
+
+    What is read is never replaced, whatever `overwrite` is: nobody could get it back.
+    """
+    wanted = {what: Path(path) for what, path in paths.items() if path is not None}
+    refuse_same_file(wanted, {what: Path(path) for what, path in inputs.items() if path})
+    for path in wanted.values():
+        refuse_place(path, overwrite=overwrite)
+
+
+def refuse_place(path: str | Path, *, overwrite: bool, folder: bool = False) -> None:
+    """Refuse a name under which no file can be written, or no `folder`."""
     path = Path(path)
     if not path.parent.is_dir():
         raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
-    if path.is_dir():
+    if path.is_dir() and not folder:
         raise BadFileError(path, "it is a folder", "Give the name of a file")
     if path.exists() and not overwrite:
         raise exists_already(path)
@@ -233,7 +247,9 @@ def _opened(folder: Path) -> Iterator[int]:
 
 def exists_already(path: Path) -> BadFileError:
     """Return the error for a place that is taken."""
-    return BadFileError(path, "the file exists", "Give another name, or overwrite=True")
+    return BadFileError(
+        path, "the file exists", "Give another name, or overwrite=True to replace it"
+    )
 
 
 def _open_nameless(folder: Path, mode: int = 0o666) -> int | None:
@@ -297,6 +313,14 @@ def _by_renaming(path: Path, *, overwrite: bool, mode: int = 0o666) -> Iterator[
 def name_beside(path: Path) -> Path:
     """Return a hidden name in the same folder, for what is not finished."""
     return path.with_name(f".{path.name[:100]}.{UNFINISHED}-{secrets.token_hex(6)}")
+
+
+def free_name(folder: Path, stem: str, ending: str, *, taken: str | None = None) -> str:
+    """Return a name that no file of the folder has, nor is `taken`: plan.toml, plan-2.toml, ..."""
+    name, at = f"{stem}{ending}", 2
+    while name == taken or os.path.lexists(folder / name):
+        name, at = f"{stem}-{at}{ending}", at + 1
+    return name
 
 
 def umask() -> int:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 SHOWN = 8  # names in a message; of more, their number or "..."
+SAMPLE = "sample"  # scikit-learn's word for a record
 Built = TypeVar("Built", bound=Exception)
 
 
@@ -31,7 +32,8 @@ class _Formatter(string.Formatter):
         if conversion == "n":
             return len(value)
         if conversion == "c":
-            return "1 sample" if value == 1 else f"{value} records"
+            # check_estimator of scikit-learn looks for its own word for one record
+            return f"1 {SAMPLE}" if value == 1 else f"{value} records"
         return super().convert_field(value, conversion)
 
 

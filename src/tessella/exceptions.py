@@ -66,6 +66,14 @@ class GroupSizeError(TessellaError, ValueError):
     more_than_records = Sentence(
         "k={k} needs at least {k} records, and the table has {n!c}. Give a smaller k."
     )
+    single_record = Sentence(
+        "k={k} needs at least {k} records, and the table has {n!c}. No k is small enough: a group "
+        "has at least 2. Give a table with more records."
+    )
+    single_unit = Sentence(
+        "k={k} needs at least {k} units, and the table has one, in {n!c}. No k is small enough: a "
+        "group has at least 2 units. Give a table with more units, or no column of units."
+    )
     small_strata = Sentence(
         "k={k} cannot be kept in {sizes!n} of the strata, which have fewer {what}: {sizes!t}. "
         "Merge these strata with others, or give a smaller k."

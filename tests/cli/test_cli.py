@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tessella import Rules
 from tessella.cli import app, main
 from tessella.cli.terminal import as_json, columns_of, options_of
 from tessella.datasets import make_business_survey
-from tessella.exceptions import BadOptionError, BadTableError, CommandError
+from tessella.exceptions import BadOptionError, BadTableError, CommandError, TessellaError
 from tessella.planfile import read_plan
 
 COMMANDS = [
@@ -299,7 +300,7 @@ def test_the_figures_of_the_demo_are_those_of_the_files(demo: tuple[str, Path]) 
 def test_the_demo_runs_again_in_the_same_folder(demo: tuple[str, Path]) -> None:
     _, folder = demo
     before = (folder / "firms-release.csv").read_bytes()
-    run("demo", "--n", "400", "--method", "mdav", "--out", str(folder))
+    run("demo", "--n", "400", "--method", "mdav", "--out", str(folder), "--overwrite")
     assert (folder / "firms-release.csv").read_bytes() == before
 
 
@@ -341,6 +342,8 @@ def test_check_writes_a_corrected_file(tmp_path: Path) -> None:
         (["protect", "--plan", "none.toml"], "There is no plan 'none.toml'"),
         (["report", "none.json"], "--external FILE, --internal FILE, or both"),
         (["report", "none.json", "--external", "x.html"], "There is no file"),
+        (["plan", "one.csv", "-k", "3"], "the table has 1 record. No k is small enough"),
+        (["protect", "one.csv", "-k", "3"], "the table has 1 record. No k is small enough"),
         (["explore", "a.csv", "-k", "three"], "whole numbers between commas"),
     ],
 )  # fmt: skip
@@ -348,6 +351,7 @@ def test_bad_usage_is_a_sentence_and_exit_code_2(
     capsys: Any, monkeypatch: Any, tmp_path: Path, arguments: list[str], reason: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("one.csv").write_text("income,age\n1200,34\n")
     assert reason in error_of(capsys, monkeypatch, *arguments)
     made = [path for path in tmp_path.rglob("*") if path.is_file() and "release" in path.name]
     assert not made
@@ -482,3 +486,134 @@ def test_suggest_overwrites_nothing(home: Path, capsys: Any, monkeypatch: Any) -
     assert "this is the table" in error_of(capsys, monkeypatch, "suggest", table, "--out", table)
     assert "--overwrite" in error_of(capsys, monkeypatch, "suggest", table, "--out", rules)
     assert "holds" in error_of(capsys, monkeypatch, "suggest", table, "--holds", "2")
+
+
+# What is there already is not replaced, and what was read never is
+
+
+def refusal(*arguments: str) -> str:
+    """The words of an error, as the command line prints them."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert isinstance(result.exception, TessellaError), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def inputs(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of files that nobody could get back: a table, rules, a plan, what it released."""
+    monkeypatch.chdir(tmp_path)
+    firms = pd.read_csv(home / "firms.csv")[["region", "employees", "turnover"]]
+    firms.to_csv("firms.csv", index=False)
+    Path("rules.txt").write_text("employees >= 0\n")
+    run("plan", "firms.csv", "-k", "4", "--rules", "rules.txt", "--option", "effort=quick",
+        "-o", "plan.toml", "-q")  # fmt: skip
+    text = Path("plan.toml").read_text().replace('risk = "quick"', 'risk = "none"')
+    Path("plan.toml").write_text(text)
+    run("protect", "--plan", "plan.toml", "-q")
+    return tmp_path
+
+
+def refused_for_good(names: Iterable[str], *arguments: str) -> None:
+    """Refuse each file as the last argument, with --overwrite too; it stays as it was."""
+    for name in names:
+        before = Path(name).read_bytes()
+        assert f"{name}: this is the " in refusal(*arguments, name)
+        assert f"{name}: this is the " in refusal(*arguments, f"./{name}", "--overwrite")
+        assert Path(name).read_bytes() == before
+
+
+def test_explore_replaces_nothing_unasked_and_no_input_ever(inputs: Path) -> None:
+    """A bug once met: the plan was replaced by steps, without a question."""
+    for option, place, link in (("--out", "best.toml", "t.toml"), ("--picture", "a.svg", "t.svg")):
+        Path(link).hardlink_to("firms.csv")
+        wish = ["explore", "firms.csv", "-k", "3", "--budget", "3", "--columns", "turnover"]
+        Path(place).write_text("mine")
+        assert "Give another name, or --overwrite to replace it" in refusal(*wish, option, place)
+        refused_for_good([link], *wish, option)
+        refused_for_good([link], "explore", "--plan", "plan.toml", option)
+        said = CliRunner().invoke(app, [*wish, option, place, "--overwrite"])
+        assert said.exit_code == 0
+        assert f"{place} is written." in said.stderr
+        assert Path(place).read_text() != "mine"
+    refused_for_good(["plan.toml"], "explore", "--plan", "plan.toml", "--out")
+    Path("rules.toml").hardlink_to("rules.txt")
+    refused_for_good(["rules.toml"], "explore", "firms.csv", "--rules", "rules.toml", "--out")
+    refused_for_good(["rules.toml"], "explore", "--plan", "plan.toml", "--out")
+    said = CliRunner().invoke(app, [*wish, "--out", "new.parquet"])
+    assert "new.parquet is written." in said.stderr
+
+
+def test_the_demo_replaces_nothing_unasked(inputs: Path) -> None:
+    """A bug once met: in a folder with a firms.csv or a plan.toml, these became the demo's."""
+    for name in ("firms.csv", "rules.txt", "plan.toml", "firms-release.csv"):
+        before = Path(name).read_bytes()
+        said = refusal("demo", "-n", "60", "--out", ".")
+        assert f"{name}: the file exists. Give another --out, or --overwrite" in said
+        assert Path(name).read_bytes() == before
+        Path(name).unlink()
+
+
+def test_steps_of_explore_say_where_they_belong(inputs: Path) -> None:
+    """A bug once met: the file had steps alone, and did not say that it is a part of a plan."""
+    wish = ["explore", "firms.csv", "-k", "3", "--budget", "3", "--columns", "turnover", "-q"]
+    run(*wish, "-o", "plan-2.toml")
+    text = Path("plan-2.toml").read_text()
+    assert text.startswith("# The steps of the best candidate that tessella explore found.")
+    assert "    tessella plan firms.csv -k 3 -o plan-3.toml\n" in text  # plan-2 is this file
+    assert tomllib.loads(text).keys() == {"steps"}
+    run("explore", "--plan", "plan.toml", "-k", "3", "--budget", "3", "-q", "-o", "best.toml")
+    comment, _, steps = Path("best.toml").read_text().partition("\n\n")
+    assert "in place of all [[steps]] of plan.toml." in comment
+    assert "tessella plan " not in comment
+    plan = re.sub(r"\[\[steps\]\].*(?=\[measures\])", "", Path("plan.toml").read_text(), flags=re.S)
+    Path("plan.toml").write_text(plan.replace("[measures]", steps + "\n[measures]"))
+    run("protect", "--plan", "plan.toml", "--overwrite", "-q")
+
+
+def test_no_command_replaces_what_it_reads(inputs: Path) -> None:
+    """A bug once met: the table became a plan, or a report, with --overwrite."""
+    table, rules = "firms.csv", "rules.txt"
+    refused_for_good([table, rules], "plan", table, "-k", "3", "--rules", rules, "--out")
+    refused_for_good([table, rules], "check", table, "--rules", rules, "--correct")
+    refused_for_good([table, rules], "suggest", table, "--rules", rules, "--out")
+    summary = "firms-release-summary.json"
+    named = [summary, table, rules, "firms-release.csv", "firms-release-manifest.json"]
+    for option in ("--external", "--internal"):
+        refused_for_good(named, "report", summary, option)
+        # A summary does not know the plan's own name, nor where a copy is.
+        Path("moved.csv").write_bytes(Path(table).read_bytes())
+        for other in ("plan.toml", "moved.csv"):
+            before = Path(other).read_bytes()
+            said = refusal("report", summary, option, other, "--overwrite")
+            assert f"{other}: it is no report" in said
+            assert Path(other).read_bytes() == before
+    page = Path("firms-release-report.html").read_bytes()
+    Path("firms-release-report.html").write_bytes(page[:100])
+    run("report", summary, "--external", "firms-release-report.html", "--overwrite", "-q")
+    assert Path("firms-release-report.html").read_bytes() == page
+
+
+def test_records_replace_nothing_unasked_and_no_input_ever(inputs: Path) -> None:
+    """A bug once met: the message proposed overwrite=True, which no command line has."""
+    wish = ["risk", "firms.csv", "firms-release.csv", "--plan", "plan.toml", "--effort", "quick"]
+    Path("who.csv").write_text("mine")
+    said = refusal(*wish, "--records", "who.csv")
+    assert said.endswith("Give another name, or --overwrite to replace it.")
+    refused_for_good(["firms.csv", "firms-release.csv"], *wish, "--records")
+    summary = Path("firms-release-summary.json").rename("s.csv")  # whatever it is called
+    named = Path("plan.toml").read_text().replace("firms-release-summary.json", summary.name)
+    Path("plan.toml").write_text(named)
+    refused_for_good(["s.csv"], *wish, "--records")
+    run(*wish, "--records", "who.csv", "--overwrite", "-q")
+    assert len(pd.read_csv("who.csv")) == FIRMS
+
+
+def test_a_release_does_not_replace_a_hierarchy(inputs: Path) -> None:
+    """By hand: the file of a hierarchy is read, as the rules are."""
+    forms = 'hierarchies = { region = { file = "h.csv" } }'
+    Path("h.csv").write_text("north;all\nsouth;all\n")
+    Path("h.toml").write_text(
+        f'[input]\nfile = "firms.csv"\n[[steps]]\nmethod = "recoding"\nk = 3\n{forms}\n'
+        '[output]\nfile = "h.csv"\n'
+    )
+    assert "this is the hierarchy h.csv" in refusal("protect", "--plan", "h.toml", "--overwrite")

@@ -87,19 +87,15 @@ def follow(file: str, *reading: str) -> str:
     text = run("plan", file, "-k", "5", *reading, "-q")
     Path(plan).write_text(text)
     outputs = tomllib.loads(text)["output"]
-    names = {
-        "THIS-FILE": plan, "PLAN": plan, "FILE": "again.html", "SUMMARY": outputs["summary"],
-        "ORIGINAL": file, "RELEASE": outputs["file"],
-    }  # fmt: skip
     proposed = list(proposals(text))
     assert [words[0] for words in proposed] == ["protect", "report", "verify"]
     for words in proposed:
-        run(*(names.get(word, word) for word in words))
+        assert not (OPEN - {"THIS-FILE"}) & set(words)  # what the plan knows is no placeholder
+        run(*(plan if word == "THIS-FILE" else word for word in words))
     said = run("loss", file, outputs["file"], "--plan", plan)
     assert "Estimates beside their sampling errors" in said
     for what in ("external_report", "internal_report"):
         looked_at(read_page(Path(outputs[what])))
-    Path("again.html").unlink()
     return plan
 
 
@@ -111,10 +107,7 @@ def follow_without_plan(file: str, *reading: str) -> None:
     assert result.exit_code == 0, result.output
     for words in proposals(looked_at(result.output)):
         if OPEN.isdisjoint(words) and words[0] != "warm-up":
-            run(
-                *words,
-                *(["--overwrite"] if words[0] == "plan" and Path("plan.toml").exists() else []),
-            )
+            run(*words)
     if "unsure" in result.output:
         assert Path("plan.toml").exists()
 
@@ -186,6 +179,11 @@ def test_what_is_unsure_has_a_way_out_without_a_plan() -> None:
     run("protect", "t.csv", "-k", "3", "--effort", "quick")
     follow_without_plan("t.csv")
     assert Path("plan.toml").exists()
+    follow_without_plan("t.csv")  # a bug once met: the name was taken
+    assert Path("plan-2.toml").exists()
+    result = CliRunner().invoke(app, ["explore", "t.csv", "-k", "3", "--budget", "3"])
+    drafted = [words for words in proposals(result.output) if words[0] == "plan"]
+    assert [words[-1] for words in drafted] == ["plan-3.toml"]
 
 
 def test_the_way_to_a_plan_keeps_what_was_asked_for() -> None:

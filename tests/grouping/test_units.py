@@ -29,6 +29,7 @@ from tessella.grouping import (
 )
 from tessella.grouping import bound as bounds
 from tessella.grouping import search as searching
+from tessella.grouping.base import check_k
 
 
 class Pairs(Grouping):
@@ -305,6 +306,16 @@ def test_every_record_has_a_unit(missing):
     with pytest.raises(BadTableError, match="1 missing value") as caught:
         MDAV(3).fit(np.ones((12, 1)), units=units)
     assert "4711" not in str(caught.value)
+
+
+def test_one_record_or_unit_gets_no_advice_that_nothing_allows():
+    """A bug once met: "Give a smaller k", where the least k, 2, is too large."""
+    for n, n_units in ((1, None), (1, 1), (6, 1)):
+        with pytest.raises(GroupSizeError, match="No k is small enough") as refused:
+            check_k(2, n, n_units)
+        assert "smaller k" not in str(refused.value)
+    with pytest.raises(GroupSizeError, match="Give a smaller k"):
+        check_k(3, 2)
 
 
 def test_too_few_units_are_refused_in_units():

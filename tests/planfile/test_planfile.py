@@ -241,3 +241,31 @@ def test_words_and_numbers_are_no_truth_values(line):
     text += f'[[steps]]\nmethod = "protect"\nk = 3\n[measures]\n{line}\n'
     with pytest.raises(PlanFileError, match=r"measures\.loss: It must be true or false"):
         parse_plan(text)
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n"])
+def test_an_empty_plan_is_called_empty(tmp_path: Path, text: str) -> None:
+    """A bug once met: a command that fails leaves `> plan.toml` empty; that was 3 mistakes."""
+    path = tmp_path / "my plan.toml"
+    path.write_text(text)
+    with pytest.raises(BadFileError, match="the plan is empty") as refused:
+        read_plan(path)
+    hint = str(refused.value).split("Draft one: ")[1]
+    assert hint == f"tessella plan FILE -k K -o '{path}' --overwrite."
+
+
+def test_commands_in_a_draft_can_be_pasted(tmp_path: Path) -> None:
+    """A bug once met: SUMMARY, ORIGINAL and RELEASE stood where the plan itself has the names."""
+    stem = f"firms of {'a long year ' * 8}"  # longer than a line of a plan
+    datasets.make_business_survey(60, random_state=0).to_csv(tmp_path / f"{stem}.csv")
+    source = read_file(tmp_path / f"{stem}.csv")
+    text = draft(source, k=3, folder=tmp_path, name="my plan.toml")
+    commands = [line[1:].strip() for line in text.splitlines() if line.startswith("#     tess")]
+    assert commands == [
+        "tessella protect --plan 'my plan.toml'",
+        f"tessella report '{stem}-release-summary.json' --external '{stem}-release-report.html' "
+        "--overwrite",
+        f"tessella verify '{stem}.csv' '{stem}-release.csv' --plan 'my plan.toml'",
+    ]
+    parse_plan(text)
+    assert "tessella protect --plan THIS-FILE" in draft(source, k=3)

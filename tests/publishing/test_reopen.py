@@ -109,12 +109,27 @@ def test_without_seed_and_summary_nobody_knows_the_order(tmp_path: Path) -> None
     publish(plan)
     with pytest.raises(BadTableError, match="tessella protect --plan PLAN --overwrite") as refused:
         reopen(plan)
-    seed, summary = re.findall(r"(seed = \d+|summary = \"[^\"]+\")", str(refused.value))
+    summary, seed = re.findall(r"(seed = \d+|summary = \"[^\"]+\")", str(refused.value))
     for mended in (people(tmp_path, seed=seed), people(tmp_path, output=summary)):
         with pytest.raises(BadTableError, match="order"):  # this is not how it was made
             reopen(mended)
         done = publish(mended, overwrite=True)
         assert figures(reopen(mended).loss()) == figures(done.loss)
+
+
+def test_a_summary_that_is_there_need_only_be_named(tmp_path: Path) -> None:
+    """A bug once met: the plan was to be run again, too, which replaced the only such summary."""
+    written = people(tmp_path, output='summary = "release-summary.json"')
+    done = publish(written)
+    for seed in ("", "seed = 5"):
+        with pytest.raises(BadTableError, match="order") as refused:
+            reopen(people(tmp_path, seed=seed))
+        named, again = str(refused.value).split("If you have none")
+        (summary,) = re.findall(r"summary = \"[^\"]+\"", named)
+        assert "protect --plan" not in named
+        assert ("delete the line of the seed" in named) == bool(seed)
+        assert ("seed = " in again) == (not seed)  # or the plan would have two
+    assert figures(reopen(people(tmp_path, output=summary)).loss()) == figures(done.loss)
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

@@ -4,16 +4,17 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from .._output import whole_or_nothing
+from .._output import free_name, whole_or_nothing
 from ..auditing.manifests import KIND
 from ..exceptions import BadFileError, TessellaError
 from ..io.source import find_format
 from ..planfile import PlanFile
+from ..planfile.model import files_of_hierarchies
 from ..rules import Rules
 
 What = Literal["table", "rules", "plan", "report", "manifest"]
@@ -127,10 +128,7 @@ class Folder:
 
     def free_name(self, stem: str, ending: str) -> str:
         """Return a name that no file has yet."""
-        name, at = f"{stem}{ending}", 2
-        while os.path.lexists(self.path / name):
-            name, at = f"{stem}-{at}{ending}", at + 1
-        return name
+        return free_name(self.path, stem, ending)
 
     def entries(self) -> list[FolderEntry]:
         """List what the app can use: tables, rules, plans, reports, manifests."""
@@ -222,10 +220,3 @@ def _are_rules(path: Path) -> bool:
         return len(Rules.read(path)) > 0
     except TessellaError:
         return False
-
-
-def files_of_hierarchies(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of files that the hierarchies of a step are read from."""
-    forms = options.get("hierarchies")
-    own = forms.values() if isinstance(forms, Mapping) else ()
-    return [str(one["file"]) for one in own if isinstance(one, Mapping) and one.get("file")]

@@ -17,10 +17,10 @@ from starlette.responses import Response
 
 from ..exceptions import Mistake, PlanFileError, TessellaError, UnknownOptionError
 from ..planfile import PlanFile, parse_plan
+from ..planfile.model import files_of_hierarchies
 from . import editing, key_settings, settings
 from .desk import AnswerError, NotYetError, SupersededError
 from .editing import Content
-from .folder import files_of_hierarchies
 from .forms import KINDS, ROLES
 from .history import History, StaleError
 from .site import Site, Values, in_place

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,13 +19,14 @@ from typer import Argument, Option
 
 from .. import __version__, io, planfile, publishing, reports
 from .. import rules as ruling
-from .._output import refuse_same_file, toml_key, toml_value
+from .._output import free_name, refuse_outputs, toml_key, toml_value
 from .._wording import counted
 from ..exceptions import (
     BadFileError,
     BadOptionError,
     CommandError,
     DataNotFoundError,
+    TessellaError,
     TessellaWarning,
     UnknownColumnError,
 )
@@ -49,6 +51,7 @@ __all__ = ["app"]
 
 SHOWN = 5  # records that break a rule, by line number
 MOST_SLIPS = 20  # that are printed
+PAGE = b"<!DOCTYPE html>"  # how reports begin
 
 app = typer.Typer(
     name="tessella",
@@ -155,6 +158,7 @@ def _demo(
     k: K = 5,
     seed: Annotated[int, Option(help="Seed of the synthetic survey.")] = 1,
     method: Annotated[str, Option(help="How to group: search, mdav, igd, ...")] = "search",
+    overwrite: Overwrite = False,
 ) -> None:
     """Protect a synthetic business survey from start to finish, and explain what was done.
 
@@ -162,7 +166,7 @@ def _demo(
     """
     from .demo import run
 
-    run(out=out, n=n, k=k, seed=seed, method=method)
+    run(out=out, n=n, k=k, seed=seed, method=method, overwrite=overwrite)
 
 
 def read_rules(file: str | None) -> ruling.Rules | None:
@@ -213,6 +217,8 @@ def _check(
     """
     if correct is not None and rules is None:
         raise BadOptionError("--correct", correct, "--rules FILE with it: they say what is wrong")
+    inputs = {"the original": file, "the file of rules": rules}
+    refuse_outputs({"corrected table": correct}, inputs=inputs, overwrite=overwrite)
     reporter = Reporter(quiet, False, json)
     source = read_source(file, read, reporter)
     known = source.schema()
@@ -256,7 +262,6 @@ def _check(
 
 def _correct(source: Any, rules: Any, schema: Any, path: Path, overwrite: bool) -> list[str]:
     """Write a table without slips; return what was corrected, in lines."""
-    refuse_same_file({"corrected table": path}, {"the original": Path(source.path)})
     table, slips = ruling.correct_slips(source.table, rules, schema=schema)
     io.write_file(table, path, like=source, overwrite=overwrite)
     shown = [f"  {replace(slip, row=slip.row + 1)}" for slip in slips[:MOST_SLIPS]]
@@ -352,6 +357,8 @@ def _plan(
     """
     if household is not None:
         raise BadOptionError("--household", household, f"--unit {household}: its name now")
+    inputs = {"the original": file, "the file of rules": rules}
+    refuse_outputs({"plan": out}, inputs=inputs, overwrite=overwrite)
     reporter = Reporter(quiet)
     wishes = dominance_of(dominance, on_dominance) | wishes_of(grouping, option or [])
     wishes |= diversity_of(diverse, close)
@@ -367,7 +374,8 @@ def _plan(
         schema = _with_confidential(source, columns_of(confidential), schema)
     text = planfile.draft(
         source, k=k, rules=rules, strata=columns_of(strata) or (), output=release, seed=seed,
-        folder=Path(out).parent if out else Path(), schema=schema, wishes=wishes,
+        folder=Path(out).parent if out else Path(), name=Path(out).name if out else None,
+        schema=schema, wishes=wishes,
     )  # fmt: skip
     if out is None:
         reporter.give(text, text)
@@ -510,10 +518,11 @@ def _protect(
     }
     reporter.give(str(done), account)
     if plan is None and any(column.unsure for column in wanted.columns.values()):
+        new = free_name(Path(), "plan", ".toml")
         reporter.say(
-            "There is no plan file yet. To correct what was guessed: tessella plan "
-            f"{shlex.quote(str(file))} {options_for_plan()} -o plan.toml, then tessella protect "
-            "--plan plan.toml --overwrite"
+            "This release has no plan file yet. To correct what was guessed: tessella plan "
+            f"{shlex.quote(str(file))} {options_for_plan()} -o {new}, then tessella protect "
+            f"--plan {new} --overwrite"
         )
 
 
@@ -549,12 +558,36 @@ def _report(
         problem = "this is no summary of a release"
         raise BadFileError(summary, problem, "Give the file that its plan calls summary")
     places = {"external report": external, "internal report": internal}
-    refuse_same_file(
-        {what: Path(name) for what, name in places.items() if name}, {"the summary": Path(summary)}
-    )
+    inputs = {"the summary": Path(summary), **_named_in(known, Path(summary).parent)}
+    refuse_outputs(places, inputs=inputs, overwrite=overwrite)
+    for place in filter(None, places.values()):
+        _refuse_other_than_report(Path(place))
     if external is not None:
         write_text(external, reports.external_report(known), overwrite=overwrite)
         Reporter(quiet).say(f"{external} is written.")
     if internal is not None:
         write_text(internal, reports.internal_report(known), overwrite=overwrite, private=True)
         Reporter(quiet).say(f"{internal} is written: it is confidential.")
+
+
+def _named_in(summary: Mapping[str, Any], folder: Path) -> dict[str, Path]:
+    """Return the files that a summary names, besides the reports, which are written again."""
+    confidential = summary["confidential"]
+    named: dict[str, Path] = {}
+    if text := confidential.get("plan"):
+        with suppress(TessellaError):  # a plan of another version: what is no report stays, too
+            plan = planfile.parse_plan(text, folder=folder)
+            named |= plan.inputs
+            named |= {what: path for what, path in plan.outputs.items() if "report" not in what}
+    if name := confidential.get("input", {}).get("file"):
+        named["the original of the release"] = Path(name)
+    return named
+
+
+def _refuse_other_than_report(path: Path) -> None:
+    """Refuse to replace what is no page: a summary does not say where all files have gone."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        if not file.read(len(PAGE)).startswith(PAGE):
+            raise BadFileError(path, "it is no report", "Give another name")

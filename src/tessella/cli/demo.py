@@ -57,7 +57,9 @@ class Account:
     seconds: float
 
 
-def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
+def run(
+    *, out: str, n: int, k: int, seed: int, method: str, overwrite: bool = False
+) -> None:  # fmt: skip
     """Make a survey, correct its slips, protect it, print a summary."""
     console, reporter = Console(file=result_stream(), highlight=False), Reporter()
     folder, began = Path(out), perf_counter()
@@ -69,24 +71,29 @@ def run(*, out: str, n: int, k: int, seed: int, method: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFileError(out, f"no folder: {error.strerror}", "Give another --out") from None
+    for name in (SURVEY, CORRECTED, RULES, PLAN, RELEASE):  # it may be somebody's own
+        if (folder / name).exists() and not overwrite:
+            advice = "Give another --out, or --overwrite to replace it"
+            raise BadFileError(folder / name, "the file exists", advice)
     _print(console, [_introduction(firms, rules, k)])
     with compiling_beside():
         with reporter.waiting("Looking for wrong figures ..."):
             corrected, slips = correct_slips(firms, rules)
         _print(console, [_slips(firms, corrected, slips, rules)])
         with reporter.waiting("Reading the corrected survey, and drafting a plan ..."):
-            write_file(firms, folder / SURVEY, overwrite=True)
-            write_file(corrected, folder / CORRECTED, overwrite=True)
-            write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=True)
+            write_file(firms, folder / SURVEY, overwrite=overwrite)
+            write_file(corrected, folder / CORRECTED, overwrite=overwrite)
+            write_text(folder / RULES, "\n".join(rules) + "\n", overwrite=overwrite)
             source = read_file(folder / CORRECTED)
             schema = source.schema().override(weight={"role": "weight"})
             text = draft(
                 source, k=k, rules=folder / RULES, schema=schema, seed=seed, folder=folder,
-                output=RELEASE, wishes={"grouping": method} if method != "search" else {},
+                name=PLAN, output=RELEASE,
+                wishes={"grouping": method} if method != "search" else {},
             )  # fmt: skip
-            write_text(folder / PLAN, text, overwrite=True, private=True)
+            write_text(folder / PLAN, text, overwrite=overwrite, private=True)
         with reporter.progress(f"Protecting {n:,} firms ...") as step:
-            done = publish(folder / PLAN, progress=step, overwrite=True)
+            done = publish(folder / PLAN, progress=step, overwrite=overwrite)
         with reporter.waiting("Proving how much of the loss is unavoidable ..."):
             unavoidable = unavoidable_share(source, done.release, k)
     account = Account(

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from .. import auditing, io, loss, planfile, publishing, risk
 from .. import explore as exploring
 from .._lazy import optional
-from .._output import refuse_place
+from .._output import free_name, refuse_outputs
 from ..exceptions import (
     BadFileError,
     BadOptionError,
@@ -28,6 +28,7 @@ from .commands import (
     Masked,
     MaybeK,
     Original,
+    Overwrite,
     Quiet,
     Read,
     RulesFile,
@@ -113,6 +114,23 @@ class _Files:
         # As `publish` compares them; files without a manifest, in all that they have in common.
         self.compared = [name for name in common if name not in weights] if promised else common
         self.known = [name for name in common if name in masked] if promised else None
+
+
+def _compared(
+    original: str, release: str, plan: str | None, manifest: str | None
+) -> dict[str, str | Path | None]:
+    """Return the files that are compared, and all that their plan names."""
+    from ..auditing.manifests import find_manifest
+
+    given: dict[str, str | Path | None] = {
+        "the original": original, "the release": release, "the plan": plan,
+        "the manifest": manifest or find_manifest(release),
+    }  # fmt: skip
+    if plan is None:
+        return given
+    known = planfile.read_plan(plan)
+    named = {**known.inputs, **known.outputs}
+    return {**given, **{f"{what} of the plan": path for what, path in named.items()}}
 
 
 def _described(release: str, manifest: str | None, reporter: Reporter) -> Mapping[str, Any]:
@@ -240,6 +258,7 @@ def _risk(
     records: Annotated[
         Text, Option(help="Write which records can be found, one by one. CONFIDENTIAL.")
     ] = None,
+    overwrite: Overwrite = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -250,6 +269,12 @@ def _risk(
     With the plan that wrote the release: tessella risk FILE RELEASE --plan plan.toml
     """
     reporter = Reporter(quiet, verbose, json)
+    if records is not None:
+        from ..io.source import find_format
+
+        find_format(Path(records), None, write=True)  # now, not after the attacks
+        inputs = {"the population": population, **_compared(original, release, plan, manifest)}
+        refuse_outputs({"records": records}, inputs=inputs, overwrite=overwrite)
     files = _Files(
         original, release, reporter, plan=plan, manifest=manifest, read=read, id=identity,
         hint=", or --id COLUMN, which both files have and which says who is who",
@@ -274,9 +299,12 @@ def _risk(
     if records is not None:
         from ..io.files import staged_file
 
-        with staged_file(found.records, records, private=True):
+        with staged_file(found.records, records, private=True, overwrite=overwrite):
             pass
-        reporter.say(f"{records} says who can be found: it is as confidential as the original.")
+        reporter.say(
+            f"{records} is written. It says who can be found, and is as confidential as the "
+            "original."
+        )
     for one in found.tried:
         reporter.detail(f"\n{one.name}\n{one.found.explain()}")
     text, data = _with_population(found)
@@ -329,6 +357,7 @@ def _explore(
         float | None, Option(help="Find the best candidate with at most this loss, in %.")
     ] = None,
     seed: Seed = None,
+    overwrite: Overwrite = False,
     read: Read = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -342,14 +371,21 @@ def _explore(
     _refuse_endings(out, picture)  # now, not after the exploration
     if picture is not None:
         optional("matplotlib", extra="plots", purpose="A picture")
+    results = {"result": out, "picture": picture}
     if plan is not None:
         refuse_twice(plan, {"FILE": file, "--rules": rules, "--read": read or None})
         wanted = planfile.read_plan(plan)
+        refuse_outputs(results, inputs={"the plan": plan, **wanted.inputs}, overwrite=overwrite)
         with reporter.waiting(f"Reading {wanted.input.file} ..."):
             source = wanted.read()
     elif file is None:
         raise CommandError.lacking(command="tessella explore", what="FILE, or --plan PLAN")
     else:  # what `protect` would do with the file
+        inputs = {"the original": file, "the file of rules": rules}
+        refuse_outputs(results, inputs=inputs, overwrite=overwrite)
+        new = free_name(Path(), "plan", ".toml", taken=out)
+        wishes = options_for_plan(k=max(sizes))
+        drafting = f"tessella plan {shlex.quote(file)} {wishes} -o {new}"
         source = read_source(file, read, reporter)
         text = planfile.draft(source, k=max(sizes), rules=rules)
         wanted = planfile.parse_plan(text)
@@ -358,8 +394,7 @@ def _explore(
         if unsure := [name for name, column in wanted.columns.items() if column.unsure]:
             reporter.say(
                 f"What is guessed of {', '.join(map(repr, unsure))} is unsure. To correct it: "
-                f"tessella plan {shlex.quote(file)} {options_for_plan(k=max(sizes))} -o plan.toml, "
-                "then tessella explore --plan plan.toml"
+                f"{drafting}, then tessella explore --plan {new}"
             )
     for name in columns_of(columns) or ():
         if name not in source.columns:
@@ -375,11 +410,13 @@ def _explore(
             progress=lambda done, total, name: step(done, total, "Exploring"),  # noqa: ARG005
         ).exploration  # fmt: skip
     if out is not None and not out.endswith(".toml"):
-        found.save(out)
+        found.save(out, overwrite=overwrite)
+        reporter.say(f"{out} is written. It is confidential.")
     if picture is not None and any(point.tried for point in found):
         from ..pictures import save
 
-        save(found.picture(), Path(picture), private=True)
+        save(found.picture(), Path(picture), private=True, overwrite=overwrite)
+        reporter.say(f"{picture} is written. It is confidential.")
     text, data = str(found), found.to_dict()
     try:
         best = found.best(max_risk=max_risk, max_loss=max_loss)
@@ -389,9 +426,23 @@ def _explore(
     steps = [*prepared.steps, *best.to_steps()]
     toml = steps_to_toml(steps)
     if out is not None and out.endswith(".toml"):
-        write_text(out, toml, overwrite=True, private=True)
+        head = _placing(plan) if plan is not None else _placing(new, drafting)
+        write_text(out, head + toml, overwrite=overwrite, private=True)
+        reporter.say(f"{out} is written. It is confidential.")
     text += f"\n\nBest: {best}\nIts steps, for a plan:\n\n{toml}"
     reporter.give(text, data | {"best": str(best), "steps": [step.to_dict() for step in steps]})
+
+
+def _placing(plan: str, drafting: str | None = None) -> str:
+    """Write a comment above the steps of a candidate: what they are, and where they belong."""
+    lines = [
+        "The steps of the best candidate that tessella explore found. They are a part of a plan:",
+        f"write them in place of all [[steps]] of {plan}.",
+    ]
+    if drafting is not None:
+        lines += ["To draft that plan:", f"    {drafting}"]
+    lines += ["Then run it:", f"    tessella protect --plan {shlex.quote(plan)}"]
+    return "".join(f"# {line}\n" for line in lines) + "\n"
 
 
 def _refuse_endings(out: str | None, picture: str | None) -> None:
@@ -399,11 +450,9 @@ def _refuse_endings(out: str | None, picture: str | None) -> None:
     from ..pictures.figures import FORMATS
 
     for name, endings in ((out, (".parquet", ".toml")), (picture, tuple(FORMATS))):
-        if name is not None:
-            if not name.endswith(endings):
-                problem = f"its name does not end in {' or '.join(endings)}"
-                raise BadFileError(name, problem, "Give such a name")
-            refuse_place(name, overwrite=True)
+        if name is not None and not name.endswith(endings):
+            problem = f"its name does not end in {' or '.join(endings)}"
+            raise BadFileError(name, problem, "Give such a name")
 
 
 def _sizes(text: str) -> tuple[int, ...]:

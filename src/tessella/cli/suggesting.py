@@ -10,7 +10,7 @@ from typer import Option
 
 from .. import rules as ruling
 from .._clock import reported_to
-from .._output import refuse_place, refuse_same_file
+from .._output import refuse_outputs
 from .._wording import counted
 from .commands import (
     File,
@@ -49,9 +49,8 @@ def _suggest(
     delete what is no rule, then: tessella check FILE --rules RULES.
     """
     reporter = Reporter(quiet, False, json)
-    if out is not None:
-        refuse_same_file({"rules": Path(out)}, {"the table": Path(file)})
-        refuse_place(out, overwrite=overwrite)  # now, not after the search
+    inputs = {"the table": file, "the file of rules": rules}
+    refuse_outputs({"rules": out}, inputs=inputs, overwrite=overwrite)  # not after the search
     known = read_rules(rules)
     source = read_source(file, read, reporter)
     schema = source.schema() if unit is None else with_unit(source, unit)

@@ -187,7 +187,7 @@ class Exploration(Displayed):
         measure = MEASURES.get(self.measures[0], self.measures[0])
         return risk_utility_map(points, front=front, measure=measure)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Any, *, overwrite: bool = True) -> None:
         """Write everything to a Parquet file that only its owner may read; `load` reads it."""
         import pyarrow
         from pyarrow import parquet
@@ -198,7 +198,7 @@ class Exploration(Displayed):
         table = pyarrow.Table.from_pandas(self.frame(), preserve_index=False)
         whole = json.dumps(self.to_dict(), allow_nan=False).encode()
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), META: whole})
-        with whole_or_nothing(target, overwrite=True, private=True) as file:
+        with whole_or_nothing(target, overwrite=overwrite, private=True) as file:
             parquet.write_table(table, file)
 
     def to_dict(self) -> dict[str, Any]:

@@ -91,10 +91,19 @@ def check_k(k: object, n: int, n_units: int | None = None) -> int:
     if size < 2:
         raise GroupSizeError.too_small(k=size)
     if size > n:
-        raise GroupSizeError.more_than_records(k=size, n=n)
+        raise too_few(size, n)
     if n_units is not None and size > n_units:
-        raise GroupSizeError.more_than_units(k=size, n=n, n_units=n_units)
+        raise too_few(size, n, n_units)
     return size
+
+
+def too_few(k: int, n: int, n_units: int | None = None) -> GroupSizeError:
+    """Return the error for a table that is smaller than k; no advice that no table can follow."""
+    if n_units is None:
+        single, several = GroupSizeError.single_record, GroupSizeError.more_than_records
+        return single(k=k, n=n) if n < 2 else several(k=k, n=n)
+    single, several = GroupSizeError.single_unit, GroupSizeError.more_than_units
+    return single(k=k, n=n) if n_units < 2 else several(k=k, n=n, n_units=n_units)
 
 
 def check_units(units: ArrayLike | None, n: int) -> Units:

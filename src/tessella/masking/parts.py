@@ -16,6 +16,7 @@ from .._types import Floats, Integers, Name, Signs, Truths
 from ..diversity import Diversity
 from ..exceptions import BadTableError, DiversityError, GroupSizeError
 from ..frame import Numbers, Strata, View, count_units, group_ids
+from ..grouping.base import too_few
 from ..kernels.groups import medians_of_runs, weighted_centres
 from ..plan import Block
 from ..plan.plan import Case, Claim, rows_of
@@ -251,7 +252,7 @@ def parts_of(
 def _refuse_small_strata(strata: Strata, k: int, units: Integers | None) -> None:
     sizes = count_units(strata.ids, units)
     if units is not None and len(sizes) == 1 and sizes[0] < k:
-        raise GroupSizeError.more_than_units(k=k, n=len(units), n_units=int(sizes[0]))
+        raise too_few(k, len(units), int(sizes[0]))
     if few := {strata.names[s]: int(sizes[s]) for s in np.flatnonzero(sizes < k)}:
         raise GroupSizeError.small_strata(k=k, sizes=few, what=_respondents(units))
 

@@ -57,7 +57,7 @@ def new_figure(width: float, height: float) -> Any:
     return figures.Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def save(figure: Any, path: Any, *, private: bool = False) -> None:
+def save(figure: Any, path: Any, *, private: bool = False, overwrite: bool = True) -> None:
     """Write a picture to a file, whole or not at all; the same picture gives the same bytes.
 
     Parameters
@@ -68,6 +68,8 @@ def save(figure: Any, path: Any, *, private: bool = False) -> None:
         Ends in .svg, .png or .pdf.
     private : bool, default False
         Whether only its owner may read the file.
+    overwrite : bool, default True
+        Whether a file that exists may be replaced.
 
     Examples
     --------
@@ -91,7 +93,7 @@ def save(figure: Any, path: Any, *, private: bool = False) -> None:
             dpi=200,
             metadata=nothing.get(target.suffix, {"Software": None}),
         )
-    with whole_or_nothing(target, overwrite=True, private=private) as file:
+    with whole_or_nothing(target, overwrite=overwrite, private=private) as file:
         file.write(content.getvalue())
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .._output import toml_key, toml_value
+from .._wording import SAMPLE
 from ..exceptions import TessellaError
 from ..io import read_file
 from ..masking import registry
@@ -39,6 +40,7 @@ LEFT_OPEN = {"missing": "WORD", "skip": "LINES", "names": "NAME,NAME"}  # words 
 ROWS = re.compile(r"\brows? (?P<numbers>\d+(?:, \d+)*)(?P<more>, \.\.\.)? \(from 0\)")
 DICT = re.compile(r"(?<![=\w])\{'[^{}]*\}")
 STORED = re.compile(r"\((?:object|large_string|string|str): ")  # of a column, before its kind
+ONE_RECORD = re.compile(rf"\b1 {SAMPLE}\b")
 CLASS = re.compile(r"\b(?:[A-Z][a-z]+){2,}\b")
 UNNAMED = "no variable is called confidential: give confidential="  # why attacks are not tried
 _SCHEMA = re.compile(r"\b[Tt]he schema (?=names|says)")
@@ -79,6 +81,7 @@ def _plain_words(text: str) -> str:
     'The records 1, 8, ...: give { n = 1 } or a number above 0, or leave it out.'
     """
     began = text[:1].isupper()
+    text = ONE_RECORD.sub("1 record", text)
     text = STORED.sub("(", ROWS.sub(_records, text))
     text = CLASS.sub(lambda found: _method_names().get(found[0], found[0]), text)
     text = DICT.sub(lambda found: _table(found[0]), text)

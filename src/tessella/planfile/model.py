@@ -37,6 +37,7 @@ WIDTH = 98  # of a line of TOML
 
 # A line of a plan within a comment: it is pasted, so that no line ends in it.
 _SNIPPET = re.compile(r'\b\w+ = (?:\{[^{}]*\}|\[[^][]*\]|"[^"]*"|\S+)(?: in \[input\])?')
+COMMAND = re.compile(r"\s+tessella ")
 _HELD = "\x00"  # for a space at which no line is broken
 
 KeyPath = tuple[str | int, ...]
@@ -195,6 +196,23 @@ class PlanFile(Section):
         """Return where a file of the plan is."""
         return self.folder / name
 
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """The files that the plan reads, by what they are."""
+        named: dict[str, str | None] = {
+            "the original": self.input.file, "the file of rules": self.rules.file,
+            "the file of catalog": self.input.options.get("catalog"),
+        }  # fmt: skip
+        for step in self.steps:
+            for name in files_of_hierarchies(step.options):
+                named[f"the hierarchy {name}"] = name
+        return {what: self.path(name) for what, name in named.items() if name}
+
+    @property
+    def outputs(self) -> dict[str, Path]:
+        """The files that the plan writes, by what they are."""
+        return {f"the {what}": self.path(name) for what, name in self.output.files.items()}
+
     def to_toml(self, *, notes: Mapping[str, Sequence[str]] | None = None) -> str:
         """Write the plan as TOML; ``parse_plan(plan.to_toml())`` is the same plan.
 
@@ -242,6 +260,13 @@ class PlanFile(Section):
             source.table, schema=known, rules=self.read_rules(),
             tolerance=self.rules.tolerance, random_state=self.seed, folder=self.folder,
         )  # fmt: skip
+
+
+def files_of_hierarchies(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of files that the hierarchies of a step are read from."""
+    forms = options.get("hierarchies")
+    own = forms.values() if isinstance(forms, Mapping) else ()
+    return [str(one["file"]) for one in own if isinstance(one, Mapping) and one.get("file")]
 
 
 def _lines(plan: PlanFile, notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -307,6 +332,9 @@ def _comment(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         line = _SNIPPET.sub(lambda found: found[0].replace(" ", _HELD), line)
         clean = "".join(sign if sign.isprintable() or sign == _HELD else " " for sign in line)
+        if COMMAND.match(clean):  # it is pasted: one line, however long its names are
+            yield f"# {clean}"
+            continue
         indent = " " * (len(clean) - len(clean.lstrip()))
         wrapped = textwrap.wrap(
             clean, WIDTH, initial_indent="# ", subsequent_indent=f"# {indent}  "

@@ -66,9 +66,11 @@ _EXPECTED = {
     "model_type": _TABLE, "model_attributes_type": _TABLE,
 }  # fmt: skip
 LARGEST = 10_000_000  # bytes of a plan
+UNNAMED = "THIS-FILE"  # the plan, where it is printed and nobody knows what it will be called
 HEAD = (
-    "A plan of tessella: what is read, what is done, what is written. Edit it, then run",
-    "    tessella protect --plan THIS-FILE",
+    "A plan of tessella: what is read, what is done, what is written. Edit it, then run in its "
+    "folder",
+    "    tessella protect --plan {plan}",
     "With a seed, the same plan gives the same release; the seed is as confidential as the data.",
 )
 ROLES = (
@@ -98,6 +100,7 @@ def draft(
     output: str | None = None,
     seed: int | None = None,
     folder: str | os.PathLike[str] = ".",
+    name: str | None = None,
     wishes: Mapping[str, Any] | None = None,
 ) -> str:
     """Write a commented plan for a table that was read.
@@ -120,6 +123,8 @@ def draft(
         Makes the release repeatable.
     folder : path
         Where the plan will be kept: names of files are made relative to it.
+    name : str, optional
+        What the plan will be called in that folder, for the commands in its comments.
     wishes : mapping, optional
         Further options of the protecting step, such as {"grouping": "mdav"}.
 
@@ -165,8 +170,10 @@ def draft(
             summary=f"{stem}-summary.json",
         ),
     )  # fmt: skip
+    own = shlex.quote(name or UNNAMED)
+    places = {what: shlex.quote(str(path)) for what, path in plan.output}
     notes: dict[str, Sequence[str]] = {
-        "": HEAD,
+        "": [line.format(plan=own) for line in HEAD],
         "input": [
             "How the file was read:",
             *(f"  {line}" for line in for_plan(str(source.how)).split("\n")),
@@ -179,9 +186,11 @@ def draft(
         "output": [
             "The internal report and the summary are as confidential as the data. With the summary "
             "there, reports are written again:",
-            "    tessella report SUMMARY --external FILE",
+            "    tessella report {summary} --external {external_report} --overwrite".format(
+                **places
+            ),
             "and the release is compared with the original, by verify, loss or risk:",
-            "    tessella verify ORIGINAL RELEASE --plan PLAN",
+            f"    tessella verify {shlex.quote(plan.input.file)} {places['file']} --plan {own}",
             "The external report may be published.",
             'order: "shuffled" draws it by chance; "kept" may tell who is who, and lets files be '
             "compared row by row.",
@@ -308,6 +317,8 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     ------
     PlanFileError
         With all mistakes, each with its line.
+    BadFileError
+        If the file is empty, or no text.
     """
     where = Path(path)
     try:
@@ -323,6 +334,9 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
         raise BadFileError(path, problem, "Give a plan file") from None
     except UnicodeDecodeError:
         raise BadFileError(path, "it is not text in UTF-8", "Save the plan as UTF-8") from None
+    if not text.strip():  # as `tessella plan ... > plan.toml` leaves it where drafting fails
+        again = f"tessella plan FILE -k K -o {shlex.quote(str(path))} --overwrite"
+        raise BadFileError(path, "the plan is empty", f"Draft one: {again}")
     return parse_plan(text, folder=where.parent, origin=where.name)
 
 

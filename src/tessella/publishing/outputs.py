@@ -25,6 +25,7 @@ from .._clock import TimeLeft
 from .._output import (
     State,
     held,
+    refuse_place,
     refuse_same_file,
     state_of,
     sync_folder,
@@ -58,13 +59,7 @@ def refuse_places(
     if folder is None:
         find_format(paths["release"], None, write=True)
     for path in paths.values():
-        if not path.parent.is_dir():
-            raise BadFileError(path, "its folder does not exist", "Create it, or give another path")
-        if path.is_dir() and path != folder:
-            raise BadFileError(path, "it is a folder", "Give the name of a file")
-        if path.exists() and not overwrite:
-            advice = "Give another name, or overwrite=True to replace it"
-            raise BadFileError(path, "the file exists", advice)
+        refuse_place(path, overwrite=overwrite, folder=path == folder)
     return {path: state_of(path) for path in paths.values()}
 
 

@@ -202,7 +202,7 @@ def reopen(
     ]
     order, table = min(found, key=lambda one: _distance(reference, View(one[1], study.schema)))
     if looks_shuffled(reference.table, table):
-        raise _unknown_order(path, "another order than the plan's seed or summary gives")
+        raise _unknown_order(wanted, path, "another order than the plan's seed or summary gives")
     return Reopened(
         plan=wanted, study=study, released=View(table, study.schema, reference.units), order=order,
         path=path, manifest=None if manifest is None else Path(manifest),
@@ -264,15 +264,23 @@ def _noted_entropy(plan: PlanFile, path: Path) -> int:
             advice = "Run the plan again, or delete it"
             raise BadFileError(summary, "this is no summary of a release", advice) from None
     if entropy is None:
-        raise _unknown_order(path, "random order, and the plan has neither a seed nor a summary")
+        raise _unknown_order(
+            plan, path, "random order, and the plan has neither a seed nor a summary"
+        )
     return int(entropy)
 
 
-def _unknown_order(path: Path, what: str) -> BadTableError:
+def _unknown_order(plan: PlanFile, path: Path, what: str) -> BadTableError:
+    """Return the error with two ways out; one alone is right: to run again draws a new order."""
+    summary = f"{path.name.partition('.')[0]}-summary.json"
+    seedless, seed = ", and delete the line of the seed", ""
+    if plan.seed is None:
+        seedless, seed = "", f"write seed = {secrets.randbits(48)} into the first line, and "
     return BadTableError(
         f"{path.name} is in {what}: it is not known which record belongs to whom, and figures of "
-        f"records paired by position would be wrong. Write seed = {secrets.randbits(48)} into the "
-        f'first line of the plan, or summary = "{path.name.partition(".")[0]}-summary.json" into '
-        "its [output]; both are as confidential as the data. Then run it again: tessella protect "
-        "--plan PLAN --overwrite."
+        "records paired by position would be wrong. If you have the summary that was written with "
+        f'it, name that in [output] of the plan: summary = "{summary}"{seedless}. Do not run the '
+        "plan again, which would replace it. If you have none, only another release can be "
+        f"compared: {seed}run the plan again: tessella protect --plan PLAN --overwrite. Both seed "
+        "and summary are as confidential as the data."
     )

@@ -230,10 +230,9 @@ def publish(
         raise BadOptionError("plan", type(plan).__name__, "a plan file, or its path")
     home = plan.folder if folder is None else Path(folder)
     paths = {what: home / name for what, name in plan.output.files.items()}
-    inputs["the original"] = plan.path(plan.input.file) if source is None else source.path
-    for what, name in (("rules", plan.rules.file), ("catalog", plan.input.options.get("catalog"))):
-        if name:
-            inputs[f"the file of {what}"] = plan.path(name)
+    inputs |= plan.inputs
+    if source is not None:
+        inputs["the original"] = source.path
     pieces = None
     if source is None:
         where = Where.of(engine, memory, master, resume)
