@@ -230,9 +230,11 @@ class Publication:
         lines += [] if self.release.estimates is None else [self.release.estimates.sentence]
         if self.risk is not None and self.risk.worst is not None:
             worst, before = self.risk.worst, self.risk_before
+            skipped = ", ".join(self.risk.skipped)
+            skipped = f"; not tried: {skipped}" if skipped else ""
             was = "" if before is None else f", {100 * before.value:.1f} % in the unmasked original"
             lines.append(
-                f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}) finds "
+                f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}{skipped}) finds "
                 f"{100 * worst.found.value:.1f} % of the records ({worst.found.beside()}){was}."
             )
         width = max(map(len, self.paths))
