@@ -309,6 +309,9 @@ def _picture(account: Account) -> Iterator[str | Table]:
         np.asarray(table.to_pandas()["turnover"].dropna(), dtype=np.float64)
         for table in (account.source.table, account.release.table)
     )
+    if not len(after):
+        yield "No value of turnover is left: all were suppressed."
+        return
     edges = np.unique(np.quantile(before, np.linspace(0.02, 0.98, BARS + 1)).round(-4))
     shares = [
         np.histogram(np.clip(own, edges[0], edges[-1]), edges)[0] / len(own)
