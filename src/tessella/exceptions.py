@@ -351,8 +351,9 @@ class AttackError(BadTableError):
         "{known!l}. Name at least one of them in known=, or correct columns=."
     )
     not_numbers = Sentence(
-        "These columns are declared as masked numbers, and hold something else: {columns!l}. Leave "
-        "them out of the columns that were masked: they then count as released as they are."
+        "This attack knows how numbers were masked, and these columns of the method hold "
+        "categories: {columns!l}. If they are numbers, correct their kind; if they were not "
+        "masked, leave them out of columns=: they then count as released as they are."
     )
     no_attack = Sentence(
         "No attack here knows the method of {given.__class__.__name__}. There is one for: "

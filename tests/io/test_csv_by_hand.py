@@ -15,6 +15,8 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.io import read_file
+from tessella.io.pieces import open_pieces
+from tessella.planfile.hints import for_command
 
 
 @pytest.fixture
@@ -305,3 +307,66 @@ def test_an_account_gives_the_same_reading_again(read, tmp_path):
     again = read_file(tmp_path / "file.csv", **source.how.options)
     assert again.table.equals(source.table)
     assert "decimal sign: comma (column 'a', line 2)" in source.how.to_dict()["statements"]
+
+
+# Words among numbers
+
+
+def refusal(path, rows, head="a,b,c", **options):
+    path.write_text("\n".join([head, *rows]) + "\n")
+    with pytest.raises(BadFileError) as refused:
+        read_file(path, **options)
+    return str(refused.value)
+
+
+def test_a_word_among_numbers_is_named_in_all_columns_at_once(tmp_path):
+    """A bug once met: --read missing.MSP=WORD, and then the next column, one at a time."""
+    path = tmp_path / "t.csv"
+    rows = [f"{i},{i},x" for i in range(20)] + ["N,N,x"] * 5 + ["3,U,x"] * 6
+    said = refusal(path, rows)
+    assert "column 'a' holds numbers, and something else in 5 of 31 cells" in said
+    assert "the first in this line ('N'); so does 'b' ('U', 'N' in 11, first in line 22)" in said
+    assert "give missing=['N', 'U'] if they mean missing in all columns; or" in said
+    assert "line 22" in said
+    found = read_file(path, missing=["N", "U"]).table
+    assert [str(one.type) for one in found.schema] == ["int64", "int64", "string"]
+    said = refusal(path, [*rows, "1,1,N"])
+    assert "missing in all columns ('c' too)" in said
+    command = for_command(said, {"read": "--read"})
+    assert "--read missing=N --read missing=U if they mean" in command
+    assert "--read missing.a=N or --read types.a=text" in command
+
+
+def test_of_one_mixed_column_the_word_is_named(tmp_path):
+    said = refusal(tmp_path / "t.csv", [f"{i},1,x" for i in range(10)] + ["N/K,1,x"] * 5)
+    assert "('N/K'). Correct it; or give missing={'a': ['N/K']} if it means missing" in said
+    assert "(missing=['N/K'] in all columns), or types={'a': 'text'}" in said
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ["Mary"] * 4,  # so few may be a person
+        ["12a"] * 9,  # no word
+        [*["N"] * 9, "12a"],
+        [*"UVWXYZ"] * 5,  # more than may be categories
+        ["this is a remark of somebody"] * 9,
+    ],
+)
+def test_other_texts_among_numbers_are_not_named(tmp_path, others):
+    rows = [f"{i},{i},x" for i in range(40)]
+    said = refusal(tmp_path / "t.csv", rows + [f"{text},1,x" for text in others])
+    assert "first in this line. Correct it; or give missing={'a': [...]} if it means" in said
+    assert others[0] not in said.partition("Correct it")[2]
+    both = refusal(tmp_path / "t.csv", rows + [f"{text},N,x" for text in others] + ["1,N,x"] * 5)
+    assert "missing={'a': [...], 'b': ['N']} if they mean missing, or types={'a': 'text'}" in both
+    command = for_command(both, {"read": "--read"})
+    assert "--read missing.a=WORD --read missing.b=N if they mean" in command
+
+
+def test_words_are_found_in_a_file_that_is_read_in_pieces(tmp_path):
+    path = tmp_path / "t.csv"
+    said = refusal(path, [f"{i},1,x" for i in range(10)] + ["N,1,x"] * 5)
+    with pytest.raises(BadFileError) as refused:
+        open_pieces(path)
+    assert str(refused.value) == said

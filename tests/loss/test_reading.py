@@ -204,6 +204,17 @@ def test_lost_cells_by_hand():
     assert lost_cells(x, y, weights=[1, 2, 1, 1]).by_column["a"] == pytest.approx(2 / 4)
 
 
+def test_cells_that_were_suppressed_before_masking_are_lost_by_hand():
+    """A bug once met: the original was taken as it was after cells had been emptied."""
+    read = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": ["u", "v", None, None], "c": [5.0, 6, 7, 8]})
+    emptied = read.assign(a=[1.0, None, 3, 4], b=[None] * 4)
+    masked = emptied.assign(a=[2.0, None, None, 4])
+    found = measure(emptied, masked, on_unpaired="skip", as_read=read)
+    assert found["lost_cells"].by_column == {"a": 2 / 4, "b": 1.0, "c": 0.0}
+    found = measure(emptied, masked, on_unpaired="skip")
+    assert found["lost_cells"].by_column == {"a": 1 / 3, "c": 0.0}
+
+
 # Weights and roles
 
 

@@ -484,3 +484,87 @@ def test_a_kept_order_is_a_warning_and_every_record_is_named_by_its_place(home):
     assert done.risk["order"].value < 0.2
     text = make_plan(home).to_toml().replace('order = "kept"\n', "")
     assert parse_plan(text, folder=home).output.order == "shuffled"
+
+
+# What the account says
+
+
+def test_the_account_says_how_many_records_broke_a_rule(home):
+    done = publish(make_plan(home))
+    firms, rules = pd.read_csv(home / "firms.csv"), Rules.read(home / "rules.txt")
+    broke = len(rules.confront(firms).breaking())
+    assert broke > 0
+    said = f"Rules: all {len(rules)} hold; {broke} of {len(firms)} records broke one before."
+    assert said in str(done)
+    corrected = rules.confront(firms).breaking()
+    firms.drop(index=corrected).to_csv(home / "firms.csv", index=False)
+    again = publish(make_plan(home), overwrite=True)
+    assert f"Rules: all {len(rules)} hold.\n" in str(again)
+
+
+def test_a_condition_that_no_record_can_meet_is_warned_of(home):
+    with (home / "rules.txt").open("a") as file:
+        file.write("\nif employees > 100000: employees < 3\n")
+    done = publish(make_plan(home))
+    (said,) = [one for one in done.warnings if "can obey it" in one]
+    assert "employees < 3" in said
+    assert said.endswith("No released record meets this condition.")
+
+
+UNITS = """
+[input]
+file = "people.csv"
+[columns.hh]
+kind = "integer"
+role = "unit"
+[columns.name]
+kind = "nominal"
+role = "identifier"
+[columns.age]
+kind = "integer"
+[columns.income]
+kind = "continuous"
+[columns.land]
+kind = "nominal"
+[columns.health]
+kind = "nominal"
+role = "confidential"
+[columns.w]
+kind = "continuous"
+role = "weight"
+[[steps]]
+method = "drop"
+columns = ["name"]
+[[steps]]
+method = "protect"
+k = 3
+strata = ["land"]
+grouping = "mdav"
+[measures]
+risk = "none"
+[output]
+file = "release.csv"
+units = "{units}"
+"""
+
+
+@pytest.mark.parametrize("units", ["left out", "renumbered"])
+def test_the_account_names_all_columns_left_out_and_released_as_they_are(tmp_path, units):
+    """A bug once met: the unit was left out, and the weight released, without a word."""
+    draw, n = np.random.default_rng(1), 120
+    pd.DataFrame({
+        "hh": np.repeat(np.arange(n // 2), 2), "name": [f"p{i}" for i in range(n)],
+        "age": np.repeat(draw.integers(16, 90, n // 2), 2),
+        "income": np.repeat(draw.lognormal(3, 1, n // 2).round(1), 2),
+        "land": np.repeat(["a", "b"], n // 2), "health": draw.choice(list("xyz"), n),
+        "w": draw.choice([1.5, 2.0], n),
+    }).to_csv(tmp_path / "people.csv", index=False)  # fmt: skip
+    said = str(publish(parse_plan(UNITS.format(units=units), folder=tmp_path)))
+    there = set(pd.read_csv(tmp_path / "release.csv"))
+    unit = ", hh (the units that k counts)" if units == "left out" else ""
+    assert ("hh" in there) == (units == "renumbered")
+    assert f"\nNot released: name{unit}.\n" in said
+    assert (
+        "\nReleased as they are, and not counted in k: health, w (they can help to identify).\n"
+        "Strata, released as they are: land.\n"
+    ) in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from html import unescape
 
@@ -14,12 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessella import Study, publish, verify
+from tessella import Schema, Study, publish, verify
 from tessella.loss import measure
+from tessella.loss.estimates import moved_shares
 from tessella.planfile import parse_plan
 from tessella.reports import external_report, internal_report, summarise
 from tessella.reports.disclosure import NEAR, Figures, coarse, find_figures, is_small
 from tessella.reports.public import manifest
+from tessella.reports.summary import MOVED, _large_loss, _moved
 
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -327,3 +330,31 @@ def test_categories_that_moved_are_named_to_the_holder_only():
     assert warned[0].startswith("town = a: 75 % of the records before and ")
     assert warned[0] in unescape(internal_report(summary))
     assert "sampling error" not in external_report(summary) + manifest(summary, [])
+
+
+def test_categories_that_are_not_named_are_counted_by_column():
+    """A bug once met: "2 more categories", where the reader may ask: more than what?"""
+    draw = np.random.default_rng(0)
+    rare = np.array([0.93, *[0.01] * 7])
+    table = pd.DataFrame({"a": draw.choice(list("abcdefgh"), 4000, p=rare),
+                          "b": draw.choice(list("stuvwxyz"), 4000, p=rare)})  # fmt: skip
+    schema = Schema.guess(table)
+    study = Study(table, schema=schema, random_state=0)
+    study.do("pram", columns=["a", "b"], p=0.3)
+    release = study.release()
+    found = moved_shares(*study.views, columns=["a", "b"], schema=schema, least=3)
+    assert len(found) > MOVED
+    rest = Counter(one.column for one in found[MOVED:])
+    (said,) = [text for text in _moved(study, release) if text.startswith("Beside the")]
+    assert said.startswith(f"Beside the {MOVED} categories named above, {rest.total()} ")
+    assert said.endswith(": " + ", ".join(f"{name} {count}" for name, count in rest.items()) + ".")
+
+
+def test_a_loss_above_100_percent_is_warned_of():
+    study = Study(pd.DataFrame({"x": [1.0, 2, 3, 4, 5, 6]}), random_state=0).do("protect", k=3)
+    release = study.release()
+    assert not list(_large_loss(release))
+    (said,) = _large_loss(replace(release, loss=120.0, column_loss={"x": 150.0, "y": 90.0}))
+    assert said.startswith("The information loss is above 100 %")
+    assert "x (150 %)" in said
+    assert "y (" not in said

@@ -169,6 +169,7 @@ def verify(
     l: Any = None,  # noqa: E741
     t: Any = None,
     confidential: Any = None,
+    as_read: Any = None,
 ) -> Verification:
     """Audit and measure a released table, made by any tool.
 
@@ -202,6 +203,8 @@ def verify(
     l, t, confidential : optional
         What confidential values must be among records that are alike: see `tessella.audit`.
         Otherwise the manifest's.
+    as_read : table, optional
+        As in `tessella.loss.measure`: the original before cells of it were suppressed.
 
     Returns
     -------
@@ -239,8 +242,11 @@ def verify(
         schema = Schema([schema[name] for name in (*names, *unit)])
     # The tables with the same columns, and the original in the order of the masked one.
     mine = Table.read(after.select(names))
+    whole = None if as_read is None else View.of(as_read)
     if rows is not None:
         reference = Table.read(Table.read(before.select([*names, *unit])).take(rows))
+        if whole is not None:
+            whole = View(Table.read(whole.table.take(rows)), whole.schema)
         mine = Table.read(mine.take(np.arange(mine.n_rows)))  # an index of the same kind
     else:
         reference = mine
@@ -269,7 +275,7 @@ def verify(
         notes=tuple(notes),
         audit=found,
         aligned=rows is not None,
-        loss=_loss(views, schema, notes, recoded) if rows is not None else None,
+        loss=_loss(views, schema, notes, recoded, whole) if rows is not None else None,
         shapes=tuple(_shape(first, views.masked, name) for name in names if name not in recoded),
         hashes=hashes,
     )
@@ -450,13 +456,15 @@ def _keys(schema: Schema | None, names: list[Name], notes: list[str]) -> list[li
 
 
 def _loss(
-    pair: Pair, schema: Schema | None, notes: list[str], recoded: Mapping[Name, Hierarchy | None]
-) -> Summary | None:
+    pair: Pair, schema: Schema | None, notes: list[str], recoded: Mapping[Name, Hierarchy | None],
+    as_read: View | None,
+) -> Summary | None:  # fmt: skip
     known = {name: own for name, own in recoded.items() if own is not None}
     try:
         return measure(
-            pair.original, pair.masked, schema=schema, on_unpaired="skip", hierarchies=known or None
-        )
+            pair.original, pair.masked, schema=schema, on_unpaired="skip",
+            hierarchies=known or None, as_read=as_read,
+        )  # fmt: skip
     except BadTableError as error:
         notes.append(f"The information loss cannot be measured: {error}")
         return None

@@ -317,7 +317,7 @@ def _picture(account: Account) -> Iterator[str | Table]:
         for table in (account.source.table, account.release.table)
     )
     if not len(after):
-        yield "All of it was suppressed: see above."
+        yield "No value of turnover is left: all were suppressed."
         return
     edges = np.unique(np.quantile(before, np.linspace(0.02, 0.98, BARS + 1)).round(-4))
     shares = [

@@ -10,7 +10,9 @@ missing values that somebody must name or a mistake; a few numbers among texts a
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -42,6 +44,11 @@ CORRECT = (
     "Correct it; or give missing={{{name!r}: [...]}} if it means missing (missing=[...] in all "
     "columns), or types={{{name!r}: 'text'}}"
 )
+
+# Words among numbers are named where no more than so many stand there, each in so many records.
+MOST_WORDS, FREQUENT = 5, 5
+_WORD = re.compile(r"[^\W\d_]+(?:[ /_.-][^\W\d_]+)*")
+_NO_WORDS = {None, "", *TOKENS, *_INFINITIES}
 
 SIGNS = forms.SEPARATORS
 _NANOSECONDS = r":[0-9]{2}\.[0-9]{7}"
@@ -100,6 +107,20 @@ class FormCounts:
     def numeric(self) -> bool:
         """Whether each of them is a number by some format, and none a code as 007."""
         return 0 < self.filled == self.n(*_NUMBERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixed:
+    """A column of numbers, dates or moments in which other texts stand, too.
+
+    `line` is that of the first of them, `others` how many there are among the `filled` cells.
+    """
+
+    name: str
+    kind: Type
+    line: int
+    others: int
+    filled: int
 
 
 @dataclass(frozen=True)
@@ -177,7 +198,69 @@ class TypeInference:
     dates: Mapping[str, str]
     quoted: frozenset[str] = frozenset()
 
-    def type_of(self, column: FormCounts) -> tuple[Type, str]:
+    def types_of(
+        self, columns: Sequence[FormCounts], tables: Callable[[], Iterable[pa.Table]]
+    ) -> dict[str, tuple[Type, str]]:
+        """Return the type of each column, and what to say of it; refuse all mixed ones at once.
+
+        `tables` gives the texts again, from which the words are taken that stand among numbers.
+        """
+        found: dict[str, tuple[Type, str]] = {}
+        mixed = []
+        for column in columns:
+            kind = self.type_of(column)
+            if isinstance(kind, Mixed):
+                mixed.append(kind)
+            else:
+                found[column.name] = kind
+        if mixed:
+            raise self._refusal(mixed, tables)
+        return found
+
+    def _refusal(
+        self, mixed: Sequence[Mixed], tables: Callable[[], Iterable[pa.Table]]
+    ) -> BadFileError:
+        """Name all mixed columns, and the words to be declared where they are few and frequent."""
+        words = _words_among(mixed, tables())
+        first, *more = mixed
+        problem = (
+            f"column {first.name!r} holds {_PLURAL[first.kind]}, and something else in "
+            f"{first.others:,} of {first.filled:,} cells, the first in this line"
+        )
+        problem += f" ({_in_quotes(words[first.name])})" if first.name in words else ""
+        if more:
+            others = [
+                f"{one.name!r} (" + (f"{_in_quotes(words[one.name])} " if one.name in words else "")
+                + f"in {one.others:,}, first in line {one.line})"
+                for one in more
+            ]  # fmt: skip
+            problem += f"; so {'does' if len(more) == 1 else 'do'} {', '.join(others)}"
+        return BadFileError(self.path, problem, self._advice(mixed, words, tables), line=first.line)
+
+    def _advice(
+        self, mixed: Sequence[Mixed], words: Mapping[str, list[str]],
+        tables: Callable[[], Iterable[pa.Table]],
+    ) -> str:  # fmt: skip
+        """Return what may be done about mixed columns, as arguments that can be pasted."""
+        first, *more = (one.name for one in mixed)
+        if not more:
+            word = _written(words.get(first, [...]))
+            return CORRECT.format(name=first).replace("[...]", word)
+        if len(words) < len(mixed):
+            given = (f"{one.name!r}: {_written(words.get(one.name, [...]))}" for one in mixed)
+            missing = f"missing={{{', '.join(given)}}} if they mean missing"
+            return f"Correct them; or give {missing}, or types={{{first!r}: 'text'}}"
+        every = list(dict.fromkeys(word for own in words.values() for word in own))
+        beside = _stand_elsewhere(every, [one.name for one in mixed], tables())
+        too = f" ({', '.join(map(repr, beside))} too)" if beside else ""
+        they = "it means" if len(every) == 1 else "they mean"
+        return (
+            f"Correct them; or give missing={_written(every)} if {they} missing in all columns"
+            f"{too}; or, for each column, missing={{{first!r}: {_written(words[first])}}} or "
+            f"types={{{first!r}: 'text'}}"
+        )
+
+    def type_of(self, column: FormCounts) -> tuple[Type, str] | Mixed:
         """Return the type of a column, and what to say of it."""
         if column.name in self.dates:
             return "date", "given"
@@ -205,7 +288,9 @@ class TypeInference:
             return "text", ""
         return self._mixed(column, fits)
 
-    def _mixed(self, column: FormCounts, fits: Mapping[Type, tuple[int, ...]]) -> tuple[Type, str]:
+    def _mixed(
+        self, column: FormCounts, fits: Mapping[Type, tuple[int, ...]]
+    ) -> tuple[Type, str] | Mixed:
         filled, digits = column.filled, (forms.WHOLE, forms.PADDED, forms.LONG)
         if column.n(forms.PADDED):
             row = column.first(forms.PADDED)
@@ -220,13 +305,10 @@ class TypeInference:
             if 2 * count >= filled:
                 others = set(range(forms.WHOLE, forms.SPACED)).difference(fits[kind])
                 row = column.first(forms.OTHER, *others)
-                cells = f"{filled - count:,} of {filled:,} cells, the first in this line"
-                raise BadFileError(
-                    self.path,
-                    f"column {column.name!r} holds {_PLURAL[kind]}, and something else in {cells}",
-                    CORRECT.format(name=column.name),
-                    line=self.line_of(row),
-                )
+                return Mixed(
+                    name=column.name, kind=kind, line=self.line_of(row), others=filled - count,
+                    filled=filled,
+                )  # fmt: skip
             if count:
                 return "text", f"{count:,} of {filled:,} cells would be {_PLURAL[kind]}"
         return "text", ""
@@ -321,6 +403,54 @@ class TypeInference:
         except pa.ArrowInvalid:
             return False
         return True
+
+
+def _words_among(mixed: Sequence[Mixed], tables: Iterable[pa.Table]) -> dict[str, list[str]]:
+    """Return the words that stand among the numbers of columns, where these are few and frequent.
+
+    A column is left out unless they are all that is there beside its numbers. A word of many
+    records stands for a category; what one record alone has may be about a person.
+    """
+    counts = {one.name: Counter[str]() for one in mixed}
+    for texts in tables:
+        for name, own in counts.items():
+            column = texts.column(name)
+            plain = column.filter(pc.invert(pc.match_substring_regex(column, "[0-9]")))
+            for one in plain.value_counts().to_pylist():
+                own[one["values"]] += one["counts"]
+    found = {}
+    for one in mixed:
+        own = Counter({w: n for w, n in counts[one.name].items() if w not in _NO_WORDS})
+        few = len(own) <= MOST_WORDS and min(own.values(), default=0) >= FREQUENT
+        if few and own.total() == one.others and all(map(_is_word, own)):
+            found[one.name] = [word for word, _ in own.most_common()]
+    return found
+
+
+def _is_word(text: str | None) -> bool:
+    return text is not None and len(text) <= 20 and _WORD.fullmatch(text) is not None
+
+
+def _stand_elsewhere(
+    words: Sequence[str], names: Sequence[str], tables: Iterable[pa.Table]
+) -> list[str]:
+    """Return the other columns that have one of these words, where it may have a meaning."""
+    wanted = pa.array(words, pa.string())
+    found = dict[str, None]()
+    for texts in tables:
+        for name in set(texts.column_names).difference(names, found):
+            if pc.any(pc.is_in(texts.column(name), value_set=wanted)).as_py():
+                found[name] = None
+    return sorted(found)
+
+
+def _in_quotes(words: Sequence[str]) -> str:
+    """List words in quotes."""
+    return ", ".join(map(repr, words))
+
+
+def _written(words: Sequence[Any]) -> str:
+    return "[" + ", ".join("..." if word is ... else repr(word) for word in words) + "]"
 
 
 def missing_words(missing: Missing, names: Sequence[str]) -> dict[str, list[str]]:

@@ -186,7 +186,7 @@ class _Cells:
             path=lines.path, number_format=number_format, line_of=self.line_of,
             types=types, dates=dates, quoted=quoted,
         )  # fmt: skip
-        kinds = {column.name: inference.type_of(column) for column in seen}
+        kinds = inference.types_of(seen, lambda: (texts for _, texts, _ in self.texts()))
         found += inferring.state_types(seen, kinds)
         how = ReadingReport.of(
             "csv", found, delimiter=lines.delimiter, quote=options.quote,

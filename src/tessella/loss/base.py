@@ -19,7 +19,7 @@ from .._notebook import COMPARED, Bar, Display, Displayed, Figure, Section
 from .._parameters import NONE, Instance, OneOf, parameters
 from .._types import Floats, Name, Truths
 from ..exceptions import BadTableError, TessellaError, UnknownOptionError, UnpairedError
-from ..frame import Pair, PairedCategories
+from ..frame import Pair, PairedCategories, View
 from ..keys import Hierarchy
 from ..schema import Schema
 
@@ -38,6 +38,7 @@ class Reading(TypedDict, total=False):
     weights: Any
     on_unpaired: OnUnpaired
     hierarchies: Mapping[Name, Hierarchy] | None
+    as_read: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,6 +77,7 @@ def compare(
     weights: Any = None,
     on_unpaired: OnUnpaired = "error",
     hierarchies: Mapping[Name, Hierarchy] | None = None,
+    as_read: Any = None,
 ) -> ComparedTables:
     """Read two tables for a measure.
 
@@ -84,7 +86,9 @@ def compare(
     """
     if isinstance(original, ComparedTables):
         return original
-    return ComparedTables(original, masked, columns, schema, weights, on_unpaired, hierarchies)
+    return ComparedTables(
+        original, masked, columns, schema, weights, on_unpaired, hierarchies, as_read
+    )
 
 
 class ComparedTables:
@@ -92,13 +96,14 @@ class ComparedTables:
 
     def __init__(
         self, original: Any, masked: Any, columns: Any, schema: Any, weights: Any, on_unpaired: str,
-        hierarchies: Any = None,
+        hierarchies: Any = None, as_read: Any = None,
     ) -> None:  # fmt: skip
         self.tables = Pair(original, masked, schema)
         self.tables.check_order()
         self.original, self.masked = self.tables.original, self.tables.masked
         self.schema, self.on_unpaired = schema, on_unpaired
         self.hierarchies: dict[Name, Hierarchy] = dict(hierarchies or {})  # of recoded columns
+        self.as_read = self.original if as_read is None else View.of(as_read)
         self.n_rows = self.original.n_rows
         if schema is not None:
             schema.check(self.original.table)
@@ -108,7 +113,8 @@ class ComparedTables:
         self.empty: tuple[Name, ...] = ()  # columns left aside, for neither table has a value
         self.skipped: dict[Name, str] = {}  # columns that cannot be compared, and why
         self._kept: dict[Any, Any] = {}
-        self.columns = self.present = self._find_columns(columns, weights)
+        self.present: tuple[Name, ...] = ()  # columns of which the original had a value
+        self.columns = self._find_columns(columns, weights)
         if on_unpaired == "skip":
             self.columns = tuple(name for name in self.columns if self._can_be_read(name))
         self.numbers = tuple(name for name in self.columns if self._is_number(name))
@@ -143,6 +149,7 @@ class ComparedTables:
             if lost or new:
                 raise UnpairedError.columns(lost, new)
         self.empty = tuple(name for name in names if self._is_empty(name))
+        self.present = tuple(name for name in names if self._was_known(name))
         names = tuple(name for name in names if name not in (*self.empty, *self.skipped))
         if not names and self.on_unpaired == "error":
             raise BadTableError(
@@ -158,6 +165,12 @@ class ComparedTables:
                 raise
             self.skipped[name] = str(error)
             return False
+
+    def _was_known(self, name: Name) -> bool:
+        """Return whether a column can be read, and had a value before any cell was emptied."""
+        if name in self.skipped:
+            return False
+        return name not in self.empty or bool(self.known(name)[0].any())
 
     def _is_number(self, name: Name) -> bool:
         if name in self.hierarchies:
@@ -191,8 +204,9 @@ class ComparedTables:
         return PairedNumbers(before=before, after=after, weights=self.weights, known=known)
 
     def known(self, name: Name) -> tuple[Truths, Truths]:
-        """Return which cells of a column the original knows, and which the masked table."""
-        return ~self.original.missing(name), ~self.masked.missing(name)
+        """Return which cells of a column the original, as read, and the masked table know."""
+        before = self.as_read if self.as_read.table.has(name) else self.original
+        return ~before.missing(name), ~self.masked.missing(name)
 
     def category(self, name: Name) -> PairedCategories:
         """Read one column of categories in both tables; kept, in as few bytes as will do."""

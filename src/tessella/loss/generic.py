@@ -280,6 +280,7 @@ def measure(
     weights: Any = None,
     on_unpaired: OnUnpaired = "error",
     hierarchies: Mapping[Name, Hierarchy] | None = None,
+    as_read: Any = None,
 ) -> Summary:
     """Measure what masking has cost, by every generic measure that fits the columns.
 
@@ -301,6 +302,9 @@ def measure(
         infinite number, say) and a measure that fails are left out, too, with a note.
     hierarchies : mapping of name to Hierarchy, optional
         The columns that were recoded to coarser values, by which hierarchy.
+    as_read : table, optional
+        The original as it was read, where cells of `original` were suppressed before masking: these
+        are lost, too, and `lost_cells` counts them. The records are the same, in the same order.
 
     Returns
     -------
@@ -320,7 +324,7 @@ def measure(
     """
     pair = compare(
         original, masked, columns=columns, schema=schema, weights=weights, on_unpaired=on_unpaired,
-        hierarchies=hierarchies,
+        hierarchies=hierarchies, as_read=as_read,
     )  # fmt: skip
     losses, failed = _measured(pair)
     return Summary(
@@ -408,7 +412,8 @@ def lost_cells(original: Any, masked: Any, **reading: Unpack[Reading]) -> Loss:
     Notes
     -----
     For each column the (weighted) share of the original's known cells that are missing in the
-    masked table; the value is the mean over columns. Cells that only the masked table knows are
+    masked table; the value is the mean over columns. Known are those of `as_read`, the original
+    before cells were suppressed, where that is given. Cells that only the masked table knows are
     counted in `details`.
 
     References

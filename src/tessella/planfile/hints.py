@@ -172,7 +172,10 @@ def _flag(name: str, flags: Mapping[str, str]) -> str:
 def _reading(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for column, own in value.items():
-            yield f"{name}.{column}={_word(own, 'WORD')}"
+            for one in own if name == "missing" and isinstance(own, list) else [own]:
+                yield f"{name}.{column}={_word(one, 'WORD')}"
+    elif name == "missing" and isinstance(value, list):
+        yield from (f"{name}={_word(one, 'WORD')}" for one in value)
     else:
         yield f"{name}={_word(value, LEFT_OPEN.get(name, 'NAME'))}"
 

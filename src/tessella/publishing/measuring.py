@@ -65,7 +65,8 @@ def keyed_order(entropy: Any, n: int) -> Integers:
 def measure_loss(reference: View, released: View, study: Study, **options: Any) -> Summary:
     """Measure what masking has cost, by all generic measures."""
     usual: dict[str, Any] = {
-        "schema": study.schema, "on_unpaired": "skip", "hierarchies": study.recoded or None
+        "schema": study.schema, "on_unpaired": "skip", "hierarchies": study.recoded or None,
+        "as_read": study.as_read,
     }  # fmt: skip
     return measure(reference, released, **usual | options)
 

@@ -36,6 +36,7 @@ from .._types import Progress
 from .._wording import counted
 from ..auditing.result import beside_loss
 from ..exceptions import BadFileError
+from ..frame import Table
 from ..io.files import Written
 from ..io.source import find_format
 from ..loss.base import Summary
@@ -206,16 +207,30 @@ class Publication:
             lines.append(
                 f"Smallest group: {smallest} {public['counted']}{how} (k = {public['k']})."
             )
+        if left_out := self._left_out():
+            lines.append(f"Not released: {', '.join(left_out)}.")
+        kept = list(filter(self._is_kept, public["columns"]))
+        if open_ := [column["name"] for column in kept if not column["stratum"]]:
+            counted_in = "" if public["k"] is None else ", and not counted in k"
+            they = "it" if len(open_) == 1 else "they"
+            named = ", ".join(open_)
+            lines.append(
+                f"Released as they are{counted_in}: {named} ({they} can help to identify)."
+            )
+        if strata := [column["name"] for column in kept if column["stratum"]]:
+            lines.append(f"Strata, released as they are: {', '.join(strata)}.")
         for entry in self.protocol:
-            if entry.method == "drop":
-                lines.append(f"Not released: {', '.join(entry.columns)}.")
-            elif entry.method == "suppress" and not entry.account.startswith("0 "):
+            if entry.method == "suppress" and not entry.account.startswith("0 "):
                 lines.append(f"Rare patterns of missing cells: {entry.account}")
         changed = [one for one in self.written.statements if one.about in ("formulas", "names")]
         lines += [f"In the file, {statement}." for statement in changed]
         lines += map(str, self.release.probabilistic)
         if rules := len(self.release.rules):
-            lines.append("The rule holds." if rules == 1 else f"Rules: all {rules} hold.")
+            hold = "The rule holds" if rules == 1 else f"Rules: all {rules} hold"
+            if wrong := self.release.inconsistent:
+                which = "it" if rules == 1 else "one"
+                hold += f"; {wrong:,} of {public['records']:,} records broke {which} before"
+            lines.append(f"{hold}.")
         beside, recoded = beside_loss(self.release.audit), self.release.recoding_loss
         if self.release.column_loss or not recoded:
             lines.append(f"Information loss {self.release.loss:.2f} % (SSE/SST){beside}.")
@@ -225,9 +240,11 @@ class Publication:
         lines += [] if self.release.estimates is None else [self.release.estimates.sentence]
         if self.risk is not None and self.risk.worst is not None:
             worst, before = self.risk.worst, self.risk_before
+            skipped = ", ".join(self.risk.skipped)
+            skipped = f"; not tried: {skipped}" if skipped else ""
             was = "" if before is None else f", {100 * before.value:.1f} % in the unmasked original"
             lines.append(
-                f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}) finds "
+                f"Risk: the worst of {len(self.risk.tried)} attacks ({worst.name}{skipped}) finds "
                 f"{100 * worst.found.value:.1f} % of the records ({worst.found.beside()}){was}."
             )
         width = max(map(len, self.paths))
@@ -238,6 +255,21 @@ class Publication:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _left_out(self) -> list[str]:
+        """List the columns that were dropped, and that of the units, unless it was renumbered."""
+        dropped = [
+            name for entry in self.protocol if entry.method == "drop" for name in entry.columns
+        ]
+        unit = self.release.audit.unit
+        if unit is None or unit in Table.read(self.release.table).columns:
+            return dropped
+        return [*dropped, f"{unit} (the units that k counts)"]
+
+    def _is_kept(self, column: Mapping[str, Any]) -> bool:
+        """Return whether a column of the public summary is released as it is."""
+        unit = self.release.audit.unit
+        return not (column["masked"] or column["recoded"]) and column["name"] != str(unit)
 
 
 log = logging.getLogger("tessella")

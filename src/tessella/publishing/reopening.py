@@ -100,6 +100,7 @@ class Reopened:
             rules=self.study.confrontation.rules, tolerance=self.plan.rules.tolerance,
             aligned=True, manifest=promised or None,
             hierarchies=self.masked.recoded if self._recodes else None,
+            as_read=self.study.as_read,
             **({} if promised else self.masked.promised),
         )  # fmt: skip
         return replace(found, hashes=hashes, problems=(*problems, *found.problems))

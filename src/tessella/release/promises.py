@@ -15,7 +15,7 @@ from .. import risk
 from .._types import Name
 from ..diversity import DiversityRule
 from ..exceptions import TessellaError
-from ..frame import Table, group_ids
+from ..frame import Table, View, group_ids
 from ..masking import registry
 from ..plan import Plan
 from ..schema import Schema
@@ -202,14 +202,24 @@ def disclosed_method(
         return None
     if planned is None:
         return make_masker(step, schema=schema, rules=rules, seed=None)
-    return known_of_plan(planned, Table.read(table), schema)
+    # Another step may have drawn categories anew (PRAM): equal ones then show no group.
+    return known_of_plan(planned, View(table, schema), schema, numbers_only=len(masking) > 1)
 
 
-def known_of_plan(planned: Any, source: Table, schema: Schema) -> dict[str, Any] | None:
-    """Return what is known of the method to who has the original and the plan."""
+def known_of_plan(
+    planned: Any, source: View, schema: Schema, *, numbers_only: bool = False
+) -> dict[str, Any] | None:
+    """Return what is known of the method to who has the original and the plan.
+
+    The records of a group share all its released values, so that numbers and categories show it
+    alike. Fuzzy centres are known by their numbers only, as are groups with `numbers_only`.
+    """
     plan, facts = planned.plan, planned.masked.known
-    numbers = {name for name in source.columns if source.facts(name).numeric}
-    blocks = [[name for name in block.columns if name in numbers] for block in plan.blocks]
+    numbers_only = numbers_only or facts is not None
+    blocks = [
+        [name for name in block.columns if not numbers_only or source.is_number(name)]
+        for block in plan.blocks
+    ]
     blocks = [block for block in blocks if block]
     if (overlap := planned.masked.overlap) is not None:
         columns = list(plan.blocks[0].columns)

@@ -137,7 +137,7 @@ def _chance_of_naming(task: Task, view: View, planned: Planned) -> dict[str, Any
         return {"named": -1, "attacked": 0, "not_named": np.array([reason])}
     attacked = -(-ATTACKED * view.n_rows // task.n)
     found = naming_chance(
-        view.table, planned.table.native, known_of_plan(planned, view.table, task.schema),
+        view.table, planned.table.native, known_of_plan(planned, view, task.schema),
         task.masked, plan.k, bounded=plan.is_overlapping, attacked=attacked,
     )()  # fmt: skip
     named = -1 if found.named is None else found.named

@@ -207,7 +207,7 @@ def _masked_by_plan(here: State, step: Step, planned: Planned) -> State:
     note = f"\nCentres of parts coincide: there are {fewer:,} fewer than planned." if fewer else ""
     after = _masked(here, step, planned.table, columns, plan.strata, plan.explain() + note)
     if not plan.keeps_k:
-        known = known_of_plan(planned, here.table, here.schema)
+        known = known_of_plan(planned, View(here.table, here.schema), here.schema)
         measure = naming_chance(
             here.table, planned.table.native, known, columns, plan.k, bounded=plan.is_overlapping
         )

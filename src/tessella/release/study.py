@@ -126,6 +126,11 @@ class Study:
         return self._states[0].table.native
 
     @property
+    def as_read(self) -> View:
+        """The original before any step, read with its schema: what suppressed cells held."""
+        return self._states[0].reference
+
+    @property
     def masked(self) -> tuple[Name, ...]:
         """The columns that masking steps were about."""
         return self._states[-1].masked

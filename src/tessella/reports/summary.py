@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ FORMAT = 1  # of the summary
 
 RISKIEST = 20  # records that are listed
 MOVED = 10  # categories that are
+LOST = 5  # columns with a large loss that are named
 BANDS = (("0", 0.0), ("up to 5 %", 0.05), ("up to 10 %", 0.1), ("up to 20 %", 0.2),
          ("up to 50 %", 0.5), ("below 100 %", 0.999999), ("100 %", 1.0))  # fmt: skip
 
@@ -149,6 +151,8 @@ def summarise(
         "warnings": [
             *map(words, warned),
             *told_by_constants(study, release),
+            *_excluded(release),
+            *_large_loss(release),
             *_moved(study, release),
         ],
         "pictures": draw(study, release) if pictures else [],
@@ -237,6 +241,27 @@ def _values(view: View, name: Name) -> dict[str, Any]:
     return figures
 
 
+def _excluded(release: Release) -> Iterator[str]:
+    """Warn of conditions that no record can meet if it keeps all rules."""
+    for note in () if release.plan is None else release.plan.notes:
+        kind, _, message = note.partition(": ")
+        if kind == "excluded":
+            yield f"{message}. No released record meets this condition."
+
+
+def _large_loss(release: Release) -> Iterator[str]:
+    """Warn of numbers that are further from the original than their mean is."""
+    if not release.column_loss or release.loss <= 100:
+        return
+    worst = sorted(release.column_loss.items(), key=lambda one: -one[1])
+    named = ", ".join(f"{name} ({loss:.3g} %)" for name, loss in worst[:LOST] if loss > 100)
+    yield (
+        f"The information loss is above 100 %: the mean of a column, in every record, would be "
+        f"nearer to the original than what is released. The largest are {named}. Correct records "
+        "that break a rule, give a smaller k, or leave out a column or a rule."
+    )
+
+
 def _moved(study: Study, release: Release) -> Iterator[str]:
     """Warn of categories whose shares moved by more than their sampling error."""
     reference, released = study.views
@@ -255,9 +280,14 @@ def _moved(study: Study, release: Release) -> Iterator[str]:
             f"{100 * one.error:.2g} points apart."
         )
     if len(found) > MOVED:
+        counts = Counter(str(one.column) for one in found[MOVED:])
+        named = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         more = len(found) - MOVED
         noun, whose = ("category", "its") if more == 1 else ("categories", "their")
-        yield f"{more:,} more {noun} moved by more than {whose} sampling error."
+        yield (
+            f"Beside the {MOVED} categories named above, {more:,} {noun} moved by more than "
+            f"{whose} sampling error: {named}."
+        )
 
 
 def _risk(found: Assessment | None, words: Callable[[str], str]) -> dict[str, Any] | None:

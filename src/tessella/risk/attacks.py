@@ -77,16 +77,18 @@ def _transparency(case: Case) -> Estimate:
     most = case.sample or {"quick": 5000, "standard": 20_000, "thorough": 100_000}[case.effort]
     if len(case.tables.A) > most:
         options = {"sample": most, "random_state": case.seed}
-    # The attack takes what the method did not mask for released as it is, and would refuse the
+    # The attack takes what it is not told was masked for released as it is, and would refuse the
     # whole table for a column that was, for example, drawn anew by PRAM.
-    own = masked_columns(case.method, case.original, case.id)
+    own = masked_columns(case.method, case.original, case.id, case.schema)
     changed = _changed(case, [name for name in case.tables.columns if name not in own])
     known = [name for name in case.known if name not in changed]
+    if case.schema is not None:
+        options["schema"] = case.schema
     found = risk.attack(case.original, case.masked, case.method, known=known, id=case.id, **options)
     if not changed:
         return found
     named = ", ".join(map(str, changed))
-    note = f"not used, because this method did not mask them and they were changed: {named}"
+    note = f"masked, and not used, because this attack can tell nothing by them: {named}"
     return replace(found, assumptions=(*found.assumptions, note))
 
 

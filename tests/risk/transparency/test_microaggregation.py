@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tessella import Schema, Study
 from tessella.exceptions import (
     AttackError,
     BadOptionError,
@@ -17,7 +18,7 @@ from tessella.exceptions import (
     UnknownOptionError,
 )
 from tessella.masking import Microaggregation
-from tessella.risk import attack
+from tessella.risk import assess, attack
 
 from .brute import grouped, possible_pairs
 
@@ -179,3 +180,84 @@ def test_means_rounded_to_float32_keep_the_truth():
         masker = Microaggregation(3)
         masked = masker.fit_transform(original)
         assert attack(original, masked, masker, grouping="unknown").covered == 1
+
+
+PEOPLE = pd.DataFrame({
+    "sex": [1, 1, 2, 2, 1, 1, 2, 2], "town": [10, 10, 20, 30, 10, 10, 20, 20],
+    "income": [11.0, 13.0, 11.0, 13.0, 80.0, 90.0, 80.0, 90.0],
+})  # fmt: skip
+# Each two share their income and the categories of one of them; two groups share one income.
+RELEASED = PEOPLE.assign(town=[10, 10, 20, 20] * 2, income=[12.0] * 4 + [85.0] * 4)
+CODED = {"kind": "nominal", "missing": ()}
+
+
+def coded(table):
+    return Schema.guess(table).override(sex=CODED, town=CODED, income={"kind": "continuous"})
+
+
+@pytest.mark.parametrize("apart", [None, [["income"], ["sex", "town"]]])
+def test_codes_of_categories_show_groups_as_numbers_do(apart):
+    given = {"method": "microaggregation", "k": 2, "blocks": apart, "means": False}
+    given["columns"] = ["sex", "town", "income"]
+    found = attack(PEOPLE, RELEASED, given, schema=coded(PEOPLE))
+    assert found.size.tolist() == [2] * 8
+    assert found.covered == 1
+    words = PEOPLE.astype({"sex": str, "town": str}), RELEASED.astype({"sex": str, "town": str})
+    assert (attack(*words, given).size == found.size).all()
+    alone = attack(PEOPLE, RELEASED, given | {"columns": ["income"], "blocks": None},
+                   known=["income"])  # fmt: skip
+    assert alone.size.tolist() == [4] * 8
+
+
+def test_a_category_rules_nobody_out_of_a_group_that_is_not_known():
+    schema = coded(PEOPLE)
+    given = {"k": 2, "grouping": "unknown", "schema": schema, "effort": "quick"}
+    numbers = attack(PEOPLE, RELEASED, "microaggregation", known=["income"],
+                     columns=["income", "town"], **given)  # fmt: skip
+    both = attack(PEOPLE, RELEASED, "microaggregation", known=["income", "town"],
+                  columns=["income", "town"], **given)  # fmt: skip
+    assert both.covered == numbers.covered == 1
+    # Codes 10, 20 and 30 mean nothing, whatever their means are.
+    only = attack(PEOPLE, RELEASED, "microaggregation", columns=["town"], known=["town"], **given)
+    assert only.size.tolist() == [8] * 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("nominal", "int64"), ("ordinal", "int64"), ("nominal", "str")]
+)
+def test_an_intruder_who_knows_the_plan_uses_masked_categories(kind, dtype):
+    """A bug once met: with codes of categories the attack was not tried; with words, in part."""
+    draw = np.random.default_rng(2)
+    table = pd.DataFrame({
+        "sex": draw.integers(1, 3, 120), "job": draw.integers(1, 9, 120),
+        "age": draw.integers(18, 90, 120), "income": draw.lognormal(7, 1, 120).round(),
+    })  # fmt: skip
+    table = table.astype({"sex": dtype, "job": dtype})
+    own = {"kind": kind, "missing": (), "role": "quasi-identifier"}
+    schema = Schema.guess(table).override(sex=own, job=own)
+    study = Study(table, schema=schema, random_state=0).do("protect", k=3)
+    original, masked = study.views
+    found = assess(original, masked, method=study.disclosed, schema=schema,
+                   known=study.masked, effort="quick")  # fmt: skip
+    assert "transparency" not in found.skipped
+    told = found["transparency"]
+    groups = len(masked.table.native.drop_duplicates())
+    # He repeats the grouping, so that he is right about one record of each group.
+    assert told.covered == 1
+    assert told.value == pytest.approx(groups / 120)
+    assert not any("not used" in line for line in told.assumptions)
+
+
+def test_categories_that_another_step_drew_anew_show_no_groups():
+    draw = np.random.default_rng(2)
+    table = pd.DataFrame({
+        "sex": draw.integers(1, 3, 60), "age": draw.integers(18, 90, 60),
+        "income": draw.lognormal(7, 1, 60).round(),
+    })  # fmt: skip
+    schema = Schema.guess(table).override(sex=CODED)
+    study = Study(table, schema=schema, random_state=0)
+    study.do("protect", k=3, columns=["age", "income"]).do("pram", columns=["sex"])
+    found = assess(*study.views, method=study.disclosed, schema=schema, known=study.masked,
+                   effort="quick")  # fmt: skip
+    assert "transparency" not in found.skipped
+    assert any("not used" in line and "sex" in line for line in found["transparency"].assumptions)

@@ -11,6 +11,7 @@ from ...exceptions import AttackError, BadOptionError, UnknownOptionError
 from ...frame import Table, View
 from ...masking import registry
 from ...masking.selection import Scale, select
+from ...schema import Schema
 from .scene import Candidates
 
 
@@ -142,15 +143,17 @@ def attack(
     return run(original, masked, **{**given, "known": known, "id": id, **options})
 
 
-def masked_columns(method: Any, original: Any, id: Name | None = None) -> set[Name]:
+def masked_columns(
+    method: Any, original: Any, id: Name | None = None, schema: Schema | None = None
+) -> set[Name]:
     """Return the columns that a method has masked, by its description or its masker."""
     if not isinstance(method, Mapping):
         return set(_columns(method, original, id)["columns"])
     given = method.get("columns")
-    table = Table.read(original)
+    view = View.of(original, method.get("schema", schema))
     if given is None:
-        return {name for name in table.columns if name != id and table.facts(name).numeric}
-    single = isinstance(given, str) or not hasattr(given, "__iter__") or table.has(given)
+        return {name for name in view.columns if name != id and view.is_number(name)}
+    single = isinstance(given, str) or not hasattr(given, "__iter__") or view.table.has(given)
     return {given} if single else set(given)
 
 

@@ -66,6 +66,9 @@ def attack_microaggregation(
     Both hold for means without weights, with an allowance for rounding, and never lose the truth;
     the second one tells much in small tables and little in large ones.
 
+    The records of a group share its categories as they share its numbers: both show the groups. A
+    category is no mean, so categories rule nobody out of a group that is not known.
+
     References
     ----------
     J. Nin, J. Herranz and V. Torra (2008). On the disclosure risk of multivariate
@@ -82,7 +85,7 @@ def attack_microaggregation(
     >>> attack(original, masked, "microaggregation", k=2, blocks=[[0], [1]], known=[0]).size
     array([2, 2, 2, 2])
     """
-    scene = set_scene(original, masked, blocks, **common)
+    scene = set_scene(original, masked, blocks, categories=True, **common)
     scene.need_complete("The attack on microaggregation")
     k = check_k(k, scene.n)
     partly = len(scene.whole) - sum(scene.whole)
@@ -164,28 +167,36 @@ def _possible_members(
 ) -> tuple[Integers, Integers]:
     """Return pairs of group and original that are possible, or near, as two arrays.
 
-    Part by part: strata and missing cells keep records apart.
+    Part by part: strata and missing cells keep records apart. Codes of categories have no mean:
+    with none but categories, all groups of a part are possible.
     """
     if margin is None and scene.n > LARGEST:
         raise BadOptionError(
             "margin", margin, f"a number of nearest centres: with more than {LARGEST:,} records it "
             "is not worked out who can be in a group",
         )  # fmt: skip
+    gaps = np.concatenate([np.isnan(scene.sides.B[:, places]), np.isnan(groups.centres)])
+    layer = scene.strata[scene.sides.truth[groups.leader]]
+    parts = number_equal_rows([np.concatenate([scene.strata, layer]), gaps])
+    numeric = np.array([scene.holds_numbers(j) for j in places])
+    centres, gaps = groups.centres[:, numeric], gaps[:, numeric]
+    places = [j for j, one in zip(places, numeric) if one]
     B = scene.sides.B[:, places]
     names = [scene.sides.columns[j] for j in places]
     half = _half_steps(B, scene.sides.A[:, places])
     wish = {n: scale[n] for n in names if n in scale} if isinstance(scale, dict) else scale
     measured = Scale.of(B, np.ones(scene.n), wish, names)
-    gaps = np.concatenate([np.isnan(B), np.isnan(groups.centres)])
-    layer = scene.strata[scene.sides.truth[groups.leader]]
-    parts = number_equal_rows([np.concatenate([scene.strata, layer]), gaps])
     lists, members = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for part in np.unique(parts):
         rows = np.flatnonzero(parts[: scene.n] == part)
         here = np.flatnonzero(parts[scene.n :] == part)
         if len(rows) == 0 or len(here) == 0:
             continue
-        X, C = measured.apply(B[rows]), measured.apply(groups.centres[here])
+        if not places:
+            lists.append(np.tile(here, len(rows)))
+            members.append(np.repeat(rows, len(here)))
+            continue
+        X, C = measured.apply(B[rows]), measured.apply(centres[here])
         step = np.where(gaps[rows[0]], 0.0, half / measured.unit)
         if margin is None:
             given = (X, C, groups.sizes[here], step)

@@ -253,6 +253,12 @@ class Scene:
         """Whether every original was released."""
         return self.n == self.m
 
+    def holds_numbers(self, place: int) -> bool:
+        """Return whether a column has numbers that can be averaged, not codes of categories."""
+        pair = self.sides.pair
+        assert pair is not None
+        return pair.original.is_number(self.sides.columns[place])
+
     def need_complete(self, what: str) -> None:
         """Refuse a masked table with fewer records than the original."""
         if not self.complete:
