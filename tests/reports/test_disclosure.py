@@ -358,3 +358,24 @@ def test_a_loss_above_100_percent_is_warned_of():
     assert said.startswith("The information loss is above 100 %")
     assert "x (150 %)" in said
     assert "y (" not in said
+
+
+@pytest.mark.filterwarnings("ignore::tessella.exceptions.TessellaWarning")
+@pytest.mark.parametrize("largest", [60.0, 1e9])  # of which figures are published, or are not
+def test_cells_suppressed_before_masking_are_gone_in_public(largest):
+    """A bug once met: 0 % of the known cells are gone. All known cells of y are suppressed."""
+    n = 60
+    table = pd.DataFrame({"x": [*np.arange(1.0, n), largest], "z": np.arange(n) % 17 + 0.5})
+    table["y"] = [1.5, 2.5] + [np.nan] * (n - 2)
+    schema = Schema.guess(table).override(
+        {name: {"kind": "continuous", "role": "quasi-identifier", "missing": ()} for name in table}
+    )
+    study = Study(table, schema=schema, random_state=0)
+    study.do("suppress", k=3).do("protect", k=3)
+    release = study.release()
+    loss = measure(*study.views, schema=study.schema, on_unpaired="skip", as_read=study.as_read)
+    public = summarise(study, release, loss=loss, pictures=False)["public"]
+    (x,) = (column for column in public["columns"] if column["name"] == "x")
+    assert bool(x["withheld"]) == (largest > n)
+    (gone,) = (one["value"] for one in public["measures"] if one["name"] == "lost_cells")
+    assert gone == pytest.approx(1 / 2 if x["withheld"] else 1 / 3, abs=0.03)

@@ -154,7 +154,7 @@ def _without(telling: set[Name], study: Study, loss: Summary | None) -> Summary 
         return None
     return measure(
         reference, masked, columns=columns, schema=study.schema, on_unpaired="skip",
-        hierarchies=study.recoded or None,
+        hierarchies=study.recoded or None, as_read=study.as_read,
     )  # fmt: skip
 
 
