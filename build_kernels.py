@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import sys
 import tempfile
 import warnings
@@ -125,16 +124,8 @@ def link(work: Path, objects: list[str], target: Path) -> None:
         export_symbols=[f"PyInit__tessella_{work.name}"],
         extra_ldflags=[*compiler._get_extra_ldflags(), *FEWER],
     )  # fmt: skip
-    with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as beside:
-        try:
-            beside.write(part.read_bytes())
-            beside.flush()
-            os.fsync(beside.fileno())
-            shutil.copymode(part, beside.name)
-        except BaseException:
-            os.unlink(beside.name)
-            raise
-    os.replace(beside.name, target)
+    with import_module("tessella._output").whole_or_nothing(target, overwrite=True) as file:
+        file.write(part.read_bytes())
 
 
 @cache
@@ -245,8 +236,11 @@ def main() -> int:
     try:
         build(names)
     except (RuntimeError, ImportError) as error:
-        missing = isinstance(error, ImportError) and "numba.pycc" in str(error.name)
-        if not missing and (isinstance(error, ImportError) or "compiler" not in str(error)):
+        # setuptools finds no C compiler, or numba has dropped its compiler of extension modules.
+        missing, about = "compiler", str(error)
+        if isinstance(error, ImportError):
+            missing, about = "numba.pycc", str(error.name)
+        if missing not in about:
             raise
         print(f"There is no compiler of machine code: {error}", file=sys.stderr)
         return NO_COMPILER

@@ -69,8 +69,8 @@ class Kernels(BuildHookInterface[Any]):
         for path in compiled():
             inside = path.relative_to(Path(self.root, "src"))
             build_data["force_include"][str(path)] = inside.as_posix()
-            folder = inside.parent.as_posix()
         # Machine code holds functions of numba's own, whose licence asks to be handed on.
+        folder = "tessella/kernels/compiled"
         for one in files("numba") or []:
             if one.name.startswith("LICENSE"):
                 build_data["force_include"][str(one.locate())] = f"{folder}/numba-{one.name}"

@@ -289,7 +289,7 @@ def _explore(
 
     def found(point: Any) -> None:
         present = isinstance(point.candidate, exploring.PresentPlan)
-        tell("point", point={**point.to_dict(), "present": present, **_words(point)})
+        tell("point", point={**point.to_dict(), "present": present, **point.names})
 
     done = exploring.explore_plan(
         wanted, source, k=tuple(k), budget=budget, store=store, random_state=wanted.seed,
@@ -299,12 +299,6 @@ def _explore(
         ),
     )  # fmt: skip
     return {"finished": done.exploration.finished, "notes": list(done.notes)}
-
-
-def _words(point: Any) -> dict[str, str]:
-    """Return what a map says of a point, and its key."""
-    one = point.candidate
-    return {"key": one.key, "label": one.label, "text": str(one)}
 
 
 def _verify(

@@ -147,6 +147,12 @@ class Point:
     steps: tuple[Step, ...] = ()
 
     @property
+    def names(self) -> dict[str, str]:
+        """What a map calls the candidate: its key, a short label, and all of it in words."""
+        one = self.candidate
+        return {"key": one.key, "label": one.label, "text": str(one)}
+
+    @property
     def score(self) -> float:
         """The mean of loss and risk: the lower, the better."""
         return (self.loss + self.risk) / 2

@@ -178,11 +178,7 @@ class Exploration(Displayed):
         from ..pictures.map_drawing import risk_utility_map
         from ..pictures.maps import MEASURES
 
-        points = [
-            point.to_dict()
-            | {"key": (one := point.candidate).key, "label": one.label, "text": str(one)}
-            for point in self.points
-        ]
+        points = [point.to_dict() | point.names for point in self.points]
         front = {point.candidate.key for point in self.front}
         measure = MEASURES.get(self.measures[0], self.measures[0])
         return risk_utility_map(points, front=front, measure=measure)
