@@ -18,6 +18,16 @@ from tests.linear.systems import census_rules, eia_rules, feasible, slow_project
 # by hand
 
 
+@pytest.mark.parametrize("missing", [1e-3, 1e-5, 1e-7, 1e-9, 1e-11])
+def test_a_small_number_beside_a_large_one_meets_its_bound(missing):
+    """What the rounding of the total could explain is mended all the same where there is a way."""
+    system = LinearSystem([[1, 1]], [1e9], [[0, -1]], [-0.5])
+    found = system.project([[1e9 - 0.5 + missing, 0.5 - missing]])
+    assert found[0, 1] == 0.5
+    assert found[0, 0] == 1e9 - 0.5
+
+
+
 def test_onto_a_plane_and_into_an_octant():
     plane = LinearSystem.equalities([[1, 1, 1]], [3])
     assert plane.project([[2.0, 2.0, 2.0]]).tolist() == [[1, 1, 1]]

@@ -48,6 +48,30 @@ def _move(v: Floats, x: Floats, spread: Floats) -> float:
 
 
 @kernel
+def _rounding(
+    A: Floats, b_size: Floats, G: Floats, h_size: Floats, R: Floats, q: int, active: Integers,
+    v: Floats, x: Floats, noise: Floats,
+) -> float:  # fmt: skip
+    """What rounding does along each row of Q, in units of NOISE, into `noise`; return the sum."""
+    m, total = b_size.shape[0], 0.0
+    for k in range(q):
+        i = active[k]
+        size = _scale(A[k], b_size[k], v, x) if k < m else _scale(G[i], h_size[i], v, x)
+        noise[k] = size / abs(R[k, k])
+        total += noise[k]
+    return total
+
+
+@kernel
+def _reaching(j: int, Q: Floats, q: int, noise: Floats) -> float:
+    """How much of that reaches column j: nothing, where no active row does. Q keeps zeros."""
+    total = 0.0
+    for k in range(q):
+        total += abs(Q[k, j]) * noise[k]
+    return total
+
+
+@kernel
 def _keeps_all(
     A: Floats, b: Floats, b_size: Floats, G: Floats, h: Floats, h_size: Floats, v: Floats,
     x: Floats, noise: float,
@@ -114,19 +138,15 @@ def _put_on_rows(
 
 
 @kernel
-def nearest_point(
+def _walk(
     x: Floats, A: Floats, b: Floats, b_size: Floats, G: Floats, h: Floats, h_size: Floats,
     normals: Floats, spread: Floats, Q: Floats, R: Floats, active: Integers, work: Floats,
-    v: Floats,
+    v: Floats, lenient: bool,
 ) -> int:  # fmt: skip
-    """Put the point nearest to x into v; INSIDE (v is x), MOVED, or FAILED (v is not to be used).
-
-    Q and R (d x d) begin with the basis of the m equations, which stays; `active` (d integers) and
-    `work` (5 x d) are scratch; `normals` are those of G; `b_size` and `h_size` are the sizes of
-    what the right-hand sides were computed from, |b| and |h| or more.
-    """
+    """As `nearest_point`; lenient, what rounding of the active rows explains breaks no row."""
     d, m, p = x.shape[0], b.shape[0], h.shape[0]
     along, rest, multiplier, decrease, y = work[0], work[1], work[2], work[3], work[4]
+    noise, most = work[5], 0.0
     for j in range(d):
         v[j] = x[j]
     if _keeps_all(A, b, b_size, G, h, h_size, v, x, 0.0):
@@ -137,6 +157,8 @@ def nearest_point(
     done = False
     for _ in range(20 + 10 * (p + d)):
         worst, excess = -1, 4.0 * NOISE * _move(v, x, spread)
+        if lenient:
+            most = _rounding(A, b_size, G, h_size, R, q, active, v, x, noise)
         for i in range(p):
             off = _excess(G[i], h[i], v)
             if off > excess and off > TIGHT * _scale(G[i], h_size[i], v, x):
@@ -144,7 +166,13 @@ def nearest_point(
                 for k in range(m, q):
                     if active[k] == i:
                         taken = True
-                if not taken:
+                if taken:
+                    continue
+                reach = 0.0
+                if lenient and off <= 4.0 * NOISE * d * most:
+                    for j in range(d):
+                        reach += abs(normals[i, j]) * _reaching(j, Q, q, noise)
+                if off > 4.0 * NOISE * reach:
                     worst, excess = i, off
         if worst < 0:
             done = True
@@ -193,14 +221,40 @@ def nearest_point(
     # would be all noise; unless that breaks a row, because the number is small and meant.
     move = _move(v, x, spread)
     for j in range(d):
-        small = abs(v[j]) <= 4.0 * NOISE * (abs(x[j]) + spread[j] * move)
-        rest[j] = 0.0 if small and v[j] != x[j] else v[j]
+        rest[j] = v[j]
+        if v[j] != x[j] and abs(v[j]) <= 4.0 * NOISE * (abs(x[j]) + spread[j] * (move + most)):
+            reach = move + (_reaching(j, Q, q, noise) if lenient else 0.0)
+            if abs(v[j]) <= 4.0 * NOISE * (abs(x[j]) + spread[j] * reach):
+                rest[j] = 0.0
     flushed = rest[:d]
     if _keeps_all(A, b, b_size, G, h, h_size, flushed, flushed, 0.0):
         for j in range(d):
             v[j] = flushed[j]
         return MOVED
     return MOVED if _keeps_all(A, b, b_size, G, h, h_size, v, x, 8.0 * NOISE * move) else FAILED
+
+
+@kernel
+def nearest_point(
+    x: Floats, A: Floats, b: Floats, b_size: Floats, G: Floats, h: Floats, h_size: Floats,
+    normals: Floats, spread: Floats, Q: Floats, R: Floats, active: Integers, work: Floats,
+    v: Floats,
+) -> int:  # fmt: skip
+    """Put the point nearest to x into v; INSIDE (v is x), MOVED, or FAILED (v is not to be used).
+
+    Q and R (d x d) begin with the basis of the m equations, which stays; `active` (d integers) and
+    `work` (6 x d) are scratch; `normals` are those of G; `b_size` and `h_size` are the sizes of
+    what the right-hand sides were computed from, |b| and |h| or more.
+    """
+    # Rows that lead to a point of an inequality miss it by their rounding, and what they leave free
+    # may not mend that. Where nothing is excused by it, small numbers beside large ones are exact.
+    for lenient in (True, False):
+        found = _walk(
+            x, A, b, b_size, G, h, h_size, normals, spread, Q, R, active, work, v, lenient
+        )
+        if found != FAILED:
+            return found
+    return FAILED
 
 
 @kernel
@@ -214,7 +268,7 @@ def nearest_points(
     found = np.empty(n, dtype=np.int64)
     Q, R = Q.copy(), R.copy()
     active = np.zeros(d + 1, dtype=np.int64)
-    work = np.zeros((5, d + 1))
+    work = np.zeros((6, d + 1))
     for i in range(n):
         found[i] = nearest_point(
             X[i], A, b, b_size, G, h, h_size, normals, spread, Q, R, active, work, V[i]

@@ -320,7 +320,7 @@ def nearest_lattice_points(
     n, c = X.shape
     r, e = B.shape[1], X_real.shape[1]
     Q, R_real = real[8].copy(), real[9].copy()
-    active, work = np.zeros(e + 1, dtype=np.int64), np.zeros((5, e + 1))
+    active, work = np.zeros(e + 1, dtype=np.int64), np.zeros((6, e + 1))
     n_limits = real[5].shape[0] + bounds.shape[1]
     sides = (np.zeros(real[2].shape[0]), np.zeros(n_limits))
     sizes = (np.zeros(real[2].shape[0]), np.zeros(n_limits))
