@@ -23,9 +23,8 @@ def test_a_small_number_beside_a_large_one_meets_its_bound(missing):
     """What the rounding of the total could explain is mended all the same where there is a way."""
     system = LinearSystem([[1, 1]], [1e9], [[0, -1]], [-0.5])
     found = system.project([[1e9 - 0.5 + missing, 0.5 - missing]])
-    assert found[0, 1] == 0.5
-    assert found[0, 0] == 1e9 - 0.5
-
+    assert found[0, 1] >= 0.5
+    assert found == pytest.approx(np.array([[1e9 - 0.5, 0.5]]), rel=0, abs=1.2e-7)  # a step of 1e9
 
 
 def test_onto_a_plane_and_into_an_octant():
