@@ -9,13 +9,16 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer.testing
 from hypothesis import settings
 from numpy.typing import NDArray
+from typer.main import get_command
 
 from tessella.datasets import load_census, load_eia, load_tarragona
 from tessella.exceptions import DataNotFoundError
@@ -30,6 +33,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("TESSELLA_CORES", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The tree of commands is built once, and not for every command that a test runs.
+typer.testing._get_command = cache(get_command)
 
 # The first example of a test may compile a kernel, which takes as long as it takes.
 settings.register_profile("tessella", deadline=None)
