@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from typer.main import get_command
 from tessella.datasets import load_census, load_eia, load_tarragona
 from tessella.exceptions import DataNotFoundError
 from tessella.kernels import missed
+from tests.amounts import fewer_moves
 
 Floats = NDArray[np.float64]
 
@@ -37,9 +39,30 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # The tree of commands is built once, and not for every command that a test runs.
 typer.testing._get_command = cache(get_command)
 
+# Tests of which nothing depends on how much a search finds.
+FEW_MOVES = (
+    "cli/", "publishing/", "release/", "masking/test_local_recoding.py",
+    "masking/test_matching.py", "masking/test_overlapping_microaggregation.py",
+    "masking/test_shares.py", "test_estimators.py",
+)  # fmt: skip
+
 # The first example of a test may compile a kernel, which takes as long as it takes.
 settings.register_profile("tessella", deadline=None)
 settings.load_profile("tessella")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_moves_where_they_are_enough(request: pytest.FixtureRequest) -> Iterator[None]:
+    where = request.path.relative_to(Path(__file__).parent).as_posix()
+    with fewer_moves() if where.startswith(FEW_MOVES) else nullcontext():
+        yield
+
+
+@pytest.fixture
+def few_moves() -> Iterator[None]:
+    """Less work than an effort stands for, in one test."""
+    with fewer_moves():
+        yield
 
 
 def array_or_skip(load: Callable[..., Any]) -> Floats:

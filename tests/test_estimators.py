@@ -8,7 +8,6 @@ from sklearn.utils.estimator_checks import check_clustering, parametrize_with_ch
 
 from tessella import grouping, masking
 from tessella.grouping import Grouping, RepOrdMic, Search
-from tests.amounts import fewer_moves
 from tests.scikit import holds_but_for
 
 GROUPINGS = [
@@ -30,12 +29,6 @@ LITTLE_WORK = {Search: {"effort": "quick"}, RepOrdMic: {"max_clusters": 20}}
 
 def quick(make, **options):
     return make(**LITTLE_WORK.get(make, {}), **options)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves():
-    with fewer_moves():
-        yield
 
 
 def expected_failures(estimator: Grouping) -> dict[str, str]:

@@ -32,19 +32,12 @@ from tessella.fuzzy.field import power_law
 from tessella.grouping.base import SystemChance
 from tessella.linear import LinearSystem
 from tessella.masking import choose_fuzziness
-from tests.amounts import few_or_many, fewer_moves, try_examples
+from tests.amounts import few_or_many, try_examples
 from tests.reference import fuzzy as reference
 
 from .simple import counts
 
 SUM = LinearSystem.equalities([[1, 1, -1]], [0], columns=["net", "tax", "gross"])
-
-
-@pytest.fixture
-def few_moves():
-    """The groups that are kept where k is promised: they need not be found with much work."""
-    with fewer_moves():
-        yield
 
 
 def normal(n=400, d=3, seed=0):

@@ -12,16 +12,9 @@ from tessella import Schema, Study
 from tessella.exceptions import BadOptionError
 from tessella.loss import recoding_loss
 from tessella.masking import LocalRecoding
-from tests.amounts import few_or_many, fewer_moves, try_examples
+from tests.amounts import few_or_many, try_examples
 from tests.keys.trees import random_hierarchy, random_table
 from tests.masking.test_recoding import FORMS, covered, people, schema_of, smallest
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves():
-    """What is promised does not depend on how much the search finds."""
-    with fewer_moves():
-        yield
 
 
 def k_ancestors_and_never_worse_than_full_domain(seed):

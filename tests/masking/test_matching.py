@@ -13,14 +13,6 @@ from tessella.exceptions import BadOptionError
 from tessella.kernels.groups import cut_runs
 from tessella.masking.distributions import _previous, matched
 from tessella.plan import make_plan
-from tests.amounts import fewer_moves
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves():
-    """What is promised does not depend on how much the search finds."""
-    with fewer_moves():
-        yield
 
 
 def plain_runs(values, units, k):

@@ -30,17 +30,9 @@ from tessella.masking import NoiseAddition, OverlappingMicroaggregation, overlap
 from tessella.masking.engine import mask_keeping_rules
 from tessella.plan import make_plan
 from tessella.risk import attack
-from tests.amounts import fewer_moves
 from tests.grouping.test_covering import all_draws
 
 STEP = "overlapping microaggregation"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves():
-    """What is promised does not depend on how much the search finds."""
-    with fewer_moves():
-        yield
 
 
 def incomes(n=120, seed=0):

@@ -16,14 +16,6 @@ from tessella.kernels.balance import balance, count_cells
 from tessella.masking import distributions
 from tessella.masking.distributions import PRICE, _tables, choose_records
 from tessella.masking.parts import BlockCells
-from tests.amounts import fewer_moves
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves():
-    """What is promised does not depend on how much the search finds."""
-    with fewer_moves():
-        yield
 
 
 def cells_of(table, **kinds):
