@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.table2 import KS
 from benchmarks.tables import DATASETS, standardised
+from tessella.grouping.base import NO_UNITS
 from tessella.grouping.ordering import farthest_from_centre
 from tessella.grouping.reordering import kmeans_starts
 from tessella.kernels.neighbours import all_rows
@@ -51,11 +52,12 @@ def measure(datasets: Iterable[str] = tuple(DATASETS), ks: Iterable[int] = KS) -
             farthest_from_centre(X, np.ones(len(X))),
         )
         starts = kmeans_starts(X, weights, 200, np.random.default_rng(0))
-        repeat_ordering(X, weights, tree, starts[-1], first, 3, 1e-7)
+        repeat_ordering(X, weights, tree, starts[-1], first, 3, 1e-7, NO_UNITS)
         for k in ks:
             begin = time.thread_time()
             traces = [
-                repeat_ordering(X, weights, tree, start, first, k, 1e-7)[1] for start in starts
+                repeat_ordering(X, weights, tree, start, first, k, 1e-7, NO_UNITS)[1]
+                for start in starts
             ]
             rows.append(
                 Row(

@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from tessella import grouping as groupings
 from tessella.exceptions import BadOptionError, UnknownOptionError
 from tessella.grouping import IteratedOrdering, OrderedGrouping, RepOrdMic
+from tessella.grouping.base import NO_UNITS
 from tessella.grouping.ordering import ORDERS
 from tessella.grouping.reordering import (
     FULL,
@@ -52,7 +53,9 @@ def test_repeated_ordering_is_algorithm_1(seed):
     X, k = smooth(seed, n=25 + seed), 2 + seed % 4
     weights = np.ones(len(X)) if seed % 2 else random.uniform(0.5, 2, len(X))
     start = random.integers(0, 1 + seed % 7, len(X))
-    labels, errors = repeat_ordering(X, weights, all_rows(X), start, farthest(X, weights), k, 1e-7)
+    labels, errors = repeat_ordering(
+        X, weights, all_rows(X), start, farthest(X, weights), k, 1e-7, NO_UNITS
+    )
     expected, expected_errors = plain_repeat_ordering(X, weights, start, k, 1e-7)
     assert errors.tolist() == pytest.approx(expected_errors, rel=1e-9)
     assert sse_of_labels(X, weights, labels) == pytest.approx(
@@ -79,10 +82,10 @@ def test_no_round_raises_the_error(X, k):
     k = min(k, len(X))
     weights, start = np.ones(len(X)), np.zeros(len(X), dtype=np.int64)
     tree, first = all_rows(X), farthest(X, weights)
-    labels, errors = repeat_ordering(X, weights, tree, start, first, k, 0.1)
+    labels, errors = repeat_ordering(X, weights, tree, start, first, k, 0.1, NO_UNITS)
     assert (np.diff(errors) <= 1e-9).all()
     firsts = first_records(X, weights, 12)
-    labels, errors = keep_walking(X, weights, tree, labels, firsts, k, 13, True)
+    labels, errors = keep_walking(X, weights, tree, labels, firsts, k, 13, True, NO_UNITS)
     assert len(errors) == 13
     assert (np.diff(errors) <= 0).all()
     assert errors[-1] == pytest.approx(sse_of_labels(X, weights, labels), rel=1e-9, abs=1e-9)
@@ -284,7 +287,8 @@ def test_initial_clusters_are_labels_or_those_of_a_clusterer():
     weights = np.ones(len(X))
     first = int(np.argmax(((X - X.mean(axis=0)) ** 2).sum(axis=1)))
     tol = 1e-7 * float(X.var(axis=0).mean())
-    _, errors = repeat_ordering(X, weights, all_rows(X), labels.astype(np.int64), first, k, tol)
+    labels = labels.astype(np.int64)
+    _, errors = repeat_ordering(X, weights, all_rows(X), labels, first, k, tol, NO_UNITS)
     assert found.inertia_ == pytest.approx(errors[-1])
     with pytest.raises(BadOptionError, match="one label for each of 200"):
         RepOrdMic(k=k, start=labels[:9]).fit(X)

@@ -98,6 +98,25 @@ def test_every_signature_is_of_a_kernel_and_stands_once():
             assert [ahead.write_form(ahead.read_form(part)) for part in parts] == parts
 
 
+def test_what_only_reads_an_array_gets_writable_ones_too():
+    """One machine code for both, which the list has once."""
+    listed = {line.partition(": ")[0]: line for line in ahead._all_signatures()}
+    assert listed["groups.weighted_centres"].endswith("f8.2C, f8.1Cr, i8.1C, int")
+    X, weights, labels = np.arange(8.0).reshape(4, 2), np.ones(4), np.array([0, 0, 1, 1])
+    forms = [
+        tuple(map(ahead.form_of, (X, given, labels, 2)))
+        for given in (weights, read_only(weights.copy()))
+    ]
+    assert forms[0] != forms[1]
+    need_machine_code()
+    code = ahead.load("groups")["weighted_centres"]
+    assert code[forms[0]] is code[forms[1]]
+    for given in (weights, read_only(weights)):
+        assert groups.weighted_centres(X, given, labels, 2).tolist() == [[1, 2], [5, 6]]
+    lines = ahead._all_signatures()
+    assert not [line for line in lines if line.replace("Cr", "C") in lines and "Cr" in line]
+
+
 def test_an_edited_kernel_is_not_the_one_that_was_compiled(monkeypatch):
     """Also where the edit is in a module that it takes a kernel from, at second hand."""
     assert "tree" in ahead._source("neighbours")[1]

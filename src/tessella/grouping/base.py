@@ -28,6 +28,7 @@ from ..kernels.groups import renumber, squared_error, weighted_centres
 LARGEST = 1e140  # of a coordinate: squares of a thousand of them can be added up
 
 Units = Integers | None  # the unit of each record; None where each record is a unit of its own
+NO_UNITS: Integers = np.empty(0, dtype=np.int64)
 
 
 def check_records(X: Any, estimator: Any = None, *, reset: bool = True) -> Floats:
@@ -164,6 +165,11 @@ def check_seed(random_state: Any) -> np.random.RandomState:
         if isinstance(random_state, Integral):
             return np.random.RandomState(int(random_state))
     raise BadOptionError("random_state", random_state, "None or a whole number")
+
+
+def for_kernels(units: Units) -> Integers:
+    """Return units as kernels take them: none, rather than None, which machine code tells apart."""
+    return NO_UNITS if units is None else units
 
 
 def split_strata(strata: ArrayLike | None, n: int, k: int, units: Units = None) -> list[Integers]:

@@ -17,7 +17,7 @@ from ..kernels import mdav as WAYS
 from ..kernels.groups import weighted_centres
 from ..kernels.mdav import build_sectors, mean_of, sums_of, take_groups
 from ..kernels.tree import build_tree, group_equal
-from .base import Grouping, Units
+from .base import Grouping, Units, for_kernels
 
 # One sector is best where records are densest in the middle, many where they are in clusters. Which
 # it is shows while groups are formed: if a search looks at more than MUCH of all points, the other
@@ -55,7 +55,16 @@ def outside_in(
         near = tree.members[tree.members >= 0]
         sectors = build_sectors(duplicates.points, near, centre, SECTOR if in_sectors else 2**62)
         share = take_groups(
-            duplicates, weights, k, way, gamma, by_place, sums, tree, sectors, by_unit
+            duplicates,
+            weights,
+            k,
+            way,
+            gamma,
+            by_place,
+            sums,
+            tree,
+            sectors,
+            for_kernels(by_unit),
         )
         if share > MUCH:  # try the other way
             in_sectors = not in_sectors

@@ -24,7 +24,7 @@ from ..kernels.neighbours import all_rows
 from ..kernels.ordering import cut_units, group_path, nearest_next
 from ..kernels.sequence import best_opening, best_sorted_cut, greedy_tour, shorten
 from ..parallel import n_cores
-from .base import Grouping, Units
+from .base import Grouping, Units, for_kernels
 
 
 class UnivariateOptimal(Grouping):
@@ -101,7 +101,7 @@ class UnivariateOptimal(Grouping):
             )
         order = np.argsort(X[:, 0], kind="stable")
         if units is not None:
-            return cut_units(X, weights, order, k, units)[0]
+            return cut_units(X, weights, order, k, for_kernels(units))[0]
         return best_sorted_cut(X, weights, order, k)[0]
 
     one_column = True
@@ -284,6 +284,6 @@ class OrderedGrouping(Grouping):
         self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
     ) -> Integers:
         order = ORDERS[self.order](X, weights, k)
-        return cut_units(X, weights, order, k, units)[0]
+        return cut_units(X, weights, order, k, for_kernels(units))[0]
 
     _group_units = _group

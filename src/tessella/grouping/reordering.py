@@ -21,7 +21,7 @@ from ..exceptions import BadOptionError
 from ..kernels.neighbours import all_rows
 from ..kernels.ordering import cut_units, keep_walking, repeat_ordering
 from ..parallel import each
-from .base import Grouping, Units
+from .base import Grouping, Units, for_kernels
 from .ordering import ORDERS, farthest_from_centre
 
 Outcome = tuple[Integers, float]  # labels, SSE
@@ -132,14 +132,14 @@ class IteratedOrdering(Grouping):
     def _group(
         self, X: Floats, weights: Floats, k: int, _: np.random.Generator, units: Units = None
     ) -> Integers:
-        remaining = all_rows(X)
+        remaining, by_unit = all_rows(X), for_kernels(units)
         firsts = first_records(X, weights, fewer(self.max_rounds, len(X), least=20))
         orders = self.orders or [o for o in OWN if len(X) <= SAMPLE or o not in SLOW_ORDERS]
 
         def run(order: str) -> Outcome:
-            labels, _ = cut_units(X, weights, ORDERS[order](X, weights, k), k, units)
+            labels, _ = cut_units(X, weights, ORDERS[order](X, weights, k), k, by_unit)
             labels, errors = keep_walking(
-                X, weights, remaining, labels, firsts, k, self.patience, True, units
+                X, weights, remaining, labels, firsts, k, self.patience, True, by_unit
             )
             return labels, errors[-1]
 
@@ -237,17 +237,18 @@ class RepOrdMic(Grouping):
         self, X: Floats, weights: Floats, k: int, random: np.random.Generator, units: Units = None
     ) -> Integers:
         remaining, first = all_rows(X), farthest_from_centre(X, weights)
+        by_unit = for_kernels(units)
         tolerance = self.tol * mean_variance(X, weights)
 
         def run(start: Integers) -> Outcome:
             labels, errors = repeat_ordering(
-                X, weights, remaining, start, first, k, tolerance, units
+                X, weights, remaining, start, first, k, tolerance, by_unit
             )
             return labels, errors[-1]
 
         def walk(outcome: Outcome) -> Outcome:
             labels, errors = keep_walking(
-                X, weights, remaining, outcome[0], firsts, k, len(firsts) + 1, False, units
+                X, weights, remaining, outcome[0], firsts, k, len(firsts) + 1, False, by_unit
             )
             return labels, errors[-1]
 

@@ -18,6 +18,7 @@ from functools import cache
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
+from itertools import product
 from pathlib import Path
 from platform import machine
 from typing import Any
@@ -203,5 +204,15 @@ def load(module: str) -> dict[str, dict[tuple[Form, ...], Callable[..., Any]]]:
         return found
     for number, (kernel, forms) in enumerate(signatures(module)):
         key = tuple(map(read_form, split(forms)))
-        found.setdefault(kernel, {})[key] = getattr(code, f"{kernel}_{number}")
+        own, function = found.setdefault(kernel, {}), getattr(code, f"{kernel}_{number}")
+        for fits in product(*map(_fitting, key)):
+            own.setdefault(fits, function)
+        own[key] = function
     return found
+
+
+def _fitting(form: Form) -> tuple[Form, ...]:
+    """Return a form and those that fit it: what only reads an array may also get a writable one."""
+    if isinstance(form, tuple) and isinstance(form[0], np.dtype) and form[2].endswith("r"):
+        return form, (*form[:2], form[2].removesuffix("r"))
+    return (form,)

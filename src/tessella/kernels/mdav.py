@@ -244,7 +244,7 @@ def mean_of(sums: Floats, mean: Floats) -> None:
 @kernel
 def take_groups(
     duplicates: Duplicates, weights: Floats, k: int, way: int, gamma: float, labels: Integers,
-    sums: Floats, tree: Tree, sectors: Sectors, units: Integers | None,
+    sums: Floats, tree: Tree, sectors: Sectors, units: Integers,
 ) -> float:  # fmt: skip
     """Take groups out until too few records are left, or tree and sectors have served.
 
@@ -258,15 +258,18 @@ def take_groups(
     points, point_of, d = duplicates.points, duplicates.point_of, duplicates.points.shape[1]
     aim, centre, distances = np.empty(d), sectors.centre.copy(), np.empty(k)
     scratch = make_scratch(d, max(k, 2))
-    members = np.empty(2 * k if units is None else labels.shape[0], dtype=np.int64)
+    by_unit = units.shape[0] > 0
+    members = np.empty(labels.shape[0] if by_unit else 2 * k, dtype=np.int64)
     group_sums = np.zeros((2, d + 1))
     group, left, n_points = labels.max() + 1, 0, sectors.counts.sum()
     for label in labels:
         left += label < 0
     least, n_units = 2 * k if way == MDAV else k, left
-    if units is not None:  # records of each unit that remain, and the last group that has it
-        least, n_units, n_all = k, 0, units.max() + 1
-        remaining, seen = np.zeros(n_all, dtype=np.int64), np.full(n_all, -1)
+    # Records of each unit that remain, and the last group that has it.
+    n_all = units.max() + 1 if by_unit else 0
+    remaining, seen = np.zeros(n_all, dtype=np.int64), np.full(n_all, -1)
+    if by_unit:
+        least, n_units = k, 0
         for place in range(labels.shape[0]):
             if labels[place] < 0:
                 n_units += remaining[units[place]] == 0
@@ -291,12 +294,12 @@ def take_groups(
             group_sums[:] = 0.0
             while taken < size:
                 n_points -= _remove(members, taken, size, duplicates, tree, sectors)
-                if units is None:
-                    held = size
-                else:
+                if by_unit:
                     for i in range(taken, size):
                         held += seen[units[members[i]]] != group
                         seen[units[members[i]]] = group
+                else:
+                    held = size
                 taken = size
                 if held < k:
                     if way == CBFS:
@@ -316,12 +319,12 @@ def take_groups(
             for i in range(size):
                 labels[members[i]] = group
                 add_record(sums, points, point_of[members[i]], -weights[members[i]])
-                if units is not None:
+                if by_unit:
                     remaining[units[members[i]]] -= 1
                     n_units -= remaining[units[members[i]]] == 0
             group += 1
             left -= size
-            if units is None:
+            if not by_unit:
                 n_units = left
     return float(looked / (searches * n_blocks))
 

@@ -201,17 +201,17 @@ def centre_path(
 
 @kernel
 def cut_units(
-    X: Floats, weights: Floats, order: Integers, k: int, units: Integers | None
+    X: Floats, weights: Floats, order: Integers, k: int, units: Integers
 ) -> tuple[Integers, float]:
     """Cut the records, taken in this order, at the least error: labels of shape (n,), SSE.
 
-    Every group has k records, or k distinct units if these are given. Let last[e] be the last
+    Every group has k records, or k distinct units if there are any. Let last[e] be the last
     start from which a group that ends before e has k units. A group that starts at last[last[e]] or
     before can be cut in two at last[e], so only later starts are tried: those of k to 2k - 1
     records where all units differ. Going back, the error of the group alone grows; it ends the
     search once it is above the best found.
     """
-    if units is None:
+    if units.shape[0] == 0:
         return best_cut(X, weights, order, k)
     n, d = X.shape
     best, starts = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.int64)
@@ -257,7 +257,7 @@ def cut_units(
 @kernel
 def repeat_ordering(
     X: Floats, weights: Floats, remaining: Remaining, labels: Integers, first: int, k: int,
-    tolerance: float, units: Integers | None = None,
+    tolerance: float, units: Integers,
 ) -> tuple[Integers, Floats]:  # fmt: skip
     """Order group by group, cut, and again from the new groups, while the error falls.
 
@@ -282,14 +282,14 @@ def repeat_ordering(
 @kernel
 def keep_walking(
     X: Floats, weights: Floats, remaining: Remaining, labels: Integers, firsts: Integers,
-    k: int, patience: int, by_centres: bool, units: Integers | None = None,
+    k: int, patience: int, by_centres: bool, units: Integers,
 ) -> tuple[Integers, Floats]:  # fmt: skip
     """Order and cut again and again, each time from another first record.
 
     Another beginning leads through the same groups in another order, so that other groups become
     neighbours. Stops after `patience` rounds in a row that gained less than 1e-5 of the error, or
     at the end of `firsts`. With `by_centres` every other round walks along the centres. All groups
-    have k or more records, or units if these are given. Labels of shape (n,), and the SSE before
+    have k or more records, or units if there are any. Labels of shape (n,), and the SSE before
     and after each round.
     """
     errors = np.empty(firsts.shape[0] + 1)
