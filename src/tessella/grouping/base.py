@@ -168,7 +168,9 @@ def check_seed(random_state: Any) -> np.random.RandomState:
 
 
 def for_kernels(units: Units) -> Integers:
-    """Return units as kernels take them: none, rather than None, which machine code tells apart."""
+    """Return units as kernels of orders and of MDAV take them: an empty array, which needs no
+    machine code of its own, where there are none.
+    """
     return NO_UNITS if units is None else units
 
 

@@ -31,7 +31,7 @@ from ..kernels.groups import renumber, weighted_centres
 from ..kernels.windows import balls, improve_windows, number_by_window, rows_of_windows, tile
 from ..linear.rows import linprog, milp
 from ..parallel import each, n_cores
-from .base import Grouping, Units, for_kernels
+from .base import Grouping, Units
 from .diverse_windows import improve_diverse_windows
 
 NEAR = 16  # centres around a record whose groups it may join
@@ -336,8 +336,7 @@ def anneal_windows(
             return
         improve_windows(
             X, weights, labels, rows, starts, piece[0], piece[1], k, near_count(k),
-            max(1, int(moves)), *heat, seed, halt,
-            for_kernels(units),
+            max(1, int(moves)), *heat, seed, halt, units,
         )  # fmt: skip
 
     each(improve, pairwise(cuts), done=done)

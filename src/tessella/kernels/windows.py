@@ -158,7 +158,7 @@ def spread(X: Floats, weights: Floats, labels: Integers) -> tuple[float, float]:
 def improve_windows(
     X: Floats, weights: Floats, labels: Integers, rows: Integers, starts: Integers, first: int,
     last: int, k: int, count: int, moves: int, hot: float, cold: float, seed: int, halt: Bytes,
-    units: Integers,
+    units: Integers | None,
 ) -> None:  # fmt: skip
     """Anneal windows first .. last - 1 of a labelling numbered by window; keep what is better.
 
@@ -179,7 +179,7 @@ def improve_windows(
         if before <= 0.0:
             continue
         new = old.copy()
-        if units.shape[0] == 0:
+        if units is None:
             near = nearest_in_window(near_X, min(count, n - 1))
             anneal(
                 near_X, near_weights, near, new, k, moves * n, hot * before / n, cold * before / n,
