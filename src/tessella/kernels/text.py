@@ -381,7 +381,7 @@ def count_forms(
             if is_digit(byte) or byte == 45 or byte == 46 or byte == 44:
                 if high - low >= 10 and data[low + 4] == 45:
                     form = classify_time(data, low, high)
-                else:
+                if form == OTHER:  # 123e-00005 has its minus there, too
                     form = classify_number(data, low, high)
             if form == OTHER and high - low <= longest:
                 word = find_word(data, low, high, words, ends)
