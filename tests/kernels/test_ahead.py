@@ -333,7 +333,8 @@ def test_a_module_is_compiled_and_loaded(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
     builder = import_module("build_kernels")
     monkeypatch.setattr(ahead, "COMPILED", tmp_path / "compiled")
-    assert builder.stale() == sorted(builder.lengths(), key=lambda m: -builder.lengths()[m])
+    lengths = builder.lengths()
+    assert builder.stale() == sorted(lengths, key=lambda module: (-lengths[module], module))
     (made,) = builder.build(["tree"], note=lambda _: None)
     assert builder.compiled() == [made]
     (code,) = ahead.load.__wrapped__("tree")["order_by_leaves"].values()
