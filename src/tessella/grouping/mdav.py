@@ -55,17 +55,8 @@ def outside_in(
         near = tree.members[tree.members >= 0]
         sectors = build_sectors(duplicates.points, near, centre, SECTOR if in_sectors else 2**62)
         share = take_groups(
-            duplicates,
-            weights,
-            k,
-            way,
-            gamma,
-            by_place,
-            sums,
-            tree,
-            sectors,
-            for_kernels(by_unit),
-        )
+            duplicates, weights, k, way, gamma, by_place, sums, tree, sectors, for_kernels(by_unit),
+        )  # fmt: skip
         if share > MUCH:  # try the other way
             in_sectors = not in_sectors
     labels = np.empty_like(by_place)

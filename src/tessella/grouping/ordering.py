@@ -101,7 +101,7 @@ class UnivariateOptimal(Grouping):
             )
         order = np.argsort(X[:, 0], kind="stable")
         if units is not None:
-            return cut_units(X, weights, order, k, for_kernels(units))[0]
+            return cut_units(X, weights, order, k, units)[0]
         return best_sorted_cut(X, weights, order, k)[0]
 
     one_column = True

@@ -206,8 +206,7 @@ def load(module: str) -> dict[str, dict[tuple[Form, ...], Callable[..., Any]]]:
         key = tuple(map(read_form, split(forms)))
         own, function = found.setdefault(kernel, {}), getattr(code, f"{kernel}_{number}")
         for fits in product(*map(_fitting, key)):
-            own.setdefault(fits, function)
-        own[key] = function
+            own[fits] = function
     return found
 
 
