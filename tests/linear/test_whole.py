@@ -409,6 +409,16 @@ def test_a_point_that_equations_put_on_a_bound_is_found():
     assert rounded.distance == pytest.approx(least)
 
 
+def test_small_real_numbers_beside_a_large_total_meet_their_bounds():
+    """The rounding of 1e9 could explain that 1e-7 is missing; it is mended all the same."""
+    total = LinearSystem.equalities([[1, 1, 1]], [1e9])
+    x = [1e9 - 1, 0.5 - 1e-7, 0.5 + 1e-7]
+    rounded = round_whole([x], total, whole=[True, False, False], low=[0, 0.5, 0])
+    assert rounded.nearest.all()
+    assert (rounded.values >= [1e9 - 1, 0.5, 0]).all()
+    assert rounded.values == pytest.approx(np.array([[1e9 - 1, 0.5, 0.5]]), rel=0, abs=1.2e-7)
+
+
 def test_flow_and_lattice_agree(monkeypatch):
     """Sums of sums, 500 records: two ways to the same distance."""
     rng = np.random.default_rng(1)
